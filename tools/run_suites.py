@@ -85,6 +85,7 @@ def suites(everything):
         Job("readme", python, "tools/check_readme.py", minutes=0.2, after=hosts),
         Job("age", python, "Tests/Age/age.py", *flags, share=0.4),
         Job("round-trip", python, "Tests/CLI/round_trip.py", *flags, minutes=0.1),
+        Job("progress", python, "Tests/CLI/progress.py", minutes=0.3),
         Job("behaviour", python, "Tests/Behaviour/run.py", minutes=3, share=0.4,
             after=[*hosts, *pypi]),
         Job("transport", python, "Tests/Transport/run.py", share=0.3, after=pypi),

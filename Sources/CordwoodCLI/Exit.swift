@@ -1,4 +1,4 @@
-// How a command ends: the codes the API names, the error that carries one, and complaints on
+// How a command ends: the exit codes of the API, the error that carries one, and complaints on
 // stderr.
 
 import Cordwood
@@ -13,7 +13,7 @@ enum Exit: Int32 {
     case failed = 5
 }
 
-/// Ends the command. The text goes to stderr; empty: everything was said.
+/// Ends the command. The text goes to stderr; empty: everything was reported already.
 struct Failure: Error {
     let code: Exit
     let text: String
@@ -25,13 +25,15 @@ struct Failure: Error {
 }
 
 enum Complaint {
-    /// One line, whatever is in it: a name from a store moves no cursor and begins no new line.
+    /// Writes one line, whatever the text: a name from a store moves no cursor and begins no new
+    /// line.
     static func tell(_ text: String) { write("cordwood: \(PlainText.oneLine(text))\n") }
 
-    /// The same where stderr takes it now; false: a reader that stands still holds up nobody.
+    /// The same if stderr accepts it now; false: it does not, and a stalled reader must hold up
+    /// nothing.
     static func offer(_ text: String) -> Bool {
         var ready = pollfd(fd: 2, events: Int16(POLLOUT), revents: 0)
-        // A pipe that can be written to takes PIPE_BUF bytes at once, more than such a line has.
+        // A writable pipe takes PIPE_BUF bytes at once, more than such a line has.
         guard unsafe poll(&ready, 1, 0) == 1, Int32(ready.revents) & POLLOUT != 0 else {
             return false
         }
@@ -39,7 +41,8 @@ enum Complaint {
         return true
     }
 
-    static func write(_ text: String) {
+    static func write(_ text: String, isProgress: Bool = false) {
+        if !isProgress { ReadProgress.clear() }
         var rest = Array(text.utf8)[...]
         while !rest.isEmpty {
             let count = unsafe rest.withUnsafeBytes {

@@ -1,5 +1,5 @@
-// The command: its verbs, and how each ending becomes an exit code. ArgumentParser's own codes are
-// not ours (API: 2 is usage), so parsing and running are called from here.
+// The command: its verbs, and how each ending becomes an exit code. ArgumentParser's own codes
+// differ from ours (API: 2 is usage), so this file calls the parsing and the verbs itself.
 
 import ArgumentParser
 import Cordwood
@@ -35,7 +35,7 @@ struct CordwoodCommand: ParsableCommand {
 @main
 enum Main {
     static func main() {
-        // A reader that went away is an error of write, told by Output, and not a death.
+        // A reader that went away is a write error, which Output reports, not a fatal signal.
         signal(SIGPIPE, SIG_IGN)
         do {
             try checkHelp(CommandLine.arguments.dropFirst())
@@ -52,7 +52,7 @@ enum Main {
         }
     }
 
-    /// The parser answers `help NONSENSE` with the help of the whole.
+    /// For `help NONSENSE` the parser prints the general help.
     private static func checkHelp(_ words: ArraySlice<String>) throws(Failure) {
         guard words.first == "help" else { return }
         var command: any ParsableCommand.Type = CordwoodCommand.self
@@ -66,7 +66,7 @@ enum Main {
         }
     }
 
-    /// Help and version are no errors; everything else the parser throws is usage.
+    /// Help and version are not errors; everything else that the parser throws is usage.
     private static func end(_ error: any Error) -> Never {
         let text = CordwoodCommand.fullMessage(for: error)
         if CordwoodCommand.exitCode(for: error) == .success {

@@ -1,4 +1,4 @@
-// `cordwood archive`: what dead processes left becomes archives.
+// `cordwood archive`: makes archives of segments that dead processes left.
 
 import ArgumentParser
 import Cordwood
@@ -7,13 +7,13 @@ import Glibc
 struct ArchiveCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "archive",
-        abstract: "Compress what finished and dead processes left into archives.",
+        abstract: "Compress what finished and dead processes left behind into archives.",
         discussion: """
-            Lanes of living processes are left alone: those archive themselves. Segments are \
-            removed once the archive is safely on the disk. Where a dead process's child still \
-            holds its files it takes ten seconds to see that nothing is written any more. On a \
-            file system of a network the lanes of other machines are left alone, for their locks \
-            may be known there only; --foreign says that their programs have ended.
+            Leaves lanes of living processes alone: they archive themselves. Removes segments once \
+            the archive is safely on the disk. If a child of a dead process still holds its files, \
+            it takes ten seconds to see that nothing writes any more. On a network file system it \
+            leaves lanes of other machines alone, because their locks may be visible only there; \
+            --foreign says that their programs have ended.
 
             Example:
               cordwood archive logs --codec zstd --level 9

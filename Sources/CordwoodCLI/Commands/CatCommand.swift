@@ -1,16 +1,15 @@
-// `cordwood cat`: every record of the stores, in the order in which they were
-// written.
+// `cordwood cat`: every record of the stores, in the order in which they were written.
 
 import ArgumentParser
 
 struct CatCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "cat",
-        abstract: "Print the records of stores, in the order in which they were written.",
+        abstract: "Print the records of stores in the order in which they were written.",
         discussion: """
-            Shows records of every kind, also while programs write; of captured HTTP exchanges a \
-            summary, at the time when it ended, and the id that `cordwood http show` takes. Their \
-            time in JSON, which --since and --until ask for, is when they began.
+            Shows records of every kind, also while programs write. A captured HTTP exchange is \
+            one line, placed at the time it ended, with the id that `cordwood http show` takes. \
+            Its time in --json, and for --since and --until, is when it began.
 
             Example:
               cordwood cat logs --since 10m --level warn --where order=7

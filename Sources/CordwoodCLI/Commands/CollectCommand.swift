@@ -7,15 +7,15 @@ import Glibc
 struct CollectCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "collect",
-        abstract: "Take archives from other machines over HTTP and keep them in a store.",
+        abstract: "Receive archives from other machines over HTTP and keep them in a store.",
         discussion: """
             Prints `listening on http://ADDRESS:PORT` and serves until SIGTERM or SIGINT. The \
             directory is a store: every reading verb opens it, also while archives arrive. Each \
-            refusal is a line on stderr, at most ten of them in ten seconds.
+            refusal is a line on stderr, at most ten in ten seconds.
 
-            While all connections are taken, a new one takes the place of one that has waited 5 s \
-            for a request, or of the slowest body that brings less than 8 KiB a second. Where \
-            nobody gives way, it is answered 503 with a Retry-After that spreads the returns.
+            When all connections are in use, a new one replaces one that has waited 5 s for a \
+            request, or the slowest body below 8 KiB a second. If there is none, the answer is 503 \
+            with a Retry-After that spreads the returns.
 
             Example:
               CORDWOOD_TOKEN=secret cordwood collect --listen 127.0.0.1:4500 --directory central
@@ -71,7 +71,7 @@ struct CollectCommand: ParsableCommand {
         options.refuseFirst = refuse
         options.retryAfterSeconds = retryAfter
 
-        // Blocked before any thread starts, so that this one alone takes them.
+        // Blocked before any thread starts, so that only this thread takes them.
         var signals = sigset_t()
         unsafe sigemptyset(&signals)
         unsafe sigaddset(&signals, SIGTERM)
@@ -108,7 +108,8 @@ struct CollectCommand: ParsableCommand {
 }
 
 private enum FileLimit {
-    /// Room for each connection's socket and file, and for the socket of one that gives way to it.
+    /// Makes room for each connection's socket and file, and for the socket of one that gives way
+    /// to it.
     static func raise(connections: Int) throws(Failure) {
         let (product, isTooMuch) = UInt64(connections).multipliedReportingOverflow(by: 3)
         let wanted = isTooMuch ? UInt64.max : product &+ 192

@@ -1,4 +1,4 @@
-// `cordwood consent`: whether what a store holds may be sent. The answer lives in the store.
+// `cordwood consent`: whether a store's contents may be sent. The store keeps the answer.
 
 import ArgumentParser
 import Cordwood
@@ -6,10 +6,10 @@ import Cordwood
 struct ConsentCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "consent",
-        abstract: "Show or set whether a store may be sent anywhere.",
+        abstract: "Show or set whether the archives of a store may be sent.",
         discussion: """
             granted: archives are sent. pending: they are kept and wait. denied: nothing is sent, \
-            and what waited is deleted; what is logged later is kept here.
+            and waiting archives are deleted; later records are kept here only.
 
             Example:
               cordwood consent logs

@@ -1,5 +1,5 @@
-// `cordwood export`: a store in a form other programs read. `raw` gives messages back byte for
-// byte: what `cordwood log` read comes out as it went in.
+// `cordwood export`: a store in a form that other programs read. `raw` returns messages byte for
+// byte: the input of `cordwood log` comes out unchanged.
 
 import ArgumentParser
 import Cordwood
@@ -74,7 +74,7 @@ struct ExportCommand: ParsableCommand {
     }
 }
 
-/// Lines of formats that are for programs; on a terminal they are made harmless.
+/// Lines of formats for programs; on a terminal they are made harmless.
 enum Exported {
     static func print(_ append: (inout [UInt8]) -> Void) {
         let output = Output.standard
@@ -92,7 +92,7 @@ enum Exported {
     }
 }
 
-/// Records gathered into requests, a line each.
+/// Records collected into requests, one per line.
 enum OTLPOutput {
     static func run(_ reading: Reading) throws {
         var lines = OTLPLines()
@@ -126,7 +126,7 @@ enum HAROutput {
     }
 }
 
-/// Transactions, a line a request.
+/// Transactions, one request per line.
 enum TransactionOutput {
     static func run(_ source: TransactionSource, spans isSpans: Bool) throws {
         var lines = TransactionLines()
@@ -146,7 +146,7 @@ enum TransactionOutput {
 }
 
 /// Lines as they were read (LogCommand): a message and its newline, which the last line of an input
-/// may not have had.
+/// may lack.
 enum Raw {
     /// The field of a record whose line had no newline.
     static let noNewline = "cordwood.no_newline"

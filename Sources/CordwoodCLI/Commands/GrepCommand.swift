@@ -7,9 +7,9 @@ struct GrepCommand: ParsableCommand {
         commandName: "grep",
         abstract: "Print the records whose message matches a pattern.",
         discussion: """
-            The pattern is an extended regular expression on the bytes of the message; fields are \
-            asked for with --where; in captured HTTP exchanges, their headers and bodies too, \
-            `cordwood http --grep` looks. Ends with 1 where nothing matched.
+            The pattern is an extended regular expression, matched against the bytes of the \
+            message. Use --where for fields and `cordwood http --grep` for headers and bodies of \
+            captured HTTP exchanges. Exits with 1 if nothing matches.
 
             Example:
               cordwood grep -i 'time(d )?out' logs --since 2h

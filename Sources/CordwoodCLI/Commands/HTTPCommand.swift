@@ -1,4 +1,4 @@
-// `cordwood http`: captured exchanges. The verb itself lists; what else it can is a subcommand.
+// `cordwood http`: captured exchanges. The verb itself lists them; subcommands do the rest.
 
 import ArgumentParser
 

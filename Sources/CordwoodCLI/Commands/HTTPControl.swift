@@ -1,5 +1,5 @@
-// `cordwood http enable`, `disable`, `auto`: whether a store's programs capture HTTP exchanges,
-// from outside. Subcommands of `cordwood http`.
+// `cordwood http enable`, `disable`, `auto`: switches the capture of HTTP exchanges for a store's
+// programs, from outside. Subcommands of `cordwood http`.
 
 import ArgumentParser
 import Cordwood

@@ -1,5 +1,5 @@
-// `cordwood http list`: a line an exchange, though its beginning and its end are records of their
-// own; or an object each; or all of them as one HAR. Memory for the open ones alone.
+// `cordwood http list`: one line per exchange, although its beginning and its end are separate
+// records; or one object each; or all of them as one HAR. Holds only the open ones in memory.
 
 import ArgumentParser
 import Cordwood
@@ -42,7 +42,7 @@ struct HTTPListCommand: ParsableCommand {
     @OptionGroup var selection: Selection
     @OptionGroup var sources: Sources
 
-    /// Between two looks for new records.
+    /// The pause between two looks for new records.
     private static let pollMicroseconds: UInt32 = 20_000
 
     func validate() throws {
@@ -90,7 +90,7 @@ struct HTTPListCommand: ParsableCommand {
     }
 }
 
-/// Which exchanges; what is asked of records stands in Selection.
+/// Selects exchanges; Selection has the conditions on records.
 struct ExchangeSelection: ParsableArguments {
     @Flag(help: "No answer, not all of it, or a status of 400 and above.")
     var failed = false
@@ -151,7 +151,7 @@ struct ExchangeSelection: ParsableArguments {
     }
 }
 
-/// A pattern looked for in all that an exchange says.
+/// A pattern that is searched in all parts of an exchange.
 final class ExchangePattern {
     private let pattern: Pattern
 

@@ -1,6 +1,6 @@
 // `cordwood http show`: one exchange with everything that was kept of it, as text, as a curl
-// command, as HAR or as JSON. The store is read once for the exchange, and once more where it
-// belongs to a chain of redirects.
+// command, as HAR or as JSON. Reads the store once for the exchange, and once more if it belongs to
+// a chain of redirects.
 
 import ArgumentParser
 import Cordwood
@@ -71,9 +71,9 @@ struct HTTPShowCommand: ParsableCommand {
     }
 }
 
-/// The one exchange of an id, and which led to which.
+/// Finds the exchange of an id, and the order of redirects.
 private struct ExchangeSearch {
-    /// Redirects remembered, and exchanges of one chain.
+    /// The limit of remembered redirects, and of exchanges in one chain.
     static let edgesMax = 65_536
     static let chainMax = 64
     static let toldMax = 5
@@ -81,7 +81,7 @@ private struct ExchangeSearch {
     private let prefix: String
     private var found: CapturedExchange?
     private var others: [String] = []
-    /// Whose answer led to it, by id; and back.
+    /// The exchange whose answer led to it, by id; and the reverse.
     private var from: [String: String] = [:]
     private var to: [String: String] = [:]
 
@@ -96,7 +96,7 @@ private struct ExchangeSearch {
         }
         guard exchange.id.hasPrefix(prefix) else { return }
         guard let before = found, before.id != exchange.id else {
-            // An end is more than a beginning.
+            // An end has more information than a beginning.
             if found == nil || !exchange.isOpen { found = exchange }
             return
         }
@@ -118,7 +118,7 @@ private struct ExchangeSearch {
                 + ([found.id] + others).joined(separator: ", "))
     }
 
-    /// All of its chain, the first one first; empty where it stands alone.
+    /// All exchanges of its chain, the first one first; empty without a chain.
     func chain(
         of exchange: CapturedExchange, _ paths: [String], _ options: ReaderOptions
     ) throws(Failure) -> [CapturedExchange] {
@@ -133,7 +133,7 @@ private struct ExchangeSearch {
             ids.append(after)
         }
         guard ids.count > 1 else { return [] }
-        // What was damaged is told by the first look.
+        // The first pass reported the damage.
         var members: [String: CapturedExchange] = [:]
         var gatherer = ExchangeGatherer(bodies: false, watch: LaneWatch(paths: paths))
         let keep = { (exchange: CapturedExchange) in

@@ -1,6 +1,6 @@
-// `cordwood keygen`: a new age identity, as age-keygen makes one; and the option of those verbs
+// `cordwood keygen`: makes an age identity like age-keygen; also defines the option of the verbs
 // that write archives.
-// SAFETY: writes take what is left of the array; strings are lent to one call each.
+// SAFETY: writes take the rest of the array; strings are lent to one call each.
 
 import ArgumentParser
 import Cordwood
@@ -11,9 +11,9 @@ struct KeygenCommand: ParsableCommand {
         commandName: "keygen",
         abstract: "Make a key for encrypted archives: an age identity and its recipient.",
         discussion: """
-            Prints an identity file, or writes it with -o (0600; a file that exists is left as it \
-            is). Who has the file reads every archive that was encrypted to the recipient in it \
-            (age1…), which is no secret. The age tool takes the same files.
+            Prints an identity file, or writes it with -o (mode 0600; an existing file is left as \
+            it is). Whoever has the file can read every archive encrypted to its recipient \
+            (age1…), which is not secret. The age tool takes the same files.
 
             Example:
               cordwood keygen -o key.txt
@@ -35,7 +35,7 @@ struct KeygenCommand: ParsableCommand {
 
             """
         guard let output else {
-            // Whoever sees a secret pass by on the way to a file wants to know the other half.
+            // Someone who redirects a secret into a file wants to see its public half.
             if !Output.standard.isTerminal { tell(identity) }
             Output.standard.append(text)
             return
@@ -68,7 +68,7 @@ struct KeygenCommand: ParsableCommand {
                 break
             }
         }
-        // A key that is lost with the machine's power takes its archives with it.
+        // A key lost in a power failure takes its archives with it.
         let isKept = done == content.count && fsync(file) == 0
         let number = errno
         close(file)
@@ -87,7 +87,7 @@ struct EncryptionOption: ParsableArguments {
             valueName: "age1…"))
     var texts: [String] = []
 
-    /// nil: none is named.
+    /// nil: no recipient is named.
     var text: String? { texts.isEmpty ? nil : texts.joined(separator: " ") }
 
     func recipients() throws(Failure) -> [AgeRecipient] {

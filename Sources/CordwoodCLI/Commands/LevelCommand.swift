@@ -1,4 +1,4 @@
-// `cordwood level`: thresholds of running programs, set from outside by the store's control file.
+// `cordwood level`: sets thresholds of running programs from outside, by the store's control file.
 
 import ArgumentParser
 import Cordwood
@@ -6,11 +6,11 @@ import Cordwood
 struct LevelCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "level",
-        abstract: "Show or set the levels at which a store's programs log.",
+        abstract: "Show or set the log levels of the programs of a store.",
         discussion: """
-            Programs that are running follow within a second, those started later begin with it. \
-            What is set here goes before what a program or a policy says. A prefix stands for the \
-            loggers of that name and all below it; "" is the root, and a level alone means it.
+            Running programs follow within a second; programs started later begin with these \
+            levels. They override what a program or a policy says. A prefix covers the loggers of \
+            that name and all below it; "" is the root, and so is a level without a prefix.
 
             Example:
               cordwood level logs
@@ -26,7 +26,7 @@ struct LevelCommand: ParsableCommand {
     var settings: [String] = []
 
     func run() throws {
-        // All of them are looked at before the first is set.
+        // All of them are checked before the first is set.
         let parsed = try settings.map { try LevelCommand.parse($0) }
         do throws(CordwoodError) {
             for (prefix, level) in parsed {

@@ -1,4 +1,4 @@
-// `cordwood log`: lines of files or of standard input become records, one each, byte for byte.
+// `cordwood log`: turns lines of files or of standard input into records, one each, byte for byte.
 // SAFETY: a line's bytes hold until the next one is asked for, and the logger copies them.
 
 import ArgumentParser
@@ -8,11 +8,10 @@ import Glibc
 struct LogCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "log",
-        abstract: "Write lines to a store, a record a line.",
+        abstract: "Write lines to a store, one record a line.",
         discussion: """
-            Reads the files one after another, or standard input. Every byte of a line is kept, \
-            also NUL, CR and what is not UTF-8; `cordwood export --format raw` gives the input \
-            back.
+            Reads the files in turn, or standard input. Keeps every byte of a line, including NUL, \
+            CR and invalid UTF-8. `cordwood export --format raw` gives the input back.
 
             Example:
               my-program 2>&1 | cordwood log --store logs --logger my.program --level info
@@ -32,7 +31,7 @@ struct LogCommand: ParsableCommand {
     @Argument(help: "Files; none or `-`: standard input.", completion: .file())
     var files: [String] = []
 
-    /// Lines beyond it are cut, and said to be. A segment has room for a record of this size.
+    /// Longer lines are cut and marked as cut. A segment has room for a record of this size.
     private static let lineBytesMax = 60 << 20
     private static let segmentBytes: UInt64 = 64 << 20
 
@@ -90,7 +89,7 @@ struct LogCommand: ParsableCommand {
     }
 }
 
-/// Lines to records. Stops at the first record that was not kept.
+/// Writes lines as records. Stops at the first record that was not kept.
 private struct LineWriter {
     let log: Logger
     let level: Level
@@ -103,7 +102,7 @@ private struct LineWriter {
         self.level = level
     }
 
-    /// False where the record was not kept.
+    /// False if the record was not kept.
     mutating func write(_ line: LineReader.Line) -> Bool {
         count += 1
         let status: Int32

@@ -1,4 +1,4 @@
-// `cordwood policy`: what a store was last told by a policy from a URL.
+// `cordwood policy`: shows the last policy that a store received from a URL.
 
 import ArgumentParser
 import Cordwood
@@ -8,8 +8,9 @@ struct PolicyCommand: ParsableCommand {
         commandName: "policy",
         abstract: "Show the policy that a store keeps from its URL.",
         discussion: """
-            Programs that are opened with a policy's URL keep the last one that was valid, and \
-            begin with it the next time. What a program was told otherwise is not in the store.
+            A program opened with a policy URL keeps the last valid policy in the store and starts \
+            with it the next time. Policies that a program received in another way are not in the \
+            store.
 
             Example:
               cordwood policy logs show

@@ -1,5 +1,5 @@
-// `cordwood queue`: what waits to be sent, for whom, why and until when; and what may be done about
-// it by hand.
+// `cordwood queue`: lists what waits to be sent, for which target, why and until when; and the
+// actions by hand.
 
 import ArgumentParser
 import Cordwood
@@ -7,12 +7,11 @@ import Cordwood
 struct QueueCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "queue",
-        abstract: "Show what waits to be uploaded; try it again, or give it up.",
+        abstract: "Show what waits to be uploaded; retry it, or give it up.",
         discussion: """
-            list shows every archive with every target: its state, how often it was tried, when it \
-            is tried again, and what the last attempt met. retry lets what failed, was refused or \
-            waits for credentials be tried at the next occasion. quarantine gives an archive up: \
-            it is kept, and not sent.
+            list shows every archive with every target: its state, the attempts so far, when the \
+            next one is due, and what the last one met. retry makes failed, refused and paused \
+            ones due now. quarantine gives an archive up: it is kept and not sent.
 
             Example:
               cordwood queue logs

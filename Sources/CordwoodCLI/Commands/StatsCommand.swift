@@ -1,4 +1,4 @@
-// `cordwood stats`: what a store holds, in numbers.
+// `cordwood stats`: a store's contents, in numbers.
 
 import ArgumentParser
 import Cordwood
@@ -6,12 +6,11 @@ import Cordwood
 struct StatsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "stats",
-        abstract: "Say what a store holds: lanes, archives, records by level, times.",
+        abstract: "Show what a store holds: lanes, archives, records by level, times.",
         discussion: """
-            Reads every record once. The options choose which records are counted. A lane that \
-            ended without closing is one whose process was killed or crashed: what it logged is \
-            there, and the next program that opens the store archives it, like those before it, \
-            which are no lanes any more.
+            Reads every record once; the options choose which records count. A lane that ended \
+            without closing belongs to a process that was killed or crashed. Its records are \
+            there, and the next program that opens the store archives them.
 
             Example:
               cordwood stats logs --json
@@ -25,7 +24,9 @@ struct StatsCommand: ParsableCommand {
         let options = try selection.readerOptions()
         for path in try sources.resolved() {
             do throws(ReadProblem) {
-                let stats = try StoreInspector.stats(path: path, options: options)
+                let stats = try StoreInspector.stats(
+                    path: path, options: options, progress: ReadProgress.update)
+                ReadProgress.clear()
                 Output.standard.append(
                     selection.json ? asJSON(path, stats) : asText(path, stats))
                 Output.standard.flush()
@@ -77,7 +78,7 @@ struct StatsCommand: ParsableCommand {
         return text
     }
 
-    /// Lanes named; the rest is counted.
+    /// The number of lanes named; the rest is counted.
     private static let uncleanMax = 20
 
     private static func unclean(_ stats: StoreStats) -> [LaneStatus] {
@@ -134,7 +135,7 @@ struct StatsCommand: ParsableCommand {
 
     private func ratio(_ stats: StoreStats) -> String {
         guard stats.archiveBytes > 0, stats.archiveRawBytes > 0 else { return "" }
-        // What an archive says of itself may be any number.
+        // An archive may claim any number about itself.
         let (whole, rest) = stats.archiveRawBytes.quotientAndRemainder(
             dividingBy: stats.archiveBytes)
         return " (\(whole).\(min(rest / max(stats.archiveBytes / 10, 1), 9)) to 1)"

@@ -1,4 +1,4 @@
-// `cordwood tail`: the last records, and with -f those that come.
+// `cordwood tail`: the last records, and with -f new ones as they come.
 
 import ArgumentParser
 import Cordwood
@@ -7,7 +7,7 @@ import Glibc
 struct TailCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "tail",
-        abstract: "Print the last records, and with -f what comes after them.",
+        abstract: "Print the last records and, with -f, new ones as they come.",
         discussion: """
             Example:
               cordwood tail -f -n 50 logs --level info
@@ -23,7 +23,7 @@ struct TailCommand: ParsableCommand {
     @OptionGroup var text: TextOption
     @OptionGroup var sources: Sources
 
-    /// Between two looks for new records.
+    /// The pause between two looks for new records.
     private static let pollMicroseconds: UInt32 = 20_000
 
     func run() throws {
@@ -47,7 +47,7 @@ struct TailCommand: ParsableCommand {
     }
 }
 
-/// The last so many lines; memory for those only, used again and again.
+/// The last lines, up to a number; reuses memory for just those.
 private struct LastLines {
     private let limit: Int
     private var lines: [[UInt8]] = []

@@ -1,5 +1,5 @@
-// `cordwood target`: where a store's archives are to go, the end of that, and whether a server is
-// there that would take them.
+// `cordwood target`: adds and removes the targets of a store's archives, and tests whether a server
+// would accept them.
 
 import ArgumentParser
 import Cordwood
@@ -14,12 +14,12 @@ struct TargetCommand: ParsableCommand {
             cordwood target test URL [--kind KIND] [the options of cordwood upload]
             """,
         discussion: """
-            An archive stays on the disk until every registered target has it; a target that is no \
-            more must therefore be removed.
+            An archive stays on the disk until every registered target has it, so remove a target \
+            that no longer exists.
 
-            test sends one harmless request (a look at health, an empty body, HEAD), says what the \
-            answer tells and what it cannot tell, and ends with 5 where the server would not take \
-            archives. It stores nothing, there and here.
+            test sends one harmless request (a health check, an empty body, HEAD) and reports what \
+            the answer says and what it cannot say. It exits with 5 if the server would not take \
+            archives. It stores nothing, here or there.
 
             Example:
               cordwood target logs list

@@ -1,6 +1,6 @@
 // `cordwood transactions`: figures and funnels of use cases, their transactions one by one, one of
-// them in detail, and forgetting them. Records come from all processes and stores that are named;
-// those of deleted transactions are passed over.
+// them in detail, and their deletion. Records come from all processes and stores that are named;
+// those of deleted transactions are skipped.
 
 import ArgumentParser
 import Cordwood
@@ -8,7 +8,7 @@ import Cordwood
 struct TransactionsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "transactions",
-        abstract: "Figures of application transactions: how many, how long, how far.",
+        abstract: "Show figures of application transactions: how many, how long, how far.",
         discussion: """
             For each use case: how many transactions, how many ended, how many had errors, how \
             long the ended ones took; below it each event, how many came to it, and how many of \
@@ -51,7 +51,7 @@ struct TransactionsCommand: ParsableCommand {
     @OptionGroup var selection: Selection
     @OptionGroup var sources: Sources
 
-    /// Records of --id held, to sort them by time.
+    /// The limit of records of --id held for sorting by time.
     private static let momentsMax = 1 << 20
 
     func validate() throws {
@@ -98,7 +98,7 @@ struct TransactionsCommand: ParsableCommand {
                 isCut = true
             }
         }
-        // Sorting keeps the order of equal ones only with their places beside them.
+        // The offset keeps the order of equal times: sorting alone does not.
         let sorted = moments.enumerated().sorted {
             ($0.element.time, $0.offset) < ($1.element.time, $1.offset)
         }
@@ -131,7 +131,7 @@ struct TransactionsCommand: ParsableCommand {
     }
 }
 
-/// The records of transactions, a store after the other, each without what it forgot.
+/// The records of transactions, one store after the other, each without its deleted ones.
 final class TransactionSource {
     private let paths: [String]
     private var options: ReaderOptions
@@ -156,7 +156,7 @@ final class TransactionSource {
                 if let moment = forgotten.moment(record) { body(moment, record) }
             }
             do throws(Failure) { try reading.end() } catch {
-                // Told already; the worst code is the command's.
+                // Already reported; the command ends with the worst code.
                 if failure.map({ $0.code.rawValue < error.code.rawValue }) ?? true {
                     failure = error
                 }
@@ -164,7 +164,7 @@ final class TransactionSource {
         }
     }
 
-    /// The code for the end of the command.
+    /// The command's exit code.
     func end() throws(Failure) {
         Output.standard.flush()
         if let failure { throw failure }

@@ -1,4 +1,4 @@
-// `cordwood upload`: archives what dead processes left, then sends every archive that waits.
+// `cordwood upload`: archives segments that dead processes left, then sends every waiting archive.
 
 import ArgumentParser
 import Cordwood
@@ -9,19 +9,19 @@ struct UploadCommand: ParsableCommand {
         commandName: "upload",
         abstract: "Send a store's archives to a collector or any HTTP server.",
         discussion: """
-            An archive leaves the disk only after the server has answered 2xx, and when every \
-            target registered in the store has it. With --watch it goes on: what programs finish \
-            and leave behind is sent as it comes, failed attempts are repeated after a growing \
-            pause. With --dry-run it says what it would send, and with --bodies it prints exactly \
-            those bytes, one body after the other; nothing is sent, no target registered.
+            Deletes an archive only after the server answered 2xx and every target registered in \
+            the store has it. --watch keeps running: it sends what programs leave behind as it \
+            comes, and repeats failed attempts after growing pauses. --dry-run shows what it would \
+            send, and --bodies prints exactly those bytes, one body after the other; both send \
+            nothing and register no target.
 
             Example:
               CORDWOOD_TOKEN=secret cordwood upload logs --to http://127.0.0.1:4500
               cordwood upload logs --to https://example.org/logs --kind http --format ndjson \\
                   --encoding gzip --header 'X-Team: storage'
 
-            Encrypted archives go as they are where archives are taken; where plain records are \
-            needed they wait until --identity names a key.
+            Encrypted archives go as they are to targets that take archives. For targets that need \
+            plain records they wait until --identity names a key.
             """)
 
     @Option(help: "The server's address; what belongs to it for each kind: docs/UPLOADS.md.")
@@ -95,7 +95,7 @@ struct UploadCommand: ParsableCommand {
         do throws(CordwoodError) {
             try archiveDead(store, keys)
         } catch {
-            // On a full disk sending what is there is what helps.
+            // On a full disk, sending the existing archives is the remedy.
             notArchived = error.text
         }
         do throws(CordwoodError) {

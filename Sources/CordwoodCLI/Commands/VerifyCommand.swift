@@ -1,5 +1,5 @@
-// `cordwood verify`: reads everything and says what is not whole. A process that died is told, and
-// is no damage.
+// `cordwood verify`: reads everything and reports damage. A process that died is reported, but
+// counts as no damage.
 
 import ArgumentParser
 import Cordwood
@@ -8,13 +8,13 @@ import Glibc
 struct VerifyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify",
-        abstract: "Check every byte of stores and archives against its checksums.",
+        abstract: "Check every byte of stores and archives against its checksum.",
         discussion: """
-            Ends with 0 where all is whole, with 3 where something is damaged or records are \
-            unverified: shown, but not known to be what was written, for the machine went down \
-            before they were synced. A lane whose process died without closing it is called \
-            unclean; nothing is lost by that. Of an archive that is encrypted and that no identity \
-            opens the outside alone is checked: that ends with 4.
+            Exits with 0 if everything is whole. Exits with 3 if something is damaged or a record \
+            is unverified: it is shown, but the machine went down before it was synced, so it may \
+            not be what was written. A lane whose process died without closing it is called \
+            unclean; that loses nothing. Without an identity that opens an encrypted archive, only \
+            its outside is checked, and the exit code is 4.
 
             Example:
               cordwood verify logs && echo whole
@@ -44,7 +44,7 @@ struct VerifyCommand: ParsableCommand {
             } catch {
                 Output.standard.flush()
                 Complaint.tell(Reading.text(error))
-                // What should have been an archive and is none: damage, not absence.
+                // A file that should be an archive and is not one: damage, not absence.
                 if case .damaged = error {
                     if code == .fine { code = .damaged }
                 } else {

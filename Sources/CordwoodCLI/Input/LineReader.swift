@@ -8,9 +8,9 @@ import Glibc
 @safe struct LineReader: ~Copyable {
     @safe enum Line {
         case whole(UnsafeRawBufferPointer)
-        /// The last one, without a newline behind it.
+        /// The last line, without a newline after it.
         case unended(UnsafeRawBufferPointer)
-        /// The beginning of a line that is longer than the limit; the rest is passed over.
+        /// The beginning of a line beyond the limit; the rest is skipped.
         case cut(UnsafeRawBufferPointer, length: Int)
     }
 
@@ -19,7 +19,7 @@ import Glibc
     private let descriptor: Int32
     private let limit: Int
     private var buffer: UnsafeMutableRawBufferPointer
-    /// Not yet given: [start, end). No newline stands in [start, scanned).
+    /// Not returned yet: [start, end). [start, scanned) contains no newline.
     private var start = 0
     private var end = 0
     private var scanned = 0
@@ -33,7 +33,7 @@ import Glibc
 
     deinit { unsafe buffer.deallocate() }
 
-    /// The bytes hold until the next call. nil: the end. Throws errno.
+    /// The bytes are valid until the next call. nil: the end. Throws errno.
     mutating func next() throws(ReadFailure) -> Line? {
         while true {
             if let newline = find() {
@@ -73,7 +73,7 @@ import Glibc
             scanned -= start
             start = 0
         }
-        // Two: `cut` needs one behind the limit, wherever in the first one the limit falls.
+        // Two: `cut` needs one after the limit, wherever in the first one the limit falls.
         if unsafe buffer.count - end < LineReader.pieceBytes * 2 {
             let larger = unsafe UnsafeMutableRawBufferPointer.allocate(
                 byteCount: buffer.count * 2, alignment: 16)
@@ -97,8 +97,8 @@ import Glibc
         }
     }
 
-    /// INVARIANT: [start, start + limit) is given and stays in place. What stood behind it holds no
-    /// newline and is written over by what is read to find the end of the line.
+    /// INVARIANT: [start, start + limit) is returned and stays in place. The bytes after it contain
+    /// no newline and are overwritten while reading on to the end of the line.
     private mutating func cut() throws(ReadFailure) -> Line {
         let head = unsafe slice(start, start + limit)
         var length = end - start

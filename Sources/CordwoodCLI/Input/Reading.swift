@@ -1,14 +1,15 @@
-// How a verb goes through records: opens stores, hands over each record, tells of damage on stderr
-// as it is met and goes on behind it, and knows at the end which exit code that makes.
+// A verb's pass over records: opens stores, hands over each record, reports damage on stderr as it
+// is met and continues after it, and determines the exit code at the end.
 
 import Cordwood
 import Glibc
 
 final class Reading {
-    /// Damaged places told one by one; the rest is counted.
+    /// The number of damaged places reported one by one; the rest is counted.
     private static let toldMax = 20
 
     private let reader: StoreReader
+    private var count: UInt64 = 0
     private var problemCount = 0
     private var encryptedCount = 0
     private var isUnreadable = false
@@ -21,11 +22,14 @@ final class Reading {
         }
     }
 
-    /// Nil at the end; while following, for now. The record holds until the next call.
+    /// Nil at the end, or while following for now. The record is valid until the next call.
     func next() -> RecordRef? {
         while true {
             do throws(ReadProblem) {
-                return try reader.advance()
+                let record = try reader.advance()
+                count &+= 1
+                if count % ReadProgress.step == 0 { ReadProgress.update(count) }
+                return record
             } catch {
                 tell(error)
             }
@@ -43,8 +47,9 @@ final class Reading {
         if problemCount <= Reading.toldMax { Complaint.tell(Reading.text(problem)) }
     }
 
-    /// The code for the end of the command.
+    /// The command's exit code.
     func end() throws(Failure) {
+        ReadProgress.clear()
         Output.standard.flush()
         if reader.unverifiedCount > 0 {
             Complaint.tell("\(reader.unverifiedCount) records are unverified (unclean boot)")
@@ -106,7 +111,7 @@ struct LineStyle {
     /// CW_KIND_HTTP
     private static let exchange: UInt8 = 4
 
-    /// Its message, and the id that `http show` takes; headers and bodies would be pages.
+    /// Its message, and the id for `http show`; headers and bodies would fill pages.
     private func appendExchange(_ record: RecordRef, to bytes: inout [UInt8]) {
         let id = CapturedExchange(record, bodies: false)?.id ?? ""
         var line = record

@@ -1,5 +1,5 @@
-// Where to send, as the command line says it: the options of a target, one to one those of
-// cw_target_options. Secrets are better given in the environment: a process list shows arguments.
+// The destination on the command line: the options of a target, one to one those of
+// cw_target_options. Secrets belong in the environment: a process list shows arguments.
 
 import ArgumentParser
 import Cordwood
@@ -83,7 +83,7 @@ struct Destination: ParsableArguments {
     @Option(help: "Name of the target in the store; default: from kind, address and format.")
     var name: String?
 
-    /// - Parameter url: what belongs to it for each kind: docs/UPLOADS.md.
+    /// - Parameter url: docs/UPLOADS.md describes it for each kind.
     func options(to url: String) throws(Failure) -> TargetOptions {
         var target = TargetOptions(url: url)
         target.kind = kind

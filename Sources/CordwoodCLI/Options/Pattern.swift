@@ -1,5 +1,5 @@
-// What grep looks for, tried on the bytes of a message: a fixed string, or an extended regular
-// expression of the C library in the C locale, which takes any bytes, NUL included.
+// A pattern of grep, matched against the bytes of a message: a fixed string, or an extended regular
+// expression of the C library in the C locale, which takes any bytes, including NUL.
 // SAFETY: found places lie within the text, whose count bounds every search.
 
 import Glibc
@@ -42,7 +42,7 @@ enum Pattern: ~Copyable {
         return false
     }
 
-    /// Letters of ASCII only. The first byte is looked for in both cases, the rest compared.
+    /// Folds only ASCII letters. Searches the first byte in both cases and compares the rest.
     @safe private static func findFolded(_ needle: [UInt8], _ text: UnsafeRawBufferPointer) -> Bool
     {
         guard let first = needle.first else { return true }
@@ -95,7 +95,7 @@ enum Pattern: ~Copyable {
         return unsafe compiled
     }
 
-    /// Of Perl's and others' kind: the C library takes it for the letter itself.
+    /// An escape from Perl or others: the C library takes it for the letter itself.
     private static func unknownEscape(_ text: String) -> (Character, instead: String)? {
         var isEscaped = false
         for letter in text {

@@ -1,5 +1,5 @@
-// The options all reading verbs share: which records, of which stores, shown how. Turns what was
-// typed into a reader's options; a bad value ends the command as usage.
+// The options that all reading verbs share: which records, of which stores, in which form. Turns
+// the arguments into a reader's options; a bad value ends the command as usage.
 
 import ArgumentParser
 import Cordwood
@@ -31,7 +31,7 @@ struct Selection: ParsableArguments {
 
     @OptionGroup var keys: IdentityOption
 
-    /// Some records are left out.
+    /// True if some records are left out.
     var isNarrowed: Bool {
         since != nil || until != nil || level != nil || logger != nil || !conditions.isEmpty
     }
@@ -77,7 +77,7 @@ struct Selection: ParsableArguments {
     }
 }
 
-/// How lines of text are written.
+/// The form of text lines.
 struct TextOption: ParsableArguments {
     @Flag(
         help: """
@@ -88,7 +88,7 @@ struct TextOption: ParsableArguments {
     var rawControl = false
 }
 
-/// The keys of encrypted archives. A path and never a key: arguments are for everybody to see.
+/// The keys of encrypted archives. A path and never a key: everybody can see arguments.
 struct IdentityOption: ParsableArguments {
     @Option(
         name: .customLong("identity"), parsing: .singleValue,

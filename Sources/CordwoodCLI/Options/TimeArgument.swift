@@ -1,12 +1,12 @@
-// A time as people give it: RFC 3339, a date, or how long ago (`10m`, `2h`, `3d`). As UTC
-// nanoseconds since 1970. Pure, but for the clock that is handed in and the zone of the machine.
+// A time as people write it: RFC 3339, a date, or an age (`10m`, `2h`, `3d`). Converted to UTC
+// nanoseconds since 1970. Pure, except for the clock that is passed in and the machine's time zone.
 // SAFETY: `tm` is a struct on the stack; its pointer to a zone's name is never followed.
 
 import Cordwood
 import Glibc
 
 enum TimeArgument {
-    /// Nil where the text is no time. `utc`: what has no offset is UTC and not local time.
+    /// Nil if the text is not a time. `utc`: a time without an offset is UTC, not local time.
     static func parse(_ text: String, nowNs: UInt64, utc: Bool) -> UInt64? {
         if text == "now" { return nowNs }
         if let ago = duration(text) { return nowNs > ago ? nowNs - ago : 1 }
@@ -83,7 +83,7 @@ enum TimeArgument {
             return value
         }
 
-        /// 1 … 9 digits as nanoseconds; more are passed over.
+        /// 1 … 9 digits as nanoseconds; further digits are ignored.
         mutating func fraction() -> UInt64? {
             let all = rest.prefix { (0x30...0x39).contains($0) }
             guard !all.isEmpty, var value: Int = Digits.number(all.prefix(9)) else { return nil }
@@ -92,7 +92,7 @@ enum TimeArgument {
             return UInt64(value)
         }
 
-        /// Seconds since 1970 of the parts in the zone that follows.
+        /// Seconds since 1970 of the parts, in the zone that follows.
         mutating func zone(_ parts: inout tm, _ utc: Bool) -> Int? {
             if isAtEnd {
                 unsafe parts.tm_isdst = -1

@@ -1,10 +1,10 @@
-// A body for people: JSON indented, also where it was cut; form fields a line each; other text line
-// by line; bytes as the beginning of a hex dump. Lines are escaped one by one. Pure.
+// A body for people: JSON is indented, even if it was cut; form fields get a line each; other text
+// goes line by line; bytes appear as the start of a hex dump. Lines are escaped one by one. Pure.
 
 import Cordwood
 
 enum BodyText {
-    /// Shown of what is no text.
+    /// The number of bytes shown if the body is not text.
     private static let hexBytesMax = 256
 
     static func append(_ message: CapturedExchange.Message, to out: inout [UInt8]) {
@@ -27,12 +27,12 @@ enum BodyText {
         if !note.isEmpty { put("  [\(note)]\n", &out) }
     }
 
-    /// What is not shown of it, or not as it came.
+    /// A note about parts that are not shown, or were changed.
     private static func ending(_ message: CapturedExchange.Message) -> String {
         message.isBodyWhole && message.bodyNote.isEmpty ? "" : extent(message)
     }
 
-    /// `cut: 65536 bytes of 1000000`. The kept ones are counted as redaction left them.
+    /// `cut: 65536 bytes of 1000000`. Counts the kept bytes after redaction.
     static func extent(_ message: CapturedExchange.Message) -> String {
         let kept = message.body?.count ?? 0
         let note = message.bodyNote.isEmpty ? "not kept" : PlainText.oneLine(message.bodyNote)
@@ -42,13 +42,13 @@ enum BodyText {
             ? "\(note): \(kept) bytes of \(bytes)" : "\(note): of \(bytes) bytes"
     }
 
-    /// nil: no UTF-8. A character that was cut at the end is left out.
+    /// nil: not UTF-8. Drops a character that was cut at the end.
     private static func text(_ body: [UInt8]) -> ArraySlice<UInt8>? {
         for cut in 0..<min(4, body.count) {
             let rest = body[..<(body.count - cut)]
             // SAFETY: the view is read in the call only.
             guard unsafe rest.withUnsafeBytes({ UTF8Scan.isValid($0) }) else { continue }
-            // NUL and its like are of no text that people read.
+            // Text for people contains no NUL or similar bytes.
             let isBinary = rest.contains { $0 < 0x20 && !(0x09...0x0d).contains($0) && $0 != 0x1b }
             return isBinary ? nil : rest
         }
@@ -70,7 +70,7 @@ enum BodyText {
     private static func lines(_ text: ArraySlice<UInt8>, _ out: inout [UInt8]) {
         let all = text.split(separator: 0x0a, omittingEmptySubsequences: false)
         for (index, line) in all.enumerated() {
-            // A newline at the end ends a line and begins none.
+            // A newline at the end ends a line and does not begin one.
             if index == all.count - 1, line.isEmpty { break }
             put("  ", &out)
             ExchangeLine.bytes(Array(line.last == 0x0d ? line.dropLast() : line), &out)
@@ -105,12 +105,12 @@ enum BodyText {
     }
 }
 
-/// JSON, each member in a line. Tokens are moved and never changed, so what is no JSON further on,
-/// or ends too early, is shown as far as it goes.
+/// JSON with one member per line. Tokens are moved and never changed, so text that stops being
+/// JSON, or ends too early, is shown up to its end.
 enum IndentedJSON {
-    /// Deeper ones are not indented further.
+    /// Deeper levels are not indented further.
     private static let indentMax = 40
-    /// A text that grows beyond this, as one of brackets alone does, goes on as it is.
+    /// Beyond this size, which brackets alone may reach, the rest continues unindented.
     private static func bytesMax(_ count: Int) -> Int { count * 4 + 65_536 }
 
     /// nil: it does not look like JSON.
@@ -147,7 +147,7 @@ enum IndentedJSON {
                 isEmptyOpen = true
                 continue
             case 0x7d, 0x5d:
-                // More closes than opens: this is no JSON.
+                // More brackets close than open: not JSON.
                 guard depth > 0 else { return nil }
                 depth -= 1
                 if !isEmptyOpen { newline(depth, &out) }

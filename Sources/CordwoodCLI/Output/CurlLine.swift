@@ -1,14 +1,14 @@
-// A curl command that makes a captured request again, for any POSIX shell. What is printable stands
-// in single quotes; other bytes go through printf in octal, so that the line itself is plain text:
-// in `"$(printf …)"` for headers, through a pipe for bodies, which may hold NUL. Pure.
+// A curl command that repeats a captured request, for any POSIX shell. Printable text is in single
+// quotes. Other bytes go through printf in octal, so that the line itself is plain text: in
+// `"$(printf …)"` for headers, through a pipe for bodies, which may hold NUL. Pure.
 
 import Cordwood
 
 enum CurlLine {
-    /// Longer bodies go through the pipe, too: the kernel takes 128 KiB an argument.
+    /// Longer bodies go through the pipe, too: the kernel limits an argument to 128 KiB.
     private static let argumentBytesMax = 65_536
 
-    /// `complain` is told what the command cannot say.
+    /// `complain` gets the parts that the command cannot express.
     static func text(_ exchange: CapturedExchange, _ complain: (String) -> Void) -> String {
         let request = exchange.request
         let body = request.body ?? []
@@ -23,7 +23,7 @@ enum CurlLine {
         var pipe = ""
         if !body.isEmpty {
             if isPlain(body), body.count <= argumentBytesMax {
-                // Unlike --data-binary it knows no @.
+                // Unlike --data-binary, it gives @ no meaning.
                 words += ["--data-raw", quoted(body)]
             } else {
                 pipe = "printf \(format(body)) | "
@@ -38,7 +38,7 @@ enum CurlLine {
         }
         let url = URLText.sendable(exchange.urlBytes)
         if !isWeb(url) {
-            // Newer versions read `--url @FILE`, and any reads file://.
+            // Newer versions read `--url @FILE`, and all read file://.
             complain("the address is not http: the command will refuse it")
             words += ["--proto", "=http,https"]
         }
@@ -54,7 +54,7 @@ enum CurlLine {
 
     // ── Headers ──
 
-    /// Made by curl itself, or of one connection only.
+    /// Headers that curl makes itself, or that belong to one connection.
     private static let left: Set<String> = [
         "host", "content-length", "accept-encoding", "connection", "keep-alive",
         "proxy-connection", "proxy-authorization", "te", "trailer", "transfer-encoding", "upgrade",
@@ -69,11 +69,11 @@ enum CurlLine {
         for header in exchange.request.headers where lower(header.name) == "connection" {
             for name in header.value.split(separator: ",") { out.insert(lower(String(name))) }
         }
-        // Unpacked when it was kept: it is sent as it is here.
+        // It was unpacked when it was kept, and is sent unpacked.
         if exchange.request.isNoted("unpacked") { out.insert("content-encoding") }
         for header in exchange.request.headers where !out.contains(lower(header.name)) {
             guard !header.nameBytes.isEmpty, header.nameBytes.allSatisfy(isToken) else {
-                // HTTP/2's own begin with a colon.
+                // HTTP/2's own headers begin with a colon.
                 if header.nameBytes.first != 0x3a {
                     complain("left out, for its name is none: header \(header.name)")
                 }
@@ -89,14 +89,14 @@ enum CurlLine {
             words += ["--header", quoted(header.nameBytes + ending)]
         }
         if hasBody, exchange.request.header("Content-Type") == nil {
-            // Or curl says that it is a form.
+            // Otherwise curl declares it a form.
             words += ["--header", "'Content-Type:'"]
         }
         if exchange.request.header("Accept-Encoding") != nil { words.append("--compressed") }
         return words
     }
 
-    /// Without spaces around.
+    /// Without surrounding spaces.
     private static func lower(_ text: String) -> String {
         String(text.lowercased().filter { $0 != " " && $0 != "\t" })
     }
@@ -119,7 +119,7 @@ enum CurlLine {
         }
     }
 
-    /// One word of a shell, no NUL in it.
+    /// One word for a shell; contains no NUL.
     private static func quoted(_ bytes: [UInt8]) -> String {
         guard isPlain(bytes) else { return "\"$(printf \(format(bytes)))\"" }
         var text = "'"
@@ -138,7 +138,7 @@ enum CurlLine {
             case 0x25: text += [0x25, 0x25]
             case 0x20..<0x7f where byte != 0x27 && byte != 0x5c: text.append(byte)
             default:
-                // Always three digits: one may follow.
+                // Always three digits: a digit may follow.
                 text += [
                     0x5c, 0x30 + (byte >> 6), 0x30 + (byte >> 3 & 7), 0x30 + (byte & 7),
                 ]
@@ -151,7 +151,7 @@ enum CurlLine {
 }
 
 private enum URLText {
-    /// What no URL may hold, percent-encoded: curl would refuse it.
+    /// Percent-encodes bytes that no URL may hold: curl would refuse them.
     static func sendable(_ url: [UInt8]) -> [UInt8] {
         var out: [UInt8] = []
         for byte in url {

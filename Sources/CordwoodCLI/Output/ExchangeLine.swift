@@ -1,4 +1,4 @@
-// An exchange as a line for people, or as an object of JSON. On a terminal a failed one is red and
+// An exchange as a line for people, or as a JSON object. On a terminal a failed one is red, and
 // control characters are made harmless, so that a URL moves no cursor.
 
 import Cordwood
@@ -43,7 +43,7 @@ enum ExchangeLine {
         out.append(0x0a)
     }
 
-    /// `200`; without an answer `open`, `lost`, `gone` (broken off), `-`.
+    /// `200`; without an answer `open`, `lost`, `gone` (aborted), `-`.
     static func state(_ exchange: CapturedExchange) -> String {
         if let status = exchange.status { return String(status) }
         if exchange.isOpen { return "open" }
@@ -55,12 +55,12 @@ enum ExchangeLine {
         exchange.duration.map { "\(milliseconds($0)) ms" } ?? ""
     }
 
-    /// With one digit behind the point.
+    /// With one digit after the point.
     static func milliseconds(_ ns: UInt64) -> String {
         "\(ns / 1_000_000).\(ns / 100_000 % 10)"
     }
 
-    /// What went wrong beside the status, in a line; of one that ended well, nothing.
+    /// The problem besides the status, in one line; empty for a success.
     static func problem(_ exchange: CapturedExchange) -> String {
         var parts: [String] = []
         if exchange.isCancelled { parts.append("cancelled") }
@@ -108,7 +108,8 @@ enum ExchangeLine {
 
     static func put(_ text: String, _ out: inout [UInt8]) { out.append(contentsOf: text.utf8) }
 
-    /// One line, whatever is in it. SAFETY: the view is read in the call only.
+    /// One line, whatever is in it.
+    /// SAFETY: the view is read in the call only.
     static func bytes(_ text: [UInt8], _ out: inout [UInt8]) {
         unsafe text.withUnsafeBytes { PlainText.append($0, as: .oneLine, to: &out) }
     }

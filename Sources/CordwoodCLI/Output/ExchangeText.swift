@@ -1,10 +1,10 @@
-// One exchange for people: what was asked, what was answered, how long each part took. Every line
-// is escaped on its own, so that nothing captured moves the cursor.
+// One exchange for people: the request, the answer, and the time of each part. Every line is
+// escaped on its own, so that no captured text moves the cursor.
 
 import Cordwood
 
 enum ExchangeText {
-    /// Columns of the bar.
+    /// Width of the bar in columns.
     private static let barWidth = 50
 
     static func append(
@@ -93,7 +93,7 @@ enum ExchangeText {
 
     // ── The bar ──
 
-    /// Each phase in a line, where in the whole it lies.
+    /// One line per phase, with its position in the whole.
     private static func timings(_ exchange: CapturedExchange, _ out: inout [UInt8]) {
         let phases = exchange.phases.named.compactMap { phase in phase.ns.map { (phase.name, $0) } }
         let sum = phases.reduce(0.0) { $0 + Double($1.1) }

@@ -1,5 +1,5 @@
-// A small JSON object for the summaries of verbs, in the order in which members are added. No state
-// besides the text.
+// A small JSON object for the summaries of verbs, with members in the order of their addition. The
+// text is its only state.
 
 import Cordwood
 
@@ -39,7 +39,7 @@ struct JSONObject {
         bytes += (values.isEmpty ? "[]" : "]").utf8
     }
 
-    /// With three digits behind the point.
+    /// With three digits after the point.
     mutating func add(_ key: String, milliseconds ns: UInt64) {
         add(key, raw: Times.milliseconds(ns))
     }
@@ -57,7 +57,7 @@ struct JSONObject {
         bytes.append(UInt8(ascii: "\""))
     }
 
-    /// What is JSON already.
+    /// Adds a value that is JSON already.
     mutating func add(_ key: String, raw: String) {
         members.name(key, &bytes)
         bytes += raw.utf8

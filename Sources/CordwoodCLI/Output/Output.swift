@@ -1,11 +1,11 @@
-// Standard output: bytes are gathered and written in large pieces. When the reader of a pipe has
-// gone the command ends at once and quietly. Main thread only.
+// Standard output: collects bytes and writes them in large pieces. When the reader of a pipe has
+// gone, the command ends at once and quietly. Main thread only.
 
 import Cordwood
 import Glibc
 
 final class Output {
-    // SAFETY: the command's main thread alone writes.
+    // SAFETY: only the command's main thread writes.
     @safe nonisolated(unsafe) static let standard = Output(descriptor: 1)
 
     private static let flushAt = 256 << 10
@@ -13,9 +13,9 @@ final class Output {
     let isTerminal: Bool
     /// Colours: on a terminal, unless NO_COLOR is set to anything.
     let hasColor: Bool
-    /// Bytes were asked for: a terminal gets them, too.
+    /// Exact bytes were requested: a terminal gets them, too.
     var isExact = false
-    /// What lines are appended to; `settle` afterwards.
+    /// Lines are appended to it; call `settle` afterwards.
     var bytes: [UInt8] = []
     private let descriptor: Int32
 
@@ -28,7 +28,7 @@ final class Output {
         bytes.reserveCapacity(Output.flushAt * 2)
     }
 
-    /// Writes when enough has gathered.
+    /// Writes once enough has collected.
     @inline(__always)
     func settle() {
         if bytes.count >= Output.flushAt { flush() }
@@ -51,11 +51,12 @@ final class Output {
 
     func flush() {
         if bytes.isEmpty { return }
+        ReadProgress.restart()
         guard isFiltered else {
             unsafe bytes.withUnsafeBytes { write($0) }
             return bytes.removeAll(keepingCapacity: true)
         }
-        // The rest of a character may be still to come.
+        // The rest of a character may still come.
         let rest = Array(bytes.suffix(PlainText.unfinished(bytes)))
         bytes.removeLast(rest.count)
         let harmless = PlainText.json(bytes)
@@ -64,7 +65,7 @@ final class Output {
         bytes += rest
     }
 
-    /// What is text has nothing left to filter; JSON has what terminals obey.
+    /// Text is already filtered; JSON may contain control codes that terminals obey.
     private var isFiltered: Bool { isTerminal && !isExact }
 
     @safe private func write(_ data: UnsafeRawBufferPointer) {

@@ -1,5 +1,5 @@
-// Transactions, their records and figures, as lines for people or as objects of JSON. What comes
-// from a store is escaped.
+// Transactions, their records and figures, as lines for people or as JSON objects. Text from a
+// store is escaped.
 
 import Cordwood
 
@@ -145,7 +145,7 @@ enum TransactionText {
         return object
     }
 
-    /// In percent with one digit, or as a part of 1 with three.
+    /// In percent with one digit, or as a fraction of 1 with three.
     private static func share(_ part: UInt64, _ all: UInt64, scale: UInt64 = 100) -> String {
         guard all > 0 else { return "0" }
         let thousandths = (Double(part) * 1000 / Double(all)).rounded()

@@ -1,6 +1,6 @@
-// How far an upload is, on a terminal: archives, bytes, rate and the time that is left, in one line
-// that is written over and taken away at the end. In a pipe it says nothing. The callbacks run on
-// the threads that send.
+// The progress of an upload, on a terminal: archives, bytes, rate and remaining time, in one line
+// that is overwritten and removed at the end. Silent in a pipe. The callbacks run on the threads
+// that send.
 
 import Cordwood
 import Glibc
@@ -27,7 +27,7 @@ import Glibc
         unsafe mutex.deallocate()
     }
 
-    /// Of what waits now.
+    /// Counts the work that waits now.
     func begin() {
         guard isShown else { return }
         var sizes: [String: UInt64] = [:]
@@ -57,15 +57,15 @@ import Glibc
             guard !isEnded else { return }
             bytesDone &+= sizes[archive] ?? 0
             archivesDone += 1
-            Complaint.write("\r\u{1B}[K" + line)
+            Complaint.write("\r\u{1B}[K" + line, isProgress: true)
         }
     }
 
-    /// The line goes; what the command says stands in its place.
+    /// Removes the line; the command's output takes its place.
     func end() {
         locked {
             isEnded = true
-            if isShown && archivesDone > 0 { Complaint.write("\r\u{1B}[K") }
+            if isShown && archivesDone > 0 { Complaint.write("\r\u{1B}[K", isProgress: true) }
         }
     }
 

@@ -1,6 +1,5 @@
-// What `stats` and `verify` say of a store. Both read everything: stats
-// counts, verify judges. A lane whose process died is no damage; it is
-// named as unclean.
+// The results of `stats` and `verify` for a store. Both read everything: stats counts, verify
+// judges. A lane whose process died is not damaged; it is reported as unclean.
 
 import CShims
 import CordwoodCore
@@ -21,12 +20,12 @@ public struct LaneStatus: Sendable {
     public var processName: String
     public var segments: Int
     public var bytes: UInt64
-    /// The machine went down or was restarted since.
+    /// The machine went down or restarted since.
     public var isOtherBoot: Bool
     /// Its records are written by pwrite(2): the file system's mappings are not trusted.
     public var isWritten = false
-    /// The name of another machine, on a file system of a network: nobody here adopts the lane
-    /// (`cordwood archive --foreign`). nil: it is of this machine, was closed, or is in use.
+    /// The name of another machine, on a network file system: no local process adopts the lane
+    /// (`cordwood archive --foreign`). nil: the lane is of this machine, was closed, or is in use.
     public var otherMachine: String?
 }
 
@@ -34,20 +33,20 @@ public struct StoreStats: Sendable {
     public var lanes: [LaneStatus] = []
     public var archives = 0
     public var archiveBytes: UInt64 = 0
-    /// Of the archives' payloads before compression.
+    /// Sum over the archives' payloads before compression.
     public var archiveRawBytes: UInt64 = 0
     public var records: UInt64 = 0
-    /// By level; 0: without one.
+    /// Indexed by level; 0: without one.
     public var recordsByLevel = [UInt64](repeating: 0, count: 25)
-    /// UTC ns; both 0 without records.
+    /// UTC ns; both 0 if there are no records.
     public var timeMin: UInt64 = 0
     public var timeMax: UInt64 = 0
-    /// Records that were not kept, by the gap records.
+    /// Records that were not kept, according to the gap records.
     public var refused: UInt64 = 0
-    /// Names of FORMAT §8.6, in the order in which they were met, each once.
+    /// Names from FORMAT §8.6, in order of appearance, each once.
     public var refusedCauses: [String] = []
     public var problems: [String] = []
-    /// Archives that no identity opens: no damage, and not counted as records.
+    /// Archives that no identity opens: not damage, and not counted as records.
     public var encrypted: [String] = []
 
     public var segments: Int { lanes.reduce(0) { $0 + $1.segments } }
@@ -62,11 +61,12 @@ public struct VerifyReport: Sendable {
     public var lanes: [LaneStatus] = []
     public var archives = 0
     public var records: UInt64 = 0
-    /// Records shown that no sync covered before the machine went down, archived ones too.
+    /// Records shown that no sync had covered before the machine went down, including archived
+    /// ones.
     public var unverified: UInt64 = 0
-    /// What is damaged. Empty: all is whole.
+    /// Damage found. Empty: everything is intact.
     public var problems: [String] = []
-    /// Archives that no identity opens: their outside alone was looked at.
+    /// Archives that no identity opens: only their outside was checked.
     public var encrypted: [String] = []
 
     public var unclean: [LaneStatus] { lanes.filter { $0.state == .unclean } }
@@ -78,9 +78,11 @@ public struct VerifyReport: Sendable {
 public enum StoreInspector {
     private static let problemsMax = 1_000
 
-    /// Of a store directory or a single file. Records that `options` passes over are not counted.
+    /// Statistics of a store directory or a single file. Records that `options` excludes are not
+    /// counted.
     public static func stats(
-        path: String, options: ReaderOptions = ReaderOptions()
+        path: String, options: ReaderOptions = ReaderOptions(),
+        progress: (_ records: UInt64) -> Void = { _ in }
     ) throws(ReadProblem) -> StoreStats {
         var stats = StoreStats()
         let isStore = StoreFolder.isDirectory(path)
@@ -97,7 +99,11 @@ public enum StoreInspector {
             }
         }
         let reader = try StoreReader(path: path, options: options)
-        while reader.next({ count($0, &stats) }) == .record {}
+        var records: UInt64 = 0
+        while reader.next({ count($0, &stats) }) == .record {
+            records &+= 1
+            if records % 16_384 == 0 { progress(records) }
+        }
         for problem in reader.problems {
             if case .locked(let what) = problem {
                 stats.encrypted.append(what)
@@ -138,7 +144,7 @@ public enum StoreInspector {
         return try stats(path: directory)
     }
 
-    /// A single archive or segment. The identities open encrypted archives.
+    /// Verifies a single archive or segment. The identities open encrypted archives.
     public static func verify(
         file path: String, identities: [AgeIdentity] = []
     ) throws(ReadProblem) -> VerifyReport {
@@ -155,8 +161,8 @@ public enum StoreInspector {
         return report
     }
 
-    /// A segment that an archive covers is not looked at: its records are the archive's, and the
-    /// file is only left to be removed (FORMAT §11).
+    /// Skips segments that an archive covers: their records belong to the archive, and the files
+    /// only remain to be removed (FORMAT §11).
     public static func verify(
         directory: String, identities: [AgeIdentity] = [], runningBoot: LaneID? = nil
     ) throws(ReadProblem) -> VerifyReport {
@@ -168,7 +174,8 @@ public enum StoreInspector {
         var covered: [LaneID: [ClosedRange<UInt64>]] = [:]
         var coveredNames: [String: [ClosedRange<UInt64>]] = [:]
         for path in archives {
-            // What cannot be opened covers nothing, as for readers; it is told below.
+            // An archive that cannot be opened covers nothing, as for readers; it is reported
+            // below.
             guard
                 let info = try? ArchiveSource.open(path: path, identities: identities).header
             else { continue }
@@ -183,7 +190,7 @@ public enum StoreInspector {
         for files in listed where files.hasLaneFile {
             verify(files, covered, runningBoot, &report)
         }
-        // Again: what was archived meanwhile is not in lanes any more.
+        // List again: segments archived meanwhile are no longer in lanes/.
         for path in try StoreFolder.archives(directory) {
             report.archives += 1
             do throws(ReadProblem) {
