@@ -1,8 +1,8 @@
 // ClickHouse over HTTP: INSERT … FORMAT JSONEachRow in the URL, rows in the body. The server treats
 // one body as one block and stores all of it or nothing. Repetitions are recognised by `record_id`
 // (ReplacingMergeTree), or by a token if the server supports one. Its errors have codes: bad
-// credentials (193 and the like) and an unsuitable table (60 and the like) pause the target,
-// whatever the HTTP status, because no record is to blame.
+// credentials (193 and the like) pause the target, an unsuitable table (60 and the like) makes it
+// rest, whatever the HTTP status, because no record is to blame.
 
 import CordwoodFormats
 import CordwoodStore

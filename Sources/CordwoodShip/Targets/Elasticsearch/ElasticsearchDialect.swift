@@ -1,7 +1,7 @@
 // Elasticsearch's and OpenSearch's bulk interface: `create` with our own ids into an index or data
 // stream, so that records sent twice are stored once. A 200 only means that the answer has each
-// document's result: 409 is already stored, 429 and 5xx are sent again, 401, 403 and 404 concern
-// the index or our rights and pause the target, the rest is refused. Compatible servers
+// document's result: 409 is already stored, 429 and 5xx are sent again, 401 and 403 pause the
+// target, a missing index lets it rest, the rest is refused. Compatible servers
 // (VictoriaLogs, Fluent Bit) have no ids: records sent twice are stored twice, and results are
 // matched by position. VictoriaLogs drops lines over 256 KiB and says 201.
 
