@@ -28,16 +28,7 @@ static size_t said_used[PLAYS];
 int LLVMFuzzerInitialize(int *count, char ***arguments) {
     (void)count;
     (void)arguments;
-    plain_environment();
-    make_scratch("curl");
-    snprintf(store, sizeof store, "%s/store", scratch);
-    cw_options options;
-    cw_options_init(&options, sizeof options);
-    options.directory = store;
-    options.segment_bytes = 1 << 17;
-    options.quota_bytes = 2 << 20;
-    options.codec = CW_CODEC_NONE;
-    PROMISE(cw_open(&options, &engine) == CW_OK);
+    engine = open_small("curl", store, sizeof store);
     cw_http_options http;
     cw_http_options_init(&http, sizeof http);
     http.enabled = 1;

@@ -100,6 +100,22 @@ static inline void plain_environment(void) {
     unsetenv("CORDWOOD_TARGET");
 }
 
+/* An engine on a small store in the scratch folder, whose path goes to `store`. */
+static inline cw_engine *open_small(const char *target, char *store, size_t size) {
+    plain_environment();
+    make_scratch(target);
+    snprintf(store, size, "%s/store", scratch);
+    cw_options options;
+    cw_options_init(&options, sizeof options);
+    options.directory = store;
+    options.segment_bytes = 1 << 17;
+    options.quota_bytes = 2 << 20;
+    options.codec = CW_CODEC_NONE;
+    cw_engine *engine = NULL;
+    PROMISE(cw_open(&options, &engine) == CW_OK);
+    return engine;
+}
+
 /* ── What a reader gives ── */
 
 static volatile unsigned char fuzz_sink;

@@ -38,16 +38,7 @@ static void capture(uint64_t bytes_max, uint8_t patterns) {
 int LLVMFuzzerInitialize(int *count, char ***arguments) {
     (void)count;
     (void)arguments;
-    plain_environment();
-    make_scratch("http");
-    snprintf(store, sizeof store, "%s/store", scratch);
-    cw_options options;
-    cw_options_init(&options, sizeof options);
-    options.directory = store;
-    options.segment_bytes = 1 << 17;
-    options.quota_bytes = 2 << 20;
-    options.codec = CW_CODEC_NONE;
-    PROMISE(cw_open(&options, &engine) == CW_OK);
+    engine = open_small("http", store, sizeof store);
     capture(0, 0);
     return 0;
 }
