@@ -45,7 +45,7 @@ struct Answer: Sendable {
     }
 
     init(_ problem: FileProblem) {
-        // Paths of this machine are none of the client's business.
+        // Clients must not learn paths of this machine.
         self =
             problem.isFull
             ? .error(.insufficientStorage, "no space", [("Retry-After", "60")])

@@ -73,7 +73,7 @@ final class Connections: Sendable {
                 leaving = giveWay(&content, now) { $0.peer == peer }
                 if leaving == nil {
                     let reason = "\(perPeerMax) connections of its address are open"
-                    // It only stands in its own way.
+                    // That address blocks only itself.
                     let seconds = Int.random(in: 1...ReturnTimes.secondsMin)
                     return (ConnectionRefusal(reason: reason, retryAfterSeconds: seconds), nil)
                 }

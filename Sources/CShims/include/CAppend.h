@@ -289,7 +289,7 @@ static inline int cwi_disable_cancel(void) {
 }
 static inline void cwi_restore_cancel(int old) { pthread_setcancelstate(old, NULL); }
 
-/* The stacks on which crashes are handled (crash.c). Both are 0 if there are none. */
+/* The stacks on which crashes are handled (crash.c). Both are 0 before any exists. */
 extern uintptr_t cwi_crash_low, cwi_crash_high;
 static inline int cwi_in_crash(void) {
     return cwi_frame() - cwi_crash_low < cwi_crash_high - cwi_crash_low;

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Returns the next offset from `at` on where those bytes occur, or count if there is none.
+/* Returns the next offset from `at` on where those bytes occur, or count if they do not.
  * Linear in both lengths (memmem). */
 size_t cwi_find(const uint8_t *text, size_t at, size_t count, const void *wanted, size_t length);
 

@@ -61,7 +61,7 @@ public enum NetworkError: Error, Equatable, Sendable {
     /// them. The engine's rules for captured exchanges replace secrets in the texts of server and
     /// transport.
     /// - Parameters:
-    ///   - message: goes before our text.
+    ///   - message: text that the record puts before ours.
     ///   - level: nil: warn for a redirection and a refusal, error for all other outcomes.
     /// - Returns: a status of cordwood.h.
     @discardableResult

@@ -14,8 +14,8 @@ struct CollectCommand: ParsableCommand {
             refusal is a line on stderr, at most ten in ten seconds.
 
             When all connections are in use, a new one replaces one that has waited 5 s for a \
-            request, or the slowest body below 8 KiB a second. If there is none, the answer is 503 \
-            with a Retry-After that spreads the returns.
+            request, or the slowest body below 8 KiB a second. If no connection can be replaced, \
+            the answer is 503 with a Retry-After that spreads the returns.
 
             Example:
               CORDWOOD_TOKEN=secret cordwood collect --listen 127.0.0.1:4500 --directory central

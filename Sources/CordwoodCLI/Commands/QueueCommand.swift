@@ -1,5 +1,5 @@
-// `cordwood queue`: lists what waits to be sent, for which target, why and until when; and the
-// actions by hand.
+// `cordwood queue`: lists the archives that wait for a target, each with its reason and its next
+// attempt, and retries or gives up those that the caller names.
 
 import ArgumentParser
 import Cordwood
@@ -7,7 +7,7 @@ import Cordwood
 struct QueueCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "queue",
-        abstract: "Show what waits to be uploaded; retry it, or give it up.",
+        abstract: "Show the archives that wait for upload; retry them, or give them up.",
         discussion: """
             list shows every archive with every target: its state, the attempts so far, when the \
             next one is due, and what the last one met. retry makes failed, refused and paused \

@@ -38,7 +38,7 @@ package enum Lanes {
         return unsafe make(engine, lane, waits: waits) == Status.ok ? lane : nil
     }
 
-    /// Waits until no thread is making the lane, and returns it if it is ready. nil: there is none,
+    /// Waits until no thread is making the lane, and returns it if it is ready. nil: no lane,
     /// or its maker takes over a second.
     static func settled(_ engine: EngineBlock) -> LaneBlock? {
         let bound = cw_monotonic_ns() &+ 1_000_000_000
@@ -57,7 +57,7 @@ package enum Lanes {
         return state == UInt32(CWI_LANE_CLOSED) ? Status.closed : Status.full
     }
 
-    /// Makes the lane if there is none: at open, or in a forked child.
+    /// Makes the lane if it does not exist: at open, or in a forked child.
     package static func make(
         _ engine: EngineBlock, _ lane: UnsafeMutablePointer<cwi_lane>, waits: Bool = true
     ) -> Int32 {

@@ -114,7 +114,7 @@ extension Optional: LogValue where Wrapped: LogValue {
         }
     }
 
-    /// Encodes fields (FORMAT §8.2); empty if there are none.
+    /// Encodes fields (FORMAT §8.2); empty without fields.
     package static func encode(_ fields: [(String, FieldInput)]) -> [UInt8] {
         guard !fields.isEmpty else { return [] }
         var bytes: [UInt8] = []

@@ -179,7 +179,7 @@ public enum ThreadContext {
         unsafe words.storeBytes(of: UInt32(used), as: UInt32.self)
     }
 
-    /// Bytes of that key's field; 0: there is none.
+    /// Bytes of that key's field; 0: no such field.
     private static func bytesOf(
         _ key: UnsafeBufferPointer<UInt8>, _ fields: UnsafeMutableRawPointer, _ used: Int
     ) -> Int {
