@@ -4,7 +4,7 @@
  * the interrupted append resumes, notices, and writes its record again elsewhere. The handler
  * passes faults at addresses that are not ours to the previously installed handler. Nothing here
  * takes a lock, allocates from the heap, or reads mapped files. docs/CONCURRENCY.md, A25;
- * PROTOCOL R13. */
+ * RELIABILITY R13. */
 #define _GNU_SOURCE 1 /* mremap */
 #include "CAppend.h"
 #include "CFork.h"

@@ -15,6 +15,16 @@ void cwi_json_begin(cwi_json *self, const uint8_t *text, size_t at, size_t count
     self->limit = limit < CWI_JSON_DEPTH ? limit : CWI_JSON_DEPTH - 1;
 }
 
+void cwi_json_pairs(const cwi_json_names *names, uint64_t *pairs) {
+    for (uint32_t pair = 0; pair < CWI_PAIRS; pair++) {
+        /* Of each byte its lowest five bits, and the bit that letters have. */
+        uint32_t last = pair >> 6, second = pair & 0x3F;
+        uint32_t ending = (uint32_t)cwi_letter((uint8_t)(last + (last & 0x20))) << 5 |
+                          cwi_letter((uint8_t)(second + (second & 0x20)));
+        pairs[pair] = (uint64_t)names->namings[ending] << 32 | names->members[ending];
+    }
+}
+
 /* ── Scanning, always within [at, count) ── */
 
 #define INLINE static inline __attribute__((always_inline))
@@ -145,14 +155,6 @@ static size_t word_end(const uint8_t *text, size_t at, size_t count) {
 #if defined(__SSE2__)
 enum { BLOCK = 64, DEPTHS = CWI_JSON_DEPTH };
 
-/* The block at `at`. If the text ends within it, the block is copied into `room` and padded with
- * zeros. */
-INLINE const uint8_t *block_of(const uint8_t *text, size_t at, size_t count, uint8_t *room) {
-    if (count - at >= BLOCK) return text + at;
-    memset(room, 0, BLOCK);
-    return memcpy(room, text + at, count - at);
-}
-
 INLINE uint64_t first(uint64_t bits) { return bits & -bits; }
 
 /* The bits just after the runs whose first bits are `bits`. */
@@ -201,6 +203,8 @@ INLINE uint64_t all_if_object(uint64_t objects, uint32_t depth) {
 INLINE uint64_t walk(const cwi_json *self, levels *now, const uint8_t *block, uint64_t brackets,
                      uint64_t *members) {
     uint64_t objects = self->objects, result = ~0ull;
+    /* The value itself, and the open brackets whose end the caller wants to see. */
+    uint64_t watched = self->watched | 2;
     uint32_t depth = self->depth, least = depth;
     uint64_t inside = all_if_object(objects, depth), is_member = inside;
     for (; brackets; brackets &= brackets - 1) {
@@ -215,11 +219,10 @@ INLINE uint64_t walk(const cwi_json *self, levels *now, const uint8_t *block, ui
             uint64_t bit = 1ull << ++depth;
             inside = curly;
             objects = (objects & ~bit) | (curly & bit);
+            watched &= ~bit;
             now->begins[depth] = (uint8_t)at;
         } else {
-            /* The caller may be watching a bracket that was open before, or the value itself. */
-            if (curly != inside ||
-                (depth == least && (depth == 1 || (self->watched >> depth & 1)))) {
+            if (curly != inside || (watched >> depth & 1)) {
                 result = first(brackets) - 1;
                 break;
             }
@@ -239,30 +242,6 @@ INLINE uint64_t walk(const cwi_json *self, levels *now, const uint8_t *block, ui
     now->objects = objects, now->depth = depth, now->least = least;
     *members = is_member;
     return result;
-}
-
-/* Returns the bits before the first name that is left to the parser; `ends` marks the colons of
- * names. */
-INLINE uint64_t telling(const cwi_json *self, const cwi_json_names *names, size_t at, uint64_t ends,
-                        uint64_t quotes) {
-    const uint8_t *const text = self->text + at;
-    /* A quote precedes the name, and a quote is not a letter. */
-#define MAY_END(endings, colon) \
-    cwi_may_end(endings, text[(colon) - 4], text[(colon) - 3], text[(colon) - 2])
-    const uint32_t *const either = names->either;
-    for (; ends; ends &= ends - 1) {
-        ptrdiff_t colon = __builtin_ctzll(ends);
-        if (!MAY_END(either, colon)) continue;
-        if (MAY_END(names->members, colon)) return first(ends) - 1;
-        if (text[colon + 1 + (text[colon + 1] == ' ')] != '"') continue;
-        if (!MAY_END(names->namings, colon)) continue;
-        /* The string ends before the last comma. */
-        uint64_t behind = quotes & ~1ull << colon;
-        size_t from = at + (size_t)__builtin_ctzll(behind) + 1;
-        size_t to = at + (size_t)__builtin_ctzll(behind & (behind - 1));
-        if (may_end(names->named, self->text, from, to)) return first(ends) - 1;
-    }
-    return ~0ull;
 }
 
 /* Records that the block at `at` has been passed over, up to the last bracket taken. */
@@ -285,12 +264,18 @@ INLINE size_t leave(cwi_json *self, uint32_t least, size_t from, size_t at) {
     return at;
 }
 
+/* The index in `pairs` for the second and the third byte of a word. */
+INLINE uint32_t pair_of(uint32_t word) {
+    return (word >> 8 & 0x1F) | (word >> 9 & 0x20) | (word >> 10 & 0x7C0) | (word >> 11 & 0x800);
+}
+
 #define LANE 16
 #define NAME(function) function##_16
 #define TARGET
 typedef char v16 __attribute__((vector_size(16)));
 #define BITS(lane) ((uint64_t)(uint32_t)__builtin_ia32_pmovmskb128((v16)(lane)))
 #define STRINGS(quotes) (parity(quotes))
+#define PAIR(word) pair_of(word)
 #include "json_lanes.h"
 
 #define LANE 32
@@ -301,6 +286,7 @@ typedef char v32 __attribute__((vector_size(32)));
 typedef long long v2 __attribute__((vector_size(16)));
 #define STRINGS(quotes) \
     ((uint64_t)__builtin_ia32_pclmulqdq128((v2){(long long)(quotes)}, (v2){-1}, 0)[0])
+#define PAIR(word) __builtin_ia32_pext_si(word, 0x5F5F00)
 #include "json_lanes.h"
 
 static bool is_wide(void) {

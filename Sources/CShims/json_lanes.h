@@ -25,13 +25,37 @@ TARGET static inline uint64_t NAME(digits)(const NAME(block) *block) {
     return bits;
 }
 
+/* Returns the bits before the first name that is left to the parser; `ends` marks the colons of
+ * names. */
+TARGET static inline uint64_t NAME(telling)(const cwi_json *self, const cwi_json_names *names,
+                                            size_t at, uint64_t ends, uint64_t quotes) {
+    const uint8_t *const text = self->text + at;
+    for (; ends; ends &= ends - 1) {
+        ptrdiff_t colon = __builtin_ctzll(ends);
+        uint32_t word; /* the name's last three bytes, and its quote */
+        memcpy(&word, text + colon - 4, 4);
+        uint64_t may = names->pairs[PAIR(word)];
+        if (!may) continue;
+        may >>= cwi_letter(word & 0xFF);
+        if (may & 1) return first(ends) - 1;
+        if (!(may >> 32 & 1) || text[colon + 1 + (text[colon + 1] == ' ')] != '"') continue;
+        /* The string ends before the last comma. */
+        uint64_t behind = quotes & ~1ull << colon;
+        size_t from = at + (size_t)__builtin_ctzll(behind) + 1;
+        size_t to = at + (size_t)__builtin_ctzll(behind & (behind - 1));
+        if (may_end(names->named, self->text, from, to)) return first(ends) - 1;
+    }
+    return ~0ull;
+}
+
 /* `at` follows a comma. Returns where the parser continues: at `at`, or after a later comma. */
-TARGET static size_t NAME(pass)(cwi_json *self, const cwi_json_names *names, size_t at) {
+TARGET static __attribute__((noinline)) size_t NAME(pass)(cwi_json *self,
+                                                          const cwi_json_names *names, size_t at) {
     const size_t from = at;
     uint32_t least = self->depth;
-    while (at < self->count) {
-        uint8_t room[BLOCK];
-        const uint8_t *const block = block_of(self->text, at, self->count, room);
+    uint64_t cap = ~0ull;
+    while (self->count - at >= BLOCK) {
+        const uint8_t *const block = self->text + at;
         NAME(block) v, lower;
         uint64_t odd = 0;
         for (int i = 0; i < BLOCK / LANE; i++) {
@@ -70,32 +94,35 @@ TARGET static size_t NAME(pass)(cwi_json *self, const cwi_json_names *names, siz
         heads |= opens << 1 & ~closes;
         wrong |= (heads | wanted) ^ (firsts | starts | opens);
         uint64_t may = words_end(self, at, scalars & ~(digits | dots), scalars, starts,
-                                 first(wrong) - 1);
-        for (;;) {
-            if (!(commas &= may)) return leave(self, least, from, at);
-            const unsigned last = BLOCK - 1 - (unsigned)__builtin_clzll(commas);
-            const uint64_t all = ~0ull >> (BLOCK - 1 - last);
-            levels now;
-            uint64_t members;
-            may = walk(self, &now, block, (opens | closes) & all, &members);
-            const uint64_t named = firsts & heads & members;
-            const uint64_t name_ends = behind(named, strings);
-            /* In objects, every name is followed by a colon, and there are no other colons. */
-            const uint64_t misplaced = (heads & members & ~firsts) | (name_ends ^ colons);
-            if (misplaced & all) may &= first(misplaced) - 1;
-            const uint64_t ends = name_ends & all & may;
-            may &= telling(self, names, at, ends, quotes);
-            if ((may & all) != all) continue;
-            commit(self, &now, at);
-            if (now.least < least) least = now.least;
-            at += last + 1;
-            break;
+                                 (first(wrong) - 1) & cap);
+        if (!(commas &= may)) break;
+        const unsigned last = BLOCK - 1 - (unsigned)__builtin_clzll(commas);
+        const uint64_t all = ~0ull >> (BLOCK - 1 - last);
+        levels now;
+        uint64_t members;
+        may = walk(self, &now, block, (opens | closes) & all, &members);
+        const uint64_t named = firsts & heads & members;
+        const uint64_t name_ends = behind(named, strings);
+        /* In objects, every name is followed by a colon, and there are no other colons. */
+        const uint64_t misplaced = ((heads & members & ~firsts) | (name_ends ^ colons)) & all;
+        if (misplaced) may &= first(misplaced) - 1;
+        may &= NAME(telling)(self, names, at, name_ends & all & may, quotes);
+        if ((may & all) != all) {
+            /* Once more, up to an earlier comma. */
+            if (!(commas & may)) break;
+            cap = may;
+            continue;
         }
+        cap = ~0ull;
+        commit(self, &now, at);
+        if (now.least < least) least = now.least;
+        at += last + 1;
     }
     return leave(self, least, from, at);
 }
 
 #undef STRINGS
+#undef PAIR
 #undef BITS
 #undef TARGET
 #undef NAME

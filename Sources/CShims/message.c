@@ -20,6 +20,21 @@ uint64_t cwi_serial_slow(void) {
     return serial;
 }
 
+/* ORDER: sequentially consistent. Whichever comes second sees the other's first store, and `quick`
+ * ends as NULL (A23). */
+void cwi_message_table_made(void) {
+    __atomic_store_n(&cwi_message_table_words.quick, cwi_message_table_words.slots,
+                     __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&cwi_context_hooks_words.take, __ATOMIC_SEQ_CST) != NULL)
+        __atomic_store_n(&cwi_message_table_words.quick, NULL, __ATOMIC_SEQ_CST);
+}
+
+void cwi_context_install(cwi_context_take take, cwi_context_drop drop) {
+    cwi_context_hooks_words.drop = drop;
+    __atomic_store_n(&cwi_context_hooks_words.take, take, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&cwi_message_table_words.quick, NULL, __ATOMIC_SEQ_CST);
+}
+
 static pthread_key_t keep_key;
 static pthread_once_t keep_once = PTHREAD_ONCE_INIT;
 static int keep_has_key;

@@ -10,12 +10,29 @@ enum {
     WINDOW = 80
 };
 
+/* Copies up to WINDOW bytes; the pieces may overlap. */
+static inline void copy_short(uint8_t *to, const uint8_t *from, size_t count) {
+#define PIECE(at, bytes) memcpy(to + (at), from + (at), bytes)
+    if (count >= 16) {
+        PIECE(0, 16), PIECE(count - 16, 16);
+        if (count > 32) PIECE(16, 16);
+        if (count > 48) PIECE(32, 16);
+        if (count > 64) PIECE(48, 16);
+    } else if (count >= 8) {
+        PIECE(0, 8), PIECE(count - 8, 8);
+    } else if (count >= 4) {
+        PIECE(0, 4), PIECE(count - 4, 4);
+    } else if (count) {
+        to[0] = from[0], to[count / 2] = from[count / 2], to[count - 1] = from[count - 1];
+    }
+}
+
 /* The block at `at`. Beyond the end of the text it is padded with zeros, in `room`. */
 static inline const uint8_t *window_of(const uint8_t *text, size_t at, size_t count,
                                        uint8_t *room) {
     if (at + WINDOW <= count) return text + at;
     memset(room, 0, WINDOW);
-    memcpy(room, text + at, count - at);
+    copy_short(room, text + at, count - at);
     return room;
 }
 
@@ -41,6 +58,9 @@ static const int8_t groups_high[3][32] __attribute__((aligned(32))) = {
  * with another one. */
 static const int8_t signs_low[32] __attribute__((aligned(32))) =
     TWICE(1, 0, 0, 0, 0, '%', 0, 0, 0, 0, 0, 0, 0, '=', 0, '/');
+
+/* Out of the function that chooses by width, so that it only jumps. */
+#define NOINLINE static __attribute__((noinline))
 
 /* Intel's headers are not needed: vector comparisons and three built-in functions suffice. */
 #if defined(__SSE2__)
@@ -77,21 +97,15 @@ size_t cwi_next_marks(const uint8_t *text, size_t at, size_t count, uint64_t *bi
     return WIDEST(next_marks, text, at, count, bits);
 }
 
+_Bool cwi_word_marks(const uint8_t *text, size_t count, uint64_t *words, uint64_t *varying,
+                     uint64_t *signs) {
+    return WIDEST(word_marks, text, count, words, varying, signs);
+}
+
 void cwi_blank_controls(uint8_t *text, size_t count, _Bool keeps_tabs) {
-    for (size_t i = 0; i < count;) {
-        uint64_t eight, ones = 0x0101010101010101;
-        if (count >= 8) { /* the last ones once more, where there are fewer */
-            memcpy(&eight, text + (i + 8 <= count ? i : count - 8), 8);
-            uint64_t low = (eight - 0x20 * ones) & ~eight, dels = eight ^ 0x7F * ones;
-            if (((low | ((dels - ones) & ~dels)) & 0x80 * ones) == 0) {
-                i += 8;
-                continue;
-            }
-        }
-        uint8_t byte = text[i];
-        if ((byte < 0x20 || byte == 0x7F) && !(keeps_tabs && byte == '\t')) text[i] = ' ';
-        i++;
-    }
+    if (!WIDEST(has_controls, text, count)) return;
+    for (size_t i = 0; i < count; i++)
+        if ((text[i] < 0x20 || text[i] == 0x7F) && !(keeps_tabs && text[i] == '\t')) text[i] = ' ';
 }
 
 _Bool cwi_is_plain(const uint8_t *text, size_t count) {
@@ -115,19 +129,36 @@ _Bool cwi_is_token(const uint8_t *text, size_t at, size_t count) {
     return all;
 }
 
+/* Bits of the bytes that differ, by more than their case where a small letter is wanted. */
+static inline uint64_t differs(uint64_t some, uint64_t wanted) {
+    uint64_t low = wanted & 0x7F7F7F7F7F7F7F7F;
+    uint64_t letters = (low + 0x1F1F1F1F1F1F1F1F) & ~(low + 0x0505050505050505) & ~wanted;
+    return (some ^ wanted) & ~(letters >> 2 & 0x2020202020202020);
+}
+
 _Bool cwi_has(const uint8_t *text, const uint8_t *word, size_t length) {
-    size_t i = 0;
-    for (; i + 8 <= length; i += 8) {
-        uint64_t some, wanted;
-        memcpy(&some, text + i, 8), memcpy(&wanted, word + i, 8);
-        /* The highest bit of each byte that may differ in case, that is, of each small letter. */
-        uint64_t low = wanted & 0x7F7F7F7F7F7F7F7F;
-        uint64_t letters = (low + 0x1F1F1F1F1F1F1F1F) & ~(low + 0x0505050505050505) & ~wanted;
-        if ((some ^ wanted) & ~(letters >> 2 & 0x2020202020202020)) return 0;
+    uint64_t some = 0, wanted = 0;
+    if (length < 8) {
+        copy_short((uint8_t *)&some, text, length);
+        copy_short((uint8_t *)&wanted, word, length);
+        return differs(some, wanted) == 0;
     }
-    for (; i < length; i++)
-        if ((text[i] >= 'A' && text[i] <= 'Z' ? text[i] | 0x20 : text[i]) != word[i]) return 0;
-    return 1;
+    for (size_t i = 0;; i = i + 16 <= length ? i + 8 : length - 8) {
+        memcpy(&some, text + i, 8), memcpy(&wanted, word + i, 8);
+        if (differs(some, wanted)) return 0;
+        if (i + 8 == length) return 1;
+    }
+}
+
+/* Those of cwi_name_bytes, and some signs. */
+static const uint8_t item_bytes[256] = {
+    ['!'] = 1, ['$'] = 1,         ['%'] = 1,         ['*'] = 1, ['+'] = 1, ['-'] = 1,
+    ['.'] = 1, ['0' ... '9'] = 1, ['@' ... 'Z'] = 1, ['['] = 1, [']'] = 1, ['_'] = 1,
+    ['~'] = 1, ['a' ... 'z'] = 1, [0x80 ... 0xFF] = 1};
+
+size_t cwi_item_start(const uint8_t *text, size_t at, size_t least) {
+    while (at > least && item_bytes[text[at - 1]]) at--;
+    return at;
 }
 
 const uint8_t cwi_letters[256] = {

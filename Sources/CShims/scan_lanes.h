@@ -41,14 +41,22 @@ TARGET static inline NAME(bytes) NAME(is_mark)(const uint8_t *at, NAME(bytes) en
                          ((v == 'y') & (next == 'J')) | ((v == '/') & (next == '/')));
 }
 
-TARGET static size_t NAME(next_marks)(const uint8_t *text, size_t at, size_t count,
-                                      uint64_t *bits) {
+/* Sets `ends` for each lane. */
+TARGET static inline _Bool NAME(may_have_marks)(const uint8_t *window, NAME(bytes) *ends) {
+    NAME(bytes) any = {0};
+    for (int i = 0; i < BLOCK; i += LANE) any |= NAME(may_mark)(window + i, ends + i / LANE);
+    return BITS((NAME(bytes))(any != 0)) != 0;
+}
+
+TARGET NOINLINE size_t NAME(next_marks)(const uint8_t *text, size_t at, size_t count,
+                                        uint64_t *bits) {
     for (; at < count; at += BLOCK) {
+        NAME(bytes) ends[BLOCK / LANE];
+        _Bool may = 0;
+        while (at + WINDOW <= count && !(may = NAME(may_have_marks)(text + at, ends))) at += BLOCK;
         uint8_t room[WINDOW];
         const uint8_t *const window = window_of(text, at, count, room);
-        NAME(bytes) ends[BLOCK / LANE], any = {0};
-        for (int i = 0; i < BLOCK; i += LANE) any |= NAME(may_mark)(window + i, ends + i / LANE);
-        if (BITS((NAME(bytes))(any != 0)) == 0) continue;
+        if (!may && !NAME(may_have_marks)(window, ends)) continue;
         *bits = 0;
         for (int i = 0; i < BLOCK; i += LANE)
             *bits |= BITS(NAME(is_mark)(window + i, ends[i / LANE])) << i;
@@ -58,27 +66,83 @@ TARGET static size_t NAME(next_marks)(const uint8_t *text, size_t at, size_t cou
     return count;
 }
 
-TARGET static _Bool NAME(is_ascii)(const uint8_t *text, size_t count) {
+/* True for the bytes first … last, none of which is above 0x7F. */
+#define WITHIN(v, first, last) (((v) >= (first)) & ((v) <= (last)))
+
+TARGET NOINLINE _Bool NAME(word_marks)(const uint8_t *text, size_t count, uint64_t *words,
+                                       uint64_t *varying, uint64_t *signs) {
+    uint64_t any = 0;
+    size_t block = 0;
+    for (size_t at = 0; at < count; at += BLOCK, block++) {
+        uint8_t room[WINDOW];
+        const uint8_t *const window = at + BLOCK <= count ? text + at
+                                                          : window_of(text, at, count, room);
+        uint64_t word = 0, vary = 0, sign = 0;
+        for (int i = 0; i < BLOCK; i += LANE) {
+            const NAME(bytes) v = LOAD(window + i);
+            const NAME(bytes) lower = v | 0x20;
+            const NAME(bytes) escape = (NAME(bytes))(v == '\\');
+            word |= BITS((NAME(bytes))(WITHIN(lower, 'a', 'z') | WITHIN(v, '-', '9') |
+                                       WITHIN(v, '#', '&') | (v < 0) | (v == '_') |
+                                       (v == '@') | (v == '+') | (v == '~') | escape))
+                    << i;
+            vary |= BITS((NAME(bytes))WITHIN(v, '/', '9')) << i;
+            sign |= BITS((NAME(bytes))((v == '"') | escape)) << i;
+        }
+        words[block] = word;
+        varying[block] = vary;
+        signs[block] = sign;
+        any |= sign;
+    }
+    words[block] = varying[block] = signs[block] = 0;
+    return any != 0;
+}
+
+TARGET NOINLINE _Bool NAME(is_ascii)(const uint8_t *text, size_t count) {
     if (count < LANE) {
         uint8_t all = 0;
         for (size_t at = 0; at < count; at++) all |= text[at];
         return all < 0x80;
     }
     NAME(bytes) all = LOAD(text + count - LANE);
-    for (size_t at = 0; at + LANE <= count; at += LANE) all |= LOAD(text + at);
+    size_t at = 0;
+    for (; at + 4 * LANE <= count; at += 4 * LANE)
+        all |= LOAD(text + at) | LOAD(text + at + LANE) | LOAD(text + at + 2 * LANE) |
+               LOAD(text + at + 3 * LANE);
+    for (; at + LANE <= count; at += LANE) all |= LOAD(text + at);
     return BITS((NAME(bytes))(all < 0)) == 0;
+}
+
+TARGET static inline NAME(bytes) NAME(controls)(const NAME(bytes) v) {
+    return (NAME(bytes))(((v >= 0) & (v < 0x20)) | (v == 0x7F));
+}
+
+TARGET NOINLINE _Bool NAME(has_controls)(const uint8_t *text, size_t count) {
+    uint8_t room[LANE];
+    if (count < LANE) {
+        memset(room, ' ', LANE);
+        copy_short(room, text, count);
+        text = room, count = LANE;
+    }
+    NAME(bytes) found = NAME(controls)(LOAD(text + count - LANE));
+    for (size_t at = 0; at + LANE < count; at += LANE) found |= NAME(controls)(LOAD(text + at));
+    return BITS(found) != 0;
 }
 
 /* True if there are no marks, quotes, backslashes, control characters or double hyphens, and no
  * colons followed by a blank or a quote. */
-TARGET static _Bool NAME(is_plain)(const uint8_t *text, size_t count) {
+TARGET NOINLINE _Bool NAME(is_plain)(const uint8_t *text, size_t count) {
     for (size_t at = 0; at < count; at += LANE) {
-        uint8_t room[LANE + 2] = {0};
+        uint8_t room[LANE + 2];
         const uint8_t *window = text + at;
-        if (count - at < LANE + 2) window = memcpy(room, text + at, count - at);
+        if (count - at < LANE + 2) {
+            memset(room, 0, sizeof room);
+            copy_short(room, text + at, count - at);
+            window = room;
+        }
         NAME(bytes) v = LOAD(window), next = LOAD(window + 1), ends;
         NAME(bytes) found = (NAME(bytes))(
-            (v == '"') | (v == '\\') | ((v >= 0) & (v < 0x20)) | (v == 0x7F) |
+            NAME(controls)(v) | (v == '"') | (v == '\\') |
             ((v == '-') & (next == '-')) | ((v == ':') & ((next == ' ') | (next == '\''))));
         if (BITS((NAME(bytes))(NAME(may_mark)(window, &ends) != 0)))
             found |= NAME(is_mark)(window, ends);

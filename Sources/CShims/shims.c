@@ -2,6 +2,23 @@
 #include "CShims.h"
 #include <sys/uio.h>
 
+/* ── Words of the process ── */
+
+void *cwi_retired_rules(void) {
+    static _Alignas(64) uint64_t words[65];
+    return words;
+}
+
+void *cwi_exchange_pool(void) {
+    static uint64_t words[8];
+    return words;
+}
+
+void *cwi_exchange_counter(void) {
+    static uint64_t word;
+    return &word;
+}
+
 /* ── CRC-32C ── */
 
 static uint32_t crc_table[256];
@@ -24,8 +41,8 @@ static uint32_t crc_portable(uint32_t crc, const unsigned char *p, size_t n) {
 }
 
 #if defined(__x86_64__)
-__attribute__((target("sse4.2"))) static uint32_t crc_sse42(uint32_t crc, const unsigned char *p,
-                                                            size_t n) {
+__attribute__((target("sse4.2"))) static uint32_t crc_one(uint32_t crc, const unsigned char *p,
+                                                          size_t n) {
     uint64_t c = crc;
     for (; n >= 8; n -= 8, p += 8) {
         uint64_t v;
@@ -36,12 +53,49 @@ __attribute__((target("sse4.2"))) static uint32_t crc_sse42(uint32_t crc, const 
     while (n--) r = __builtin_ia32_crc32qi(r, *p++);
     return r;
 }
+
+/* One instruction depends on the last and takes three cycles, but three may run at once. So long
+ * data are taken in three pieces, whose sums are put together. */
+enum { CRC_PIECE = 1024 };
+#define CRC_PAST_ONE 0x170076fau /* x^(8·1024-33) modulo the polynomial, reflected */
+#define CRC_PAST_TWO 0xa51b6135u /* x^(8·2048-33) */
+
+/* The sum as it is after so many zeros more. */
+__attribute__((target("sse4.2,pclmul"))) static uint64_t crc_past(uint64_t crc, uint64_t zeros) {
+    typedef long long pair __attribute__((vector_size(16)));
+    pair product = __builtin_ia32_pclmulqdq128((pair){(long long)crc, 0},
+                                               (pair){(long long)zeros, 0}, 0);
+    return __builtin_ia32_crc32di(0, (uint64_t)product[0]);
+}
+
+__attribute__((target("sse4.2,pclmul"))) static uint32_t crc_three(uint32_t crc,
+                                                                   const unsigned char *p,
+                                                                   size_t n) {
+    uint64_t a = crc;
+    for (; n >= 3 * CRC_PIECE; n -= 3 * CRC_PIECE, p += 3 * CRC_PIECE) {
+        uint64_t b = 0, c = 0;
+        for (size_t i = 0; i < CRC_PIECE; i += 8) {
+            uint64_t x, y, z;
+            memcpy(&x, p + i, 8);
+            memcpy(&y, p + i + CRC_PIECE, 8);
+            memcpy(&z, p + i + 2 * CRC_PIECE, 8);
+            a = __builtin_ia32_crc32di(a, x);
+            b = __builtin_ia32_crc32di(b, y);
+            c = __builtin_ia32_crc32di(c, z);
+        }
+        a = crc_past(a, CRC_PAST_TWO) ^ crc_past(b, CRC_PAST_ONE) ^ c;
+    }
+    return crc_one((uint32_t)a, p, n);
+}
 #endif
 
 uint32_t cwi_crc32c(uint32_t crc, const void *data, size_t length) {
     crc = ~crc;
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("sse4.2")) return ~crc_sse42(crc, data, length);
+    if (__builtin_cpu_supports("sse4.2"))
+        return ~(length >= 3 * CRC_PIECE && __builtin_cpu_supports("pclmul")
+                     ? crc_three(crc, data, length)
+                     : crc_one(crc, data, length));
 #endif
     return ~crc_portable(crc, data, length);
 }
@@ -119,15 +173,24 @@ int cwi_write_zeros(int fd, uint64_t offset, uint64_t length) {
 #include "CFork.h"
 #include <dlfcn.h>
 
-_Static_assert(sizeof(cwi_tls) <= 64, "static TLS is what dlopen lives on");
+_Static_assert(sizeof(cwi_tls) == 64, "static TLS is what dlopen lives on; cwi_copy_mark");
 _Static_assert(sizeof(cwi_thread) == 256, "one thread block is two pairs of lines");
 /* AppendPath.swift hard-codes these offsets. */
 _Static_assert(offsetof(cwi_thread, limit) == 8 && offsetof(cwi_thread, busy) == 32 &&
                    offsetof(cwi_thread, engine) == 40 && offsetof(cwi_logger, engine) == 8,
                "the hot path's words");
+/* cw_append_block and cw_append_logger of cordwood_append.h. */
+_Static_assert(offsetof(cwi_thread, ptr) == 0 && offsetof(cwi_thread, chunk) == 16 &&
+                   offsetof(cwi_thread, base_ticks) == 24 && offsetof(cwi_thread, records) == 48 &&
+                   offsetof(cwi_thread, copy) == 56 && offsetof(cwi_logger, id) == 4,
+               "the words that hosts have compiled in");
 _Static_assert(sizeof(cwi_segment) == 128, "one segment block is a pair of lines");
 
-__thread cwi_tls cwi_tls_words __attribute__((tls_model("initial-exec")));
+__thread cwi_tls cwi_tls_words __attribute__((tls_model("initial-exec"), visibility("hidden")));
+/* What the append in hosts' objects reads: `current`, by another name. The library itself uses the
+ * hidden one, so that two copies in a process never mix. */
+extern __thread cwi_tls cw_append_1
+    __attribute__((alias("cwi_tls_words"), tls_model("initial-exec"), visibility("default")));
 
 cwi_process cwi_process_words;
 
@@ -187,3 +250,21 @@ void cwi_pin_module(void) {
 /* In the libraries of tools/build.sh, jansson's json_loadf compares a file with this: there is
  * no stdin. */
 void *cwi_no_stdin;
+
+/* And there the Swift library's own answer, with its tables of 0.5 MB, is not linked: nothing that
+ * we call asks for a character's name. */
+intptr_t __wrap__swift_stdlib_getScalarName(uint32_t scalar, uint8_t *name, intptr_t size);
+intptr_t __wrap__swift_stdlib_getScalarName(uint32_t scalar, uint8_t *name, intptr_t size) {
+    (void)scalar, (void)name, (void)size;
+    return 0; /* it has none */
+}
+
+/* Likewise the texts of Swift types of which we print none (tools/unprinted.txt): the empty string,
+ * as Swift returns one in two registers. */
+struct cwi_swift_string {
+    uint64_t count, object;
+};
+struct cwi_swift_string cwi_no_text(void);
+struct cwi_swift_string cwi_no_text(void) {
+    return (struct cwi_swift_string){0, 0xE000000000000000};
+}

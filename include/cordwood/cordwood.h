@@ -134,8 +134,14 @@ enum {
     CW_TYPE_UINT = 2,
     CW_TYPE_DOUBLE = 3,
     CW_TYPE_BOOL = 4,
-    CW_TYPE_STRING = 5
+    CW_TYPE_STRING = 5,
+    CW_TYPE_JSON = 6
 };
+
+/* CW_TYPE_JSON: `value.s` is the text of one JSON value (RFC 8259, UTF-8), which readers show as a
+ * value with parts, and queries ask by path (docs/QUERY.md). It has at most 262,144 bytes and at
+ * most 20 open brackets. Any other text is kept, too, byte for byte, and read as CW_TYPE_STRING.
+ * Nothing inside is redacted, whatever its name. */
 
 typedef struct cw_field {
     cw_str key;
@@ -152,18 +158,28 @@ typedef struct cw_field {
 /* ── Open ───────────────────────────────────────────────────────────────────────────────────── */
 
 enum { CW_CODEC_ZSTD = 0, CW_CODEC_LZ4 = 1, CW_CODEC_NONE = 2 };
+
+/* The form of an archive's blocks with codec zstd. DENSE takes about half the space of PLAIN, and
+ * several times its processor time: records are mined for what repeats. Each block is plain where
+ * that is smaller, and all are while the helper is more than four segments behind. `zstd -d` shows
+ * the messages of plain blocks as lines, and those of dense ones in pieces. */
+enum { CW_ARCHIVE_DENSE = 0, CW_ARCHIVE_PLAIN = 1 };
+
 enum { CW_CONSENT_GRANTED = 0, CW_CONSENT_PENDING = 1, CW_CONSENT_DENIED = 2 };
 typedef uint32_t cw_consent;
 
 /* The overflow policies decide what happens to a record that needs a new segment:
  *
  *          no spare is ready yet                 disk full, or quota full of unarchived data
- *   GROW   makes one in line (slow_appends)      refuses and counts
+ *   GROW   waits up to 20 ms, then makes one     refuses and counts
+ *          in line (slow_appends)
  *   DROP   refuses and counts                    refuses and counts
- *   BLOCK  waits                                 waits; in a signal handler, a nested call, a
+ *   BLOCK  waits; after 2 s makes one in line    waits; in a signal handler, a nested call, a
  *                                                forked child or a callback of the engine's own
  *                                                threads it refuses and counts
  *
+ * Where nothing may wait (a nested call, an alternate stack, a forked child, the engine's own
+ * threads), and with segments under 1 MiB, GROW and BLOCK make the segment at once.
  * A refusal makes no system call, except that an engine which writes by pwrite(2) makes one to keep
  * the count. The engine tries a full disk again every 100 ms. */
 enum { CW_OVERFLOW_GROW = 0, CW_OVERFLOW_DROP = 1, CW_OVERFLOW_BLOCK = 2 };
@@ -175,7 +191,7 @@ enum { CW_CONSOLE_OFF = 0, CW_CONSOLE_TEXT = 1, CW_CONSOLE_JSON = 2, CW_CONSOLE_
 
 enum {
     CW_FLAG_SYNC_CONSOLE = 1, /* echo before the write returns: for debugging */
-    CW_FLAG_COARSE_CLOCK = 2, /* round times to a kernel tick (1 to 10 ms): cheaper records */
+    CW_FLAG_COARSE_CLOCK = 2, /* round times to a kernel tick (1 to 10 ms): cheaper without a TSC */
     CW_FLAG_TMPFS = 4,        /* keep segments in memory (/dev/shm, 128 MiB a process, beyond that
                                  on disk) until they are archived or the engine is closed, so that
                                  writers meet no writeback. A restart of the machine loses data that
@@ -229,6 +245,10 @@ typedef struct cw_options {
     const char *policy_headers; /* "Name: value" lines separated by \n; never logged or stored */
     const char *policy_ca_file; /* PEM; NULL: the system's certificates */
     uint32_t policy_interval_s; /* between looks for a policy, seconds; 0: an hour (default) */
+    uint32_t archive_method;    /* CW_ARCHIVE_…; default dense */
+    uint32_t archive_time_step_ns; /* times in archives are rounded down to a multiple of so many
+                                      ns, 1…10,000; 0: 1 (default). Records keep their order and
+                                      their ids; times that hosts give with a record stay exact */
 } cw_options;
 
 /* Writes struct_size and the defaults named above. Does nothing if options is NULL or the size is
@@ -256,10 +276,10 @@ cw_status cw_open(const cw_options *options, cw_engine **out);
 
 /* Sets an attribute of the resource that logs: service.name, service.version,
  * deployment.environment, user.id … An empty value removes the attribute. cw_open fills in
- * host.name, os.type, os.version, device.manufacturer and device.model.identifier. The store keeps
- * the attribute once; it holds for all records of this engine until the host sets it again. `stats`
- * shows it, and uploads send it. The engine copies both strings. Blocks: briefly. Signals: not
- * safe.
+ * host.name, host.arch, os.type, os.version, device.manufacturer and device.model.identifier. The
+ * store keeps the attribute once; it holds for all records of this engine until the host sets it
+ * again. `cordwood cat --json` shows it, `cordwood stats` names services and hosts, and uploads
+ * send it. The engine copies both strings. Blocks: briefly. Signals: not safe.
  * CW_OK · CW_E_ARGUMENT (NULL or empty key, NULL value) · CW_E_LIMIT (key over 255 bytes, value
  * over 4,096) · CW_E_FULL · CW_E_CLOSED */
 cw_status cw_resource_set(cw_engine *engine, const char *key, const char *value);
@@ -275,10 +295,10 @@ cw_status cw_logger_get(cw_engine *engine, const char *name, cw_logger **out);
 
 /* Writes one record of text. If it returns CW_OK, the record survives the death of the process. The
  * message may hold any bytes, and the library keeps them unchanged. The library cuts a record
- * larger than a segment can hold, and marks it with its original length. A call costs about ten
- * nanoseconds plus the copy. It takes no lock and allocates nothing. It makes a system call only at
- * the start of a chunk (CW_OVERFLOW_… says what happens there). Blocks: only with
- * CW_OVERFLOW_BLOCK. Signals: safe. Fork: safe, also in a child of a threaded parent.
+ * larger than a segment can hold, and marks it with its original length. A call costs tens of
+ * nanoseconds (docs/PERFORMANCE.md), in C mostly as a macro (append.h). It takes no lock, allocates
+ * nothing, and makes a system call or waits only at the start of a chunk (CW_OVERFLOW_… says how
+ * long). Signals: safe. Fork: safe, also in a child of a threaded parent.
  * CW_OK · CW_DISABLED · CW_E_ARGUMENT · CW_E_LEVEL · CW_E_FULL · CW_E_CLOSED */
 cw_status cw_write(cw_logger *logger, cw_level level, const char *message, size_t length);
 
@@ -469,12 +489,13 @@ enum {
 typedef struct cw_reader_options {
     uint32_t struct_size;
     uint32_t flags;     /* CW_READ_… */
-    uint32_t level;     /* lowest level; 0: all */
+    uint32_t level;     /* lowest level, 1…24; 0: all */
     uint32_t kinds;     /* set of 1u << CW_KIND_…; 0: all */
     uint64_t since_ns;  /* UTC, ns since 1970, inclusive; 0: from the first */
     uint64_t until_ns;  /* exclusive; 0: to the last */
     const char *logger; /* this name and those below it; NULL: all */
     const char *identity_file; /* age identities that open encrypted archives; NULL: none */
+    const char *query; /* what must also be true, as docs/QUERY.md says; NULL: all */
 } cw_reader_options;
 
 enum {
@@ -485,7 +506,15 @@ enum {
 };
 
 /* One record. The reader owns everything the pointers refer to, until the next call on it. Set
- * struct_size before the first call. */
+ * struct_size before the first call; the reader fills the struct as far as that goes.
+ *
+ * resource holds what cw_open and cw_resource_set recorded of the program that logs: service.name,
+ * host.name, user.id and others, of type CW_TYPE_STRING. As long as it points to the same address
+ * as in the record before, the attributes are the same.
+ *
+ * record_id names the record for good: it is the same while the record is live, sealed or archived,
+ * in whichever archive and copy of a store, and no other record has it. Its 24 bytes sort by
+ * process, thread and sequence; `cat --json` and uploads show them as 48 hex digits. */
 typedef struct cw_record_view {
     uint32_t struct_size;
     uint64_t time_ns; /* UTC, ns since 1970 */
@@ -507,15 +536,20 @@ typedef struct cw_record_view {
     uint64_t original_length; /* of the message, bytes */
     cw_str process_name;
     uint32_t trace_flags;
+    const cw_field *resource; /* attributes of the program that logs */
+    size_t resource_count;
+    uint8_t record_id[24];
 } cw_record_view;
 
 /* Opens a cursor over a store directory, or over a single segment or archive file. The cursor
  * merges records by time; within a thread the order is exact. It needs no engine. options may be
- * NULL. The caller owns *out until cw_reader_close. Threads: one at a time. Blocks: for file
- * access. Signals: not safe.
- * CW_OK · CW_E_ARGUMENT · CW_E_STRUCT_SIZE · CW_E_STRUCT_TAIL · CW_E_NOT_FOUND · CW_E_PERMISSION ·
- * CW_E_IO · CW_E_MEMORY · CW_E_VERSION · CW_E_DAMAGED (a single file that is not Cordwood's) ·
- * CW_E_ENCRYPTED (a single file that cannot be read without its key) */
+ * NULL. After CW_E_ARGUMENT for a query, cw_last_error says in which column it is wrong. The caller
+ * owns *out until cw_reader_close. Threads: one at a time. Blocks: for file access. Signals: not
+ * safe.
+ * CW_OK · CW_E_ARGUMENT (NULL directory or out, a level over 24, unknown flags, a wrong query) ·
+ * CW_E_STRUCT_SIZE · CW_E_STRUCT_TAIL · CW_E_NOT_FOUND · CW_E_PERMISSION · CW_E_IO · CW_E_MEMORY ·
+ * CW_E_VERSION · CW_E_DAMAGED (a single file that is not Cordwood's) · CW_E_ENCRYPTED (a single
+ * file that cannot be read without its key) */
 cw_status cw_reader_open(const char *directory, const cw_reader_options *options, cw_reader **out);
 
 /* Gives the next record. The reader owns the record until the next call on it. Threads: one at a

@@ -4,7 +4,7 @@
 //     engine->logger("app").info("order {} is {:.1f} s late", 7, 2.5);
 //
 // Nothing here throws by itself; only std::string may, out of memory. -fno-exceptions and -fno-rtti
-// compile. A failure is a `status`, or a `result<T>` that holds one. An engine closes in its
+// compile. A failure is a `status`, or a `result<T>`, which is one. An engine closes in its
 // destructor. Loggers are plain pointers: copy, keep and use them, also after that; they then
 // answer CW_E_CLOSED. Threads: as the C function that a member calls. cordwood_reader.hpp, for
 // reading, comes with it.
@@ -13,7 +13,10 @@
 
 #include <cordwood/cordwood.h>
 #include <cordwood/cordwood_format.hpp>
+#include <cordwood/cordwood_json.hpp>
+#include <cordwood/cordwood_status.hpp>
 #include <cordwood/cordwood_target.hpp>
+#include <cordwood/cordwood_words.hpp>
 
 #include <chrono>
 #include <cstdlib>
@@ -32,94 +35,14 @@
 #define CORDWOOD_HAS_TYPE_NAMES 0
 #endif
 
+// A field in a variable, whose JSON would be gone: clang says so.
+#if defined(__clang__)
+#define CORDWOOD_LIFETIMEBOUND [[clang::lifetimebound]]
+#else
+#define CORDWOOD_LIFETIMEBOUND
+#endif
+
 namespace cordwood {
-
-// ── Words ────────────────────────────────────────────────────────────────────────────────────────
-
-/// Severity. static_cast of any number from 1 to 24 is valid, too.
-enum class level : cw_level {
-    trace = CW_LEVEL_TRACE,
-    debug = CW_LEVEL_DEBUG,
-    info = CW_LEVEL_INFO,
-    notice = CW_LEVEL_NOTICE,
-    warn = CW_LEVEL_WARN,
-    error = CW_LEVEL_ERROR,
-    fatal = CW_LEVEL_FATAL,
-    off = CW_LEVEL_OFF // for thresholds only
-};
-
-enum class codec : uint32_t { zstd = CW_CODEC_ZSTD, lz4 = CW_CODEC_LZ4, none = CW_CODEC_NONE };
-
-enum class overflow : uint32_t {
-    grow = CW_OVERFLOW_GROW,
-    drop = CW_OVERFLOW_DROP,
-    block = CW_OVERFLOW_BLOCK
-};
-
-enum class console : uint32_t {
-    off = CW_CONSOLE_OFF,
-    text = CW_CONSOLE_TEXT,
-    json = CW_CONSOLE_JSON,
-    automatic = CW_CONSOLE_AUTO
-};
-
-enum class consent : cw_consent {
-    granted = CW_CONSENT_GRANTED,
-    pending = CW_CONSENT_PENDING,
-    denied = CW_CONSENT_DENIED
-};
-
-enum class durability { process = CW_DURABLE_PROCESS, machine = CW_DURABLE_MACHINE };
-
-/// The status of a call. True in a condition if it is CW_OK.
-class status {
-public:
-    constexpr status(cw_status code = CW_OK) noexcept : code_(code) {}
-    constexpr cw_status code() const noexcept { return code_; }
-    constexpr explicit operator bool() const noexcept { return code_ == CW_OK; }
-    /// True for negative codes: the call failed.
-    constexpr bool failed() const noexcept { return code_ < CW_OK; }
-    /// The name, such as "CW_E_FULL".
-    const char *name() const noexcept { return cw_status_name(code_); }
-    /// One sentence about the status.
-    const char *text() const noexcept { return cw_strerror(code_); }
-    friend constexpr bool operator==(status a, status b) noexcept { return a.code_ == b.code_; }
-    friend constexpr bool operator!=(status a, status b) noexcept { return a.code_ != b.code_; }
-
-private:
-    cw_status code_;
-};
-
-/// The calling thread's last failure, with path, value and cause; empty if there was none.
-inline std::string last_error() {
-    std::string text(cw_last_error(nullptr, 0), '\0');
-    if (!text.empty()) {
-        cw_last_error(text.data(), text.size() + 1);
-    }
-    return text;
-}
-
-/// The version of the library in use: "0.1.0".
-inline std::string_view version() noexcept { return cw_version_string(); }
-
-/// A value, or the status that says why there is none. Reading a missing value gives an empty
-/// handle, whose calls answer CW_E_ARGUMENT; it is never undefined behaviour.
-template <class T> class [[nodiscard]] result {
-public:
-    result(cordwood::status why) noexcept : status_(why) {}
-    result(T &&value) noexcept : value_(std::move(value)) {}
-    explicit operator bool() const noexcept { return static_cast<bool>(status_); }
-    cordwood::status status() const noexcept { return status_; }
-    T &operator*() &noexcept { return value_; }
-    T &&operator*() &&noexcept { return std::move(value_); }
-    T *operator->() noexcept { return &value_; }
-
-private:
-    cordwood::status status_;
-    T value_{};
-};
-
-constexpr std::chrono::milliseconds forever = std::chrono::milliseconds::max();
 
 namespace detail {
 
@@ -171,11 +94,46 @@ using if_format = std::enable_if_t<
 
 // ── Writing ──────────────────────────────────────────────────────────────────────────────────────
 
-/// A typed field of a record: an integer, floating point number, bool or string. A field borrows
-/// its strings, so build it inside the call: `log.info("order", {{"id", 7}, {"user", name}})`.
+/// The text of a JSON value, as a field's: `{"order", cordwood::json{text}}` (CW_TYPE_JSON).
+struct json {
+    std::string_view text;
+};
+
+/// A typed field of a record: an integer, floating point number, bool, string or json, and
+/// containers, arrays, pairs, tuples and std::optional of everything that a message takes, which
+/// are kept as JSON (cordwood_json.hpp). A field borrows its strings, and the JSON that it makes is
+/// gone after the full expression, so build it inside the call:
+/// `log.info("order", {{"id", 7}, {"user", name}, {"tags", std::vector<std::string>{"new"}}})`.
 struct field : cw_field {
-    template <class T> field(std::string_view name, const T &content) noexcept : cw_field() {
+    template <class T, std::enable_if_t<!detail::is_composite<T>, int> = 0>
+    field(std::string_view name, const T &content) noexcept : cw_field() {
         key = detail::borrow(name);
+        put(content);
+    }
+    /// `text` is the compiler's: never hand one in.
+    template <class T, std::enable_if_t<detail::is_composite<T>, int> = 0>
+    field(std::string_view name, const T &content,
+          detail::json_buffer &&text CORDWOOD_LIFETIMEBOUND = {}) noexcept
+        : cw_field() {
+        key = detail::borrow(name);
+        if constexpr (detail::is_optional<T>::value) {
+            if constexpr (!detail::is_composite<typename T::value_type> &&
+                          takes<typename T::value_type>) {
+                if (content) {
+                    put(*content);
+                    return;
+                }
+            }
+        }
+        type = CW_TYPE_JSON;
+        value.s = detail::json_of(content, text);
+    }
+
+private:
+    template <class T>
+    static constexpr bool takes = std::is_arithmetic_v<T> || detail::is_text<T>;
+
+    template <class T> void put(const T &content) noexcept {
         if constexpr (std::is_same_v<T, bool>) {
             type = CW_TYPE_BOOL;
             value.b = content;
@@ -188,15 +146,19 @@ struct field : cw_field {
         } else if constexpr (std::is_floating_point_v<T>) {
             type = CW_TYPE_DOUBLE;
             value.d = static_cast<double>(content);
+        } else if constexpr (std::is_same_v<T, json>) {
+            type = CW_TYPE_JSON;
+            value.s = detail::borrow(content.text);
         } else {
             static_assert(std::is_convertible_v<const T &, std::string_view>,
-                          "a field is an integer, a floating point number, a bool or a string");
+                          "a field is an integer, a floating point number, a bool, a string, "
+                          "cordwood::json, or a container, array, pair, tuple or std::optional of "
+                          "what a message takes");
             type = CW_TYPE_STRING;
             value.s = detail::borrow(text(content));
         }
     }
 
-private:
     static std::string_view text(std::string_view content) noexcept { return content; }
     static std::string_view text(const char *content) noexcept {
         return content == nullptr ? std::string_view() : std::string_view(content);
@@ -243,9 +205,11 @@ public:
     /// True if the logger would write a record of that level: one load and one branch.
     bool enabled(level at) const noexcept { return cw_enabled(handle_, static_cast<cw_level>(at)); }
 
-    /// Writes a record of text alone. The text may hold any bytes.
-    cordwood::status write(level at, std::string_view message) const noexcept {
-        return cw_write(handle_, static_cast<cw_level>(at), message.data(), message.size());
+    /// Writes a record of text alone. The text may hold any bytes. Inlined always: objects that are
+    /// compiled in different ways do not share it (append.h).
+    __attribute__((always_inline)) cordwood::status write(level at,
+                                                          std::string_view message) const noexcept {
+        return cw_write_here_(handle_, static_cast<cw_level>(at), message.data(), message.size());
     }
     /// Writes a record with everything that C offers: its own time, trace ids, place.
     cordwood::status write(const cw_record &record) const noexcept {
@@ -260,63 +224,39 @@ public:
         return write_at(at, message, with, where, &error);
     }
 
-    cordwood::status trace(std::string_view message, fields with = {},
-                           site where = site::current()) const noexcept {
-        return write_at(level::trace, message, with, where, nullptr);
-    }
-    cordwood::status debug(std::string_view message, fields with = {},
-                           site where = site::current()) const noexcept {
-        return write_at(level::debug, message, with, where, nullptr);
-    }
-    cordwood::status info(std::string_view message, fields with = {},
-                          site where = site::current()) const noexcept {
-        return write_at(level::info, message, with, where, nullptr);
-    }
-    cordwood::status notice(std::string_view message, fields with = {},
-                            site where = site::current()) const noexcept {
-        return write_at(level::notice, message, with, where, nullptr);
-    }
-    cordwood::status warn(std::string_view message, fields with = {},
-                          site where = site::current()) const noexcept {
-        return write_at(level::warn, message, with, where, nullptr);
-    }
-    cordwood::status warn(std::string_view message, const std::exception &error, fields with = {},
-                          site where = site::current()) const noexcept {
-        return write_at(level::warn, message, with, where, &error);
-    }
-    cordwood::status error(std::string_view message, fields with = {},
-                           site where = site::current()) const noexcept {
-        return write_at(level::error, message, with, where, nullptr);
-    }
-    cordwood::status error(std::string_view message, const std::exception &error, fields with = {},
-                           site where = site::current()) const noexcept {
-        return write_at(level::error, message, with, where, &error);
-    }
-    cordwood::status fatal(std::string_view message, fields with = {},
-                           site where = site::current()) const noexcept {
-        return write_at(level::fatal, message, with, where, nullptr);
-    }
-    cordwood::status fatal(std::string_view message, const std::exception &error, fields with = {},
-                           site where = site::current()) const noexcept {
-        return write_at(level::fatal, message, with, where, &error);
-    }
-
-    /// Deferred: `info("order {} at {:.2f}", id, price)`, as std::format (cordwood_format.hpp). The
-    /// call copies the raw arguments, and a reader makes the text.
-#define CORDWOOD_FORMATTED(name, number)                                                           \
+    /// trace(), debug(), info(), notice(), warn(), error() and fatal(), each in two forms:
+    /// `info("paid", {{"order", id}})` keeps the text and its fields;
+    /// `info("order {} at {:.2f}", id, price)`, as std::format (cordwood_format.hpp), copies the
+    /// raw arguments, and a reader makes the text.
+#define CORDWOOD_LEVEL(name)                                                                       \
+    __attribute__((always_inline)) cordwood::status name(                                          \
+        std::string_view message, fields with = {}, site where = site::current()) const noexcept { \
+        return write_at(level::name, message, with, where, nullptr);                               \
+    }                                                                                              \
     template <class First, class... Rest, detail::if_format<First, Rest...> = 0>                   \
-    cordwood::status name(format<First, Rest...> text, const First &first, const Rest &...rest)    \
-        const noexcept {                                                                           \
-        return text.write(handle_, number, first, rest...);                                        \
+    __attribute__((always_inline)) cordwood::status name(                                          \
+        format<First, Rest...> text, const First &first, const Rest &...rest) const noexcept {     \
+        return text.write(handle_, static_cast<cw_level>(level::name), first, rest...);            \
     }
-    CORDWOOD_FORMATTED(trace, CW_LEVEL_TRACE)
-    CORDWOOD_FORMATTED(debug, CW_LEVEL_DEBUG)
-    CORDWOOD_FORMATTED(info, CW_LEVEL_INFO)
-    CORDWOOD_FORMATTED(notice, CW_LEVEL_NOTICE)
-    CORDWOOD_FORMATTED(warn, CW_LEVEL_WARN)
-    CORDWOOD_FORMATTED(error, CW_LEVEL_ERROR)
-    CORDWOOD_FORMATTED(fatal, CW_LEVEL_FATAL)
-#undef CORDWOOD_FORMATTED
+    CORDWOOD_LEVEL(trace)
+    CORDWOOD_LEVEL(debug)
+    CORDWOOD_LEVEL(info)
+    CORDWOOD_LEVEL(notice)
+    CORDWOOD_LEVEL(warn)
+    CORDWOOD_LEVEL(error)
+    CORDWOOD_LEVEL(fatal)
+#undef CORDWOOD_LEVEL
+    /// warn(), error() and fatal() of an exception: `error("not saved", caught)` also keeps its
+    /// class and its text.
+#define CORDWOOD_LEVEL(name)                                                                       \
+    cordwood::status name(std::string_view message, const std::exception &caught,                  \
+                          fields with = {}, site where = site::current()) const noexcept {         \
+        return write_at(level::name, message, with, where, &caught);                               \
+    }
+    CORDWOOD_LEVEL(warn)
+    CORDWOOD_LEVEL(error)
+    CORDWOOD_LEVEL(fatal)
+#undef CORDWOOD_LEVEL
     template <class First, class... Rest, detail::if_format<First, Rest...> = 0>
     cordwood::status log(level at, cordwood::format<First, Rest...> text, const First &first,
                          const Rest &...rest) const noexcept {
@@ -324,21 +264,39 @@ public:
     }
 
 private:
-    /// A message and its place: deferred, with the message as the only argument.
-    cordwood::status write_text(level at, std::string_view message, site where) const noexcept {
-        alignas(8) static constexpr uint8_t classes[8] = {detail::class_of<std::string_view>()};
-        const cw_site place = {nullptr,    "{}", where.file, where.function,  classes,
-                               where.line, 2,    0,          CW_STYLE_BRACES, 0};
-        const cw_arg value = detail::text_value(message);
-        return cw_place_write(handle_, static_cast<cw_level>(at), &place, &value);
-    }
-
-    cordwood::status write_at(level at, std::string_view message, fields with, site where,
-                              const std::exception *error) const noexcept {
+    __attribute__((always_inline)) cordwood::status write_at(level at, std::string_view message,
+                                                             fields with, site where,
+                                                             const std::exception *error) const
+        noexcept {
         if (with.size() == 0 && error == nullptr && where.literal &&
             message.size() < CW_STRING_MAX) {
             return write_text(at, message, where);
         }
+        return write_all(at, message, with, where, error);
+    }
+
+    /// A message and its place: deferred, with the message as the only argument.
+    __attribute__((always_inline)) cordwood::status
+    write_text(level at, std::string_view message, site where) const noexcept {
+        const cw_level number = static_cast<cw_level>(at);
+        const uint8_t *const classes = detail::padded_classes_of<std::string_view>::list;
+#if CW_APPEND_INLINE_
+        if (CW_LIKELY_(cw_enabled(handle_, number))) {
+            cw_site *site =
+                detail::place_of("{}", where.file, where.function, where.line, classes);
+            if (CW_LIKELY_(site != nullptr)) {
+                return detail::write_kept(handle_, number, *site, message);
+            }
+        }
+#endif
+        const cw_site place = {nullptr,    "{}", where.file, where.function,  classes,
+                               where.line, 2,    0,          CW_STYLE_BRACES, 0};
+        const cw_arg value = detail::text_value(message);
+        return cw_place_write(handle_, number, &place, &value);
+    }
+
+    cordwood::status write_all(level at, std::string_view message, fields with, site where,
+                               const std::exception *error) const noexcept {
         cw_record record = {};
         record.struct_size = sizeof record;
         record.level = static_cast<cw_level>(at);
@@ -403,6 +361,12 @@ public:
         raw_.codec_level = strength;
         return put(raw_.codec, which);
     }
+    options &archive_method(cordwood::archive_method form) noexcept {
+        return put(raw_.archive_method, form);
+    }
+    options &archive_time_step(std::chrono::nanoseconds step) noexcept {
+        return put(raw_.archive_time_step_ns, step.count());
+    }
     options &consent(cordwood::consent first) noexcept { return put(raw_.consent, first); }
     options &overflow(cordwood::overflow policy) noexcept { return put(raw_.overflow, policy); }
     options &console(cordwood::console echo) noexcept { return put(raw_.console, echo); }
@@ -455,12 +419,12 @@ struct http_header;
 /// most a second for the helper's current job. Call close() to wait longer or to see the status.
 class engine {
 public:
-    static result<engine> open(options how) noexcept {
+    [[nodiscard]] static result<engine> open(options how) noexcept {
         engine made;
         cordwood::status answer = cw_open(&how.raw(), &made.handle_);
-        return answer ? result<engine>(std::move(made)) : result<engine>(answer);
+        return {answer, std::move(made)};
     }
-    static result<engine> open(std::string directory) {
+    [[nodiscard]] static result<engine> open(std::string directory) {
         return open(options(std::move(directory)));
     }
 
@@ -505,8 +469,15 @@ public:
     cordwood::status archive_wait(std::chrono::milliseconds wait = forever) noexcept {
         return cw_archive_wait(handle_, detail::timeout_ms(wait));
     }
-    cordwood::status add_target(target where, uint32_t *id = nullptr) noexcept {
-        return cw_target_add(handle_, &where.raw(), id);
+    /// Adds a target and gives its number, which upload_preview takes.
+    result<uint32_t> add_target(target where) noexcept {
+        uint32_t number = 0;
+        cordwood::status answer = cw_target_add(handle_, &where.raw(), &number);
+        return {answer, std::move(number)};
+    }
+    [[deprecated("add_target(target) gives the number")]] cordwood::status
+    add_target(target where, uint32_t *id) noexcept {
+        return detail::give(add_target(std::move(where)), id);
     }
     cordwood::status remove_target(const std::string &name) noexcept {
         return cw_target_remove(handle_, name.c_str());
@@ -515,15 +486,13 @@ public:
     cordwood::status retry_quarantined(const std::string &name = {}) noexcept {
         return cw_quarantine_retry(handle_, name.empty() ? nullptr : name.c_str());
     }
-    /// Sends waiting archives once. Fills *out, if given, on any return past the argument checks.
-    cordwood::status upload(std::chrono::milliseconds wait = forever,
-                            cw_upload_result *out = nullptr) noexcept {
-        cw_upload_result counts = {};
-        counts.struct_size = sizeof counts;
-        cordwood::status answer =
-            cw_upload(handle_, detail::timeout_ms(wait), &counts, sizeof counts);
-        if (out != nullptr) *out = counts;
-        return answer;
+    /// Sends waiting archives once. Gives the counts with every status, also with CW_E_UPLOAD.
+    result<cw_upload_result> upload(std::chrono::milliseconds wait = forever) noexcept {
+        return detail::counted(cw_upload, handle_, wait);
+    }
+    [[deprecated("upload(wait) gives the counts")]] cordwood::status
+    upload(std::chrono::milliseconds wait, cw_upload_result *out) noexcept {
+        return detail::give(upload(wait), out);
     }
     /// Shows what upload would send to a target, piece by piece, and sends nothing.
     cordwood::status upload_preview(uint32_t target_id, cw_bytes_fn sink,
@@ -545,30 +514,35 @@ public:
         return cw_policy_apply(handle_, json.data(), json.size());
     }
     /// Reports counts since open.
-    result<cw_stats> stats() const noexcept {
+    [[nodiscard]] result<cw_stats> stats() const noexcept {
         cw_stats counts = {};
         counts.struct_size = sizeof counts;
         cordwood::status answer = cw_stats_get(handle_, &counts, sizeof counts);
-        return answer ? result<cw_stats>(std::move(counts)) : result<cw_stats>(answer);
+        return {answer, std::move(counts)};
     }
 
     // ── Transactions: cordwood_transaction.hpp ──
 
     /// Begins a transaction of a number or an enum's member; beyond 32 bits: CW_E_ARGUMENT.
     template <class Usecase>
-    result<transaction> begin_transaction(Usecase usecase) const noexcept;
+    [[nodiscard]] result<transaction> begin_transaction(Usecase usecase) const noexcept;
     /// Joins the transaction of that id, which another process or an earlier run began.
-    result<transaction> join_transaction(const std::string &id) const noexcept;
+    [[nodiscard]] result<transaction> join_transaction(const std::string &id) const noexcept;
     /// Registers names of use cases (event CW_EVENT_NONE) and events.
     cordwood::status
     name_transactions(const std::vector<cw_transaction_name> &names) const noexcept;
-    /// Lists the transactions of the store, oldest first.
-    std::vector<transaction_info> transactions() const;
+    /// Lists the transactions of the store, oldest first. CW_END: no transactions.
+    /// CW_E_DAMAGED: the list has the rest.
+    [[nodiscard]] result<std::vector<transaction_info>> transactions() const;
     /// Forgets one transaction, or every transaction of the store if id is empty.
     cordwood::status forget_transactions(const std::string &id = {}) const noexcept;
-    /// Sends events to the targets of the kind "transactions". *out is filled as by upload.
-    cordwood::status flush_transactions(std::chrono::milliseconds wait = forever,
-                                        cw_upload_result *out = nullptr) const noexcept;
+    /// Sends events to the targets of the kind "transactions". Gives the counts as upload does.
+    result<cw_upload_result>
+    flush_transactions(std::chrono::milliseconds wait = forever) const noexcept;
+    [[deprecated("flush_transactions(wait) gives the counts")]] cordwood::status
+    flush_transactions(std::chrono::milliseconds wait, cw_upload_result *out) const noexcept {
+        return detail::give(flush_transactions(wait), out);
+    }
 
     // ── Captured HTTP: cordwood_http.hpp ──
 
@@ -591,9 +565,11 @@ private:
 } // namespace cordwood
 
 #undef CORDWOOD_HAS_TYPE_NAMES
+#undef CORDWOOD_LIFETIMEBOUND
 
 #include <cordwood/cordwood_reader.hpp>
 #include <cordwood/cordwood_http.hpp>
+#include <cordwood/cordwood_macros.hpp>
 #include <cordwood/cordwood_network.hpp>
 #include <cordwood/cordwood_transaction.hpp>
 

@@ -30,6 +30,18 @@ struct http_header {
     std::string_view value;
 };
 
+namespace detail {
+
+// Borrows the texts of a list of http_header.
+template <class List> std::vector<cw_http_header> borrow_headers(const List &list) {
+    std::vector<cw_http_header> given;
+    given.reserve(list.size());
+    for (const http_header &one : list) given.push_back({borrow(one.name), borrow(one.value)});
+    return given;
+}
+
+} // namespace detail
+
 /// While a conversation lives, the thread's records carry the field `http.conversation`, and so do
 /// the exchanges of http_exchange that have no header for it. Scopes nest. Each ends on the thread
 /// that made it, in any order; the innermost living one is current.
@@ -120,7 +132,7 @@ public:
     }
     /// Sets the answer's status and headers. A second call replaces the first.
     cordwood::status response(int32_t status, headers list = {}, const char *protocol = nullptr) {
-        std::vector<cw_http_header> given = converted(list);
+        std::vector<cw_http_header> given = detail::borrow_headers(list);
         struct cw_http_response answer{};
         answer.struct_size = sizeof answer;
         answer.status = status;
@@ -133,8 +145,8 @@ public:
     /// it.
     cordwood::status end(std::string_view error = {}, std::string_view type = {}) noexcept {
         cw_http_outcome outcome{};
-        outcome.error = text(error);
-        outcome.error_type = text(type);
+        outcome.error = detail::borrow(error);
+        outcome.error_type = detail::borrow(type);
         return end(outcome);
     }
     /// Ends the exchange with phases, sizes and the rest. The call sets struct_size.
@@ -145,14 +157,6 @@ public:
     cw_http_exchange *handle() const noexcept { return handle_; }
 
 private:
-    static cw_str text(std::string_view bytes) noexcept { return {bytes.data(), bytes.size()}; }
-    static std::vector<cw_http_header> converted(headers list) {
-        std::vector<cw_http_header> given;
-        given.reserve(list.size());
-        for (const http_header &one : list) given.push_back({text(one.name), text(one.value)});
-        return given;
-    }
-
     friend class engine;
     cw_http_exchange *handle_ = nullptr;
     cw_status status_ = CW_DISABLED;
@@ -182,7 +186,7 @@ inline http_exchange engine::begin_http(std::string_view method, std::string_vie
                                         std::initializer_list<http_header> headers,
                                         std::string_view body) const {
     if (!cw_http_enabled(handle_)) return http_exchange();
-    std::vector<cw_http_header> given = http_exchange::converted(headers);
+    std::vector<cw_http_header> given = detail::borrow_headers(headers);
     cw_http_request request{};
     request.method = detail::borrow(method);
     request.url = detail::borrow(url);

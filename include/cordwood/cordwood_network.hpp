@@ -46,10 +46,7 @@ public:
     explicit network_error(const cw_network_error *taken) noexcept : upload_error(taken) {}
 
     static network_error from(const network_result &ended) {
-        std::vector<cw_http_header> headers;
-        headers.reserve(ended.headers.size());
-        for (const http_header &one : ended.headers)
-            headers.push_back({detail::borrow(one.name), detail::borrow(one.value)});
+        std::vector<cw_http_header> headers = detail::borrow_headers(ended.headers);
         cw_network_result result{};
         result.struct_size = sizeof result;
         result.http_status = ended.http_status < 0 ? 0 : ended.http_status;

@@ -14,11 +14,13 @@
 
 #include <cstddef>
 #include <iterator>
+#include <string>
 #include <variant>
 
 namespace cordwood {
 
-/// A field of a record that a reader gave. Its strings are valid until the reader's next call.
+/// A field of a record that a reader gave. Of CW_TYPE_JSON the value is its text. Its strings are
+/// valid until the reader's next call.
 class field_view {
 public:
     using variant = std::variant<int64_t, uint64_t, double, bool, std::string_view>;
@@ -97,9 +99,34 @@ public:
     uint32_t kind() const noexcept { return raw_.kind; }               // CW_KIND_…
     uint32_t flags() const noexcept { return raw_.flags; }             // CW_VIEW_…
     uint64_t original_length() const noexcept { return raw_.original_length; }
+    /// Attributes of the program that logs: service.name, host.name, user.id and others.
+    field_range resource() const noexcept { return {raw_.resource, raw_.resource_count}; }
+    /// service.name; empty: not set.
+    std::string_view service() const noexcept { return attribute("service.name"); }
+    /// host.name; empty: not known.
+    std::string_view host() const noexcept { return attribute("host.name"); }
+    /// 24 bytes: the same while the record is live, sealed or archived, in whichever archive.
+    const uint8_t *record_id() const noexcept { return raw_.record_id; }
+    /// The same as 48 hex digits, as `cordwood cat --json` shows them.
+    std::string record_id_text() const {
+        const char *digits = "0123456789abcdef";
+        std::string text;
+        text.reserve(2 * sizeof raw_.record_id);
+        for (uint8_t byte : raw_.record_id) {
+            text += digits[byte >> 4];
+            text += digits[byte & 15];
+        }
+        return text;
+    }
     cw_record_view &raw() noexcept { return raw_; }
 
 private:
+    std::string_view attribute(std::string_view key) const noexcept {
+        for (size_t at = 0; at < raw_.resource_count; at++)
+            if (detail::view(raw_.resource[at].key) == key)
+                return detail::view(raw_.resource[at].value.s);
+        return {};
+    }
     cw_record_view raw_;
 };
 
@@ -137,7 +164,13 @@ public:
         identity_file_ = std::move(path);
         return *this;
     }
+    /// What must also be true, as docs/QUERY.md says: `level>=warn order=7 "timed out"`.
+    reader_options &query(std::string query) {
+        query_ = std::move(query);
+        return *this;
+    }
     cw_reader_options &raw() noexcept {
+        raw_.query = detail::text_or_null(query_);
         raw_.logger = detail::text_or_null(logger_);
         raw_.identity_file = detail::text_or_null(identity_file_);
         return raw_;
@@ -147,6 +180,7 @@ private:
     cw_reader_options raw_;
     std::string logger_;
     std::string identity_file_;
+    std::string query_;
 };
 
 /// A cursor over a store, a segment or an archive. Threads: one at a time. `for (auto &record :
@@ -155,10 +189,11 @@ private:
 /// later. The loop skips and counts damaged places and encrypted archives that no identity opens.
 class reader {
 public:
-    static result<reader> open(const std::string &path, reader_options which = {}) noexcept {
+    [[nodiscard]] static result<reader> open(const std::string &path,
+                                             reader_options which = {}) noexcept {
         reader made;
         cordwood::status answer = cw_reader_open(path.c_str(), &which.raw(), &made.handle_);
-        return answer ? result<reader>(std::move(made)) : result<reader>(answer);
+        return {answer, std::move(made)};
     }
 
     reader() noexcept = default;

@@ -9,6 +9,7 @@
 #define CORDWOOD_TARGET_HPP
 
 #include <cordwood/cordwood.h>
+#include <cordwood/cordwood_status.hpp>
 
 #include <chrono>
 #include <memory>
@@ -28,6 +29,16 @@ inline uint32_t timeout_ms(std::chrono::milliseconds wait) noexcept {
     }
     return wait.count() >= static_cast<long long>(UINT32_MAX) ? UINT32_MAX
                                                               : static_cast<uint32_t>(wait.count());
+}
+
+// Calls cw_upload or its sister, which fill the counts with every status past the arguments' check.
+template <class Call>
+result<cw_upload_result> counted(Call call, cw_engine *engine,
+                                 std::chrono::milliseconds wait) noexcept {
+    cw_upload_result counts = {};
+    counts.struct_size = sizeof counts;
+    cordwood::status answer = call(engine, timeout_ms(wait), &counts, sizeof counts);
+    return {answer, std::move(counts)};
 }
 
 } // namespace detail

@@ -76,7 +76,7 @@ public:
     }
     [[deprecated("engine::transactions")]] static std::vector<transaction_info>
     list(const engine &on) {
-        return on.transactions();
+        return *on.transactions();
     }
     [[deprecated("engine::forget_transactions")]] static cordwood::status
     forget(const engine &on, const std::string &id = {}) noexcept {
@@ -85,7 +85,7 @@ public:
     [[deprecated("engine::flush_transactions")]] static cordwood::status
     flush(const engine &on, std::chrono::milliseconds wait = forever,
           cw_upload_result *out = nullptr) noexcept {
-        return on.flush_transactions(wait, out);
+        return detail::give(on.flush_transactions(wait), out);
     }
 
     transaction() noexcept = default; // an empty one: its calls answer CW_E_ARGUMENT
@@ -167,10 +167,6 @@ private:
         }
         return kept.c_str();
     }
-    template <class Call> static result<transaction> given(transaction made, Call call) noexcept {
-        cordwood::status answer = call(&made.handle_);
-        return answer ? result<transaction>(std::move(made)) : result<transaction>(answer);
-    }
     cw_transaction *handle_ = nullptr;
 };
 
@@ -178,16 +174,16 @@ template <class Usecase>
 result<transaction> engine::begin_transaction(Usecase usecase) const noexcept {
     int32_t wanted;
     if (!transaction::fits(usecase, wanted)) return cordwood::status(CW_E_ARGUMENT);
-    return transaction::given(transaction(), [&](cw_transaction **out) {
-        return cw_transaction_begin(handle_, wanted, out);
-    });
+    transaction made;
+    cordwood::status answer = cw_transaction_begin(handle_, wanted, &made.handle_);
+    return {answer, std::move(made)};
 }
 
 inline result<transaction> engine::join_transaction(const std::string &id) const noexcept {
     if (id.find('\0') != std::string::npos) return cordwood::status(CW_E_ARGUMENT);
-    return transaction::given(transaction(), [&](cw_transaction **out) {
-        return cw_transaction_join(handle_, id.c_str(), out);
-    });
+    transaction made;
+    cordwood::status answer = cw_transaction_join(handle_, id.c_str(), &made.handle_);
+    return {answer, std::move(made)};
 }
 
 inline cordwood::status
@@ -195,9 +191,9 @@ engine::name_transactions(const std::vector<cw_transaction_name> &names) const n
     return cw_transaction_names_set(handle_, names.data(), names.size());
 }
 
-inline std::vector<transaction_info> engine::transactions() const {
+inline result<std::vector<transaction_info>> engine::transactions() const {
     std::vector<transaction_info> found;
-    cw_transactions_list(
+    cordwood::status answer = cw_transactions_list(
         handle_,
         [](void *user, const cw_transaction_view *one) {
             static_cast<std::vector<transaction_info> *>(user)->push_back(
@@ -206,7 +202,7 @@ inline std::vector<transaction_info> engine::transactions() const {
             return true;
         },
         &found);
-    return found;
+    return {answer, std::move(found)};
 }
 
 inline cordwood::status engine::forget_transactions(const std::string &id) const noexcept {
@@ -214,14 +210,9 @@ inline cordwood::status engine::forget_transactions(const std::string &id) const
     return cw_transactions_delete(handle_, id.empty() ? nullptr : id.c_str());
 }
 
-inline cordwood::status engine::flush_transactions(std::chrono::milliseconds wait,
-                                                   cw_upload_result *out) const noexcept {
-    cw_upload_result counts = {};
-    counts.struct_size = sizeof counts;
-    cordwood::status answer =
-        cw_transactions_flush(handle_, detail::timeout_ms(wait), &counts, sizeof counts);
-    if (out != nullptr) *out = counts;
-    return answer;
+inline result<cw_upload_result>
+engine::flush_transactions(std::chrono::milliseconds wait) const noexcept {
+    return detail::counted(cw_transactions_flush, handle_, wait);
 }
 
 } // namespace cordwood

@@ -115,7 +115,7 @@ typedef bool (*cw_transaction_fn)(void *user, const cw_transaction_view *transac
 /* Passes the transactions of the engine's store to sink, oldest first. Includes those of other
  * processes, and leaves out deleted ones. sink may log. Blocks: reads the store, so do not call it
  * in a hot path.
- * CW_OK · CW_END (there are none) · CW_E_ARGUMENT · CW_E_MEMORY · CW_E_IO · CW_E_DAMAGED (sink got
+ * CW_OK · CW_END (no transactions) · CW_E_ARGUMENT · CW_E_MEMORY · CW_E_IO · CW_E_DAMAGED (sink got
  * the rest) · CW_E_CLOSED */
 cw_status cw_transactions_list(cw_engine *engine, cw_transaction_fn sink, void *user);
 

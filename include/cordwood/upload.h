@@ -178,9 +178,11 @@ cw_status cw_upload_async(cw_engine *engine, cw_upload_done_fn done, void *user)
  * Returns false to stop. */
 typedef bool (*cw_bytes_fn)(void *user, const void *bytes, size_t length);
 
-/* Shows exactly what cw_upload would send to a target, body after body, and sends nothing. It works
- * also without consent. Seals the open segments and archives them first. target_id: the number that
- * cw_target_add gave. Blocks: for archiving (at most 60 s) and encoding. Signals: not safe.
+/* Shows exactly what cw_upload would send to a target, body after body, and sends nothing. What is
+ * being sent meanwhile, which begins as soon as there is an archive, is left out; without consent
+ * nothing is being sent, and all is shown. Seals the open segments and archives them first.
+ * target_id: the number that cw_target_add gave. Blocks: for archiving (at most 60 s) and encoding.
+ * Signals: not safe.
  * CW_OK · CW_END (nothing waits) · CW_E_ARGUMENT · CW_E_NOT_FOUND (no such target) · CW_E_BUSY (in
  * a callback) · CW_E_TIMEOUT · CW_E_DAMAGED · CW_E_IO · CW_E_FULL · CW_E_CLOSED */
 cw_status cw_upload_preview(cw_engine *engine, uint32_t target_id, cw_bytes_fn sink, void *user);
@@ -263,6 +265,7 @@ const char *cw_outcome_text(int32_t outcome, const char *language);
  *   expiration_days, max_files, quota_bytes    as the options; 0: never, unlimited
  *   max_file_size_bytes  of segments made from now on, as segment_bytes
  *   upload_interval_s    as the option
+ *   archive_method       "dense" or "plain", of archives made from now on, as the option
  *   retry_quarantined    a word or a whole number. If it differs from the previous policy's, the
  *                        engine retries once what targets refused (cw_quarantine_retry). It retries
  *                        the rest, which it cannot retry now, when the policy is applied again
@@ -314,7 +317,7 @@ cw_status cw_credentials_set(cw_credentials *out, const char *token, const char 
 
 /* Write the scheme, or the realm, of the first challenge in `challenge`, for example `Bearer
  * realm="shop"`. As cw_last_error, they write NUL-terminated text cut to n bytes, and return the
- * full length without the NUL, or 0 if there is none. Blocks: no. Signals: not safe. */
+ * full length without the NUL, or 0 if it is missing. Blocks: no. Signals: not safe. */
 size_t cw_challenge_scheme(const char *challenge, char *buffer, size_t n);
 size_t cw_challenge_realm(const char *challenge, char *buffer, size_t n);
 

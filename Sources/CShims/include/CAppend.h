@@ -21,7 +21,8 @@ struct cwi_lane;
 
 /* One thread's writing state in one engine. A forked child finds it wiped to zero
  * (MADV_WIPEONFORK), which sends the child's first append to the slow path. 256 bytes, aligned
- * to 128. */
+ * to 128. The first line is part of the ABI (cw_append_block in cordwood_append.h): a change there
+ * is a new cw_append_2. */
 typedef struct cwi_thread {
     uint8_t *ptr;              /* next byte; thread only */
     uint8_t *limit;            /* A2: end of the chunk, NULL: slow path; helper writes only NULL */
@@ -30,7 +31,8 @@ typedef struct cwi_thread {
     uintptr_t busy;            /* A1: 0 or the frame of the running append */
     struct cwi_engine *engine; /* owner; NULL in a forked child */
     uint64_t records;          /* A9: statistics, written by the thread */
-    uint64_t record_bytes;     /* A9 */
+    uint32_t copy;             /* cwi_copy_mark: which copy of the library the block belongs to */
+    uint32_t unused;
     /* second line: only the slow path uses it */
     uint64_t verdict;          /* A3: claim id << 32 | open << 31 | offset; by CAS */
     struct cwi_segment *segment;
@@ -52,8 +54,9 @@ typedef struct cwi_thread {
     uint64_t salt;             /* A3: of the segment `chunk` lies in: addresses are used again */
     uint64_t settling;         /* thread only: 1 while it fixes the length of an open chunk */
     struct cwi_thread *own;    /* of a nested block: the thread's own, which counts for all */
+    uint64_t record_bytes;     /* A9 */
     uint32_t pid;              /* of who took it: by vfork(2) a child may take its parent's */
-    uint8_t reserved[60];
+    uint8_t reserved[52];
 } cwi_thread;
 
 /* One mapped segment of this process. */
@@ -128,6 +131,7 @@ typedef struct cwi_lane {
     struct cwi_lane *previous; /* A36: the lane that was left for this one, until it is let go */
     uint32_t catalog_set;      /* which half of the engine's `catalogs` */
     uint32_t renew;            /* A36: 1: this lane is to be left for a new one */
+    uint32_t supply_late;      /* A12: 1: writers waited for supply in vain */
     void *life;                /* the page that holds the owner's lock; NULL: `lock_fd` does */
     char name[CWI_LANE_NAME_MAX];
     uint64_t reporting[64];    /* A17: by drop slot, what gap records were begun for */
@@ -209,6 +213,8 @@ typedef struct cwi_engine {
     uint64_t quota_bytes;  /* of the store, for words about it; 0: unlimited */
     uint64_t refusal;      /* A26: why the system refused last: GapCause << 32 | errno */
     uint64_t refusal_ns;   /* A26: when */
+    uint32_t holds_time;   /* 1: `held_ticks` may be set; fixed at open */
+    uint64_t held_ticks;   /* A41: time of records until it is taken back; 0: the clock's */
 } cwi_engine;
 
 enum { CWI_ENGINES_MAX = 256, CWI_SITES_MAX = 65536, CWI_SITES_INDEX = 131072 };
@@ -257,7 +263,24 @@ enum {
     CWI_HELPER_WRITES = 2  /* a diagnostic of the engine's: not counted where it is refused */
 };
 
-extern __thread cwi_tls cwi_tls_words __attribute__((tls_model("initial-exec")));
+extern __thread cwi_tls cwi_tls_words
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* Names this copy of the library among those of the process, in the upper half; the lower is 0.
+ * Thread-local words of two copies never overlap, so their place does. */
+static inline uint32_t cwi_copy_mark(void) {
+    uintptr_t thread;
+#if defined(__x86_64__)
+    __asm__("movq %%fs:0, %0" : "=r"(thread));
+#else
+    thread = (uintptr_t)__builtin_thread_pointer();
+#endif
+    uintptr_t words = (uintptr_t)&cwi_tls_words;
+    uintptr_t number = (words > thread ? words - thread : thread - words) / sizeof(cwi_tls) + 1;
+    return number < 0xFFFF ? (uint32_t)number << 16 : 0xFFFF0000u;
+}
+/* False: too far away for a number of its own; then no place is filled for the header's append. */
+static inline bool cwi_copy_has_mark(void) { return cwi_copy_mark() != 0xFFFF0000u; }
 
 static inline cwi_tls *cwi_tls_get(void) { return &cwi_tls_words; }
 static inline uintptr_t cwi_frame(void) { return (uintptr_t)__builtin_frame_address(0); }

@@ -18,11 +18,17 @@ enum {
     CWI_JSON_CLOSED     /* an object that `watched` has: it began at `from`, and ends at `at` */
 };
 
-/* Possible endings (cwi_may_end) of member names, of the names of members that name others, of
- * both, and of the values of members that name others. */
+/* Possible endings (cwi_may_end) of member names, of the names of members that name others, and
+ * of the values of these. `pairs` has the first two side by side, by a name's last two bytes. It
+ * takes a byte from 0xC0 on for a letter; in UTF-8 another one from 0x80 on follows it. */
+enum { CWI_PAIRS = 1 << 12 };
 typedef struct cwi_json_names {
-    const uint32_t *members, *namings, *either, *named;
+    const uint32_t *members, *namings, *named;
+    const uint64_t *pairs;
 } cwi_json_names;
+
+/* Fills CWI_PAIRS words from `members` and `namings`. */
+void cwi_json_pairs(const cwi_json_names *names, uint64_t *pairs);
 
 /* Words with one bit per depth: bit 0 is the value itself, bit 1 the contents of its bracket. */
 typedef struct cwi_json {

@@ -57,6 +57,7 @@ typedef struct cwi_context_hooks {
 /* The sites of Swift's log calls (MessageSites.swift), one table per process. */
 typedef struct cwi_message_table {
     uint64_t *slots; /* A21: addresses of entries, which stand behind the slots */
+    uint64_t *quick; /* A23: `slots`, or NULL once a context was ever used */
     uint64_t used;   /* bytes of entries */
     uint32_t count;
     uint32_t reserved;
@@ -64,14 +65,16 @@ typedef struct cwi_message_table {
 
 extern cwi_message_table cwi_message_table_words;
 static inline cwi_message_table *cwi_message_table_get(void) { return &cwi_message_table_words; }
+static inline uint64_t *cwi_message_quick(void) {
+    return __atomic_load_n(&cwi_message_table_words.quick, __ATOMIC_ACQUIRE);
+}
 
 extern cwi_context_hooks cwi_context_hooks_words;
 static inline cwi_context_take cwi_context_taker(void) {
     return __atomic_load_n(&cwi_context_hooks_words.take, __ATOMIC_ACQUIRE);
 }
 static inline void cwi_context_let_go(void *owner) { cwi_context_hooks_words.drop(owner); }
-static inline void cwi_context_install(cwi_context_take take, cwi_context_drop drop) {
-    cwi_context_hooks_words.drop = drop;
-    __atomic_store_n(&cwi_context_hooks_words.take, take, __ATOMIC_RELEASE);
-}
+/* Stores the table's first `quick`. */
+void cwi_message_table_made(void);
+void cwi_context_install(cwi_context_take take, cwi_context_drop drop);
 #endif

@@ -1,5 +1,5 @@
-/* Finds the bytes that matter to redaction, in blocks of 64: each such byte sets one bit. All
- * reads stay within [text, text + count). Any thread. scan.c */
+/* Finds the bytes that matter to redaction and to the cutting of lines, in blocks of 64: each such
+ * byte sets one bit. All reads stay within [text, text + count). Any thread. scan.c */
 #ifndef CORDWOOD_SCAN_H
 #define CORDWOOD_SCAN_H
 #include <stddef.h>
@@ -14,6 +14,13 @@ size_t cwi_find(const uint8_t *text, size_t at, size_t count, const void *wanted
  * '%', "yJ" (of "eyJ"), "//", and a possible beginning of a known vendor's token, of "Bearer",
  * of "Basic" or of the end of "PRIVATE KEY": */
 size_t cwi_next_marks(const uint8_t *text, size_t at, size_t count, uint64_t *bits);
+
+/* Sets one bit for each byte of the text, 64 in a word: in `words` for letters, digits, bytes from
+ * 0x80 on and any of `_.-@+%$#~&\/`; in `varying` for digits and `/`; in `signs` for `"` and the
+ * backslash. Bits beyond the text are 0, and so is one more word of each. Returns whether a bit of
+ * `signs` is set. */
+_Bool cwi_word_marks(const uint8_t *text, size_t count, uint64_t *words, uint64_t *varying,
+                     uint64_t *signs);
 
 /* Replaces each byte below 0x20, and 0x7F, by a space. */
 void cwi_blank_controls(uint8_t *text, size_t count, _Bool keeps_tabs);
@@ -30,6 +37,10 @@ _Bool cwi_is_token(const uint8_t *text, size_t at, size_t count);
 /* Compares the text with a lower-case word and ignores the text's case. Both have `length`
  * bytes. */
 _Bool cwi_has(const uint8_t *text, const uint8_t *word, size_t length);
+
+/* Returns the first byte of the item's name (`name=value`) that ends before `at`, at least
+ * `least`. */
+size_t cwi_item_start(const uint8_t *text, size_t at, size_t least);
 
 /* Names of secrets by their last letters: one word per pair of letters, with one bit for each
  * third. cwi_letter gives 1 to 26 for a letter of either case, 27 for a quote, 0 for anything

@@ -1,6 +1,6 @@
 /* What Swift cannot express: atomics on raw memory, the time-stamp counter, thread-local words,
  * a few variadic or macro-only system calls. All of it is in this header except for shims.c,
- * which defines the thread-local words and the fork hook, and upper.c. No state, no policy. */
+ * which defines the words and the fork hook, and upper.c. No other state, no policy. */
 #ifndef CORDWOOD_SHIMS_H
 #define CORDWOOD_SHIMS_H
 /* No _GNU_SOURCE here: Swift's Glibc module is built without it, and types such as fd_set would
@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <linux/membarrier.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -22,6 +23,7 @@
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
+#include <sys/single_threaded.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
@@ -130,6 +132,13 @@ static inline uint64_t cw_monotonic_ns(void) { return cw_clock_ns(CLOCK_MONOTONI
 static inline uint64_t cw_coarse_ns(void) { return cw_clock_ns(CLOCK_MONOTONIC_COARSE); }
 static inline uint64_t cw_realtime_ns(void) { return cw_clock_ns(CLOCK_REALTIME); }
 
+/* ── Words of the process ── */
+/* Threads share them (CordwoodTrace/HTTP/Capture). They are in static memory: a first use takes
+ * nothing from a heap that may be exhausted. */
+void *cwi_retired_rules(void);    /* 65 of 8 bytes, aligned to 64 */
+void *cwi_exchange_pool(void);    /* 8 */
+void *cwi_exchange_counter(void); /* 1 */
+
 /* ── CRC-32C (FORMAT §1): start with 0, hand the result back in to go on ── */
 uint32_t cwi_crc32c(uint32_t crc, const void *data, size_t length);
 
@@ -170,6 +179,8 @@ static inline uint64_t cw_file_size_limit(void) {
     struct rlimit limit;
     return getrlimit(RLIMIT_FSIZE, &limit) == 0 ? (uint64_t)limit.rlim_cur : UINT64_MAX;
 }
+/* Gives the system what is free in the heaps of all threads. */
+static inline void cw_heap_give_back(void) { (void)malloc_trim(0); }
 /* RLIMIT_NOFILE of this process. */
 static inline uint64_t cw_descriptor_limit(void) {
     struct rlimit limit;
@@ -178,6 +189,8 @@ static inline uint64_t cw_descriptor_limit(void) {
 static inline int cw_membarrier(int command) {
     return (int)syscall(SYS_membarrier, command, 0, 0);
 }
+/* True if the process surely has one thread. */
+static inline bool cwi_has_one_thread(void) { return __libc_single_threaded; }
 static inline uint32_t cw_gettid(void) { return (uint32_t)syscall(SYS_gettid); }
 
 #endif

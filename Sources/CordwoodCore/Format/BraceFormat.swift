@@ -24,7 +24,7 @@
         package var isZeroPadded = false
         package var width = Number.none
         package var precision = Number.none
-        /// 0 if there is none.
+        /// 0 if the field names no type.
         package var type: UInt8 = 0
 
         /// True if an argument of that type can be shown this way; for `c` and an integer, the

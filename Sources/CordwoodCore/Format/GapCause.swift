@@ -1,8 +1,6 @@
 // Causes of refused records: bits in drop slots and gap records (FORMAT §3.2, §8.6), words for
 // people, and counts for stats. Pure; the number of a bit is never reused for another cause.
 
-import Glibc
-
 public enum GapCause: UInt32, CaseIterable, Sendable {
     case diskFull = 0
     case diskQuota = 1
@@ -18,11 +16,11 @@ public enum GapCause: UInt32, CaseIterable, Sendable {
     /// The cause behind a failed system call.
     public static func of(errno number: Int32) -> GapCause {
         switch number {
-        case ENOSPC: diskFull
-        case EDQUOT: diskQuota
-        case EFBIG: fileLimit
-        case EMFILE, ENFILE: descriptors
-        case ENOMEM, EAGAIN: memory
+        case Errno.ENOSPC: diskFull
+        case Errno.EDQUOT: diskQuota
+        case Errno.EFBIG: fileLimit
+        case Errno.EMFILE, Errno.ENFILE: descriptors
+        case Errno.ENOMEM, Errno.EAGAIN: memory
         default: other
         }
     }

@@ -99,7 +99,7 @@
     }
 
     /// Reads `12$` after the percent sign or an asterisk; returns it counted from 0. Consumes
-    /// nothing if there is none.
+    /// nothing if no position follows.
     private mutating func position() -> Int? {
         let start = at
         if let value = cursor.digits(), value > 0, byte(at) == 0x24 {

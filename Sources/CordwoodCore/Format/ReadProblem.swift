@@ -10,3 +10,15 @@ public enum ReadProblem: Error, Sendable {
     /// An encrypted archive that none of the given identities opens. Nothing is damaged.
     case locked(String)
 }
+
+extension ReadProblem {
+    /// A line for people.
+    package var line: String {
+        switch self {
+        case .damaged(let text): "damaged: \(text)"
+        case .version(let text): "newer format: \(text)"
+        case .system(let text, let number): "\(text): \(Errno.text(number))"
+        case .locked(let text): text
+        }
+    }
+}

@@ -132,6 +132,12 @@ public enum FieldType {
     public static let countMax = 4_096
 }
 
+/// FORMAT §8.2. What the bytes of a string are.
+public enum StringForm {
+    public static let text: UInt8 = 0
+    public static let json: UInt8 = 1
+}
+
 /// FORMAT §8.4.
 public enum TraceLayout {
     public static let bytes = 25

@@ -3,7 +3,6 @@
 
 import CCordwood
 import CShims
-import Glibc
 
 public enum Status {
     @inlinable public static var ok: Int32 { 0 }
@@ -39,12 +38,12 @@ public enum Status {
     /// The status for an errno of a file operation.
     public static func of(errno number: Int32) -> Int32 {
         switch number {
-        case EACCES, EPERM, EROFS: return permission
-        case ENOENT: return notFound
-        case ENOTDIR, EEXIST, ELOOP: return notDirectory
-        case ENOSPC, EDQUOT, EFBIG: return full
-        case ENOMEM, EMFILE, ENFILE, EAGAIN: return memory
-        case EOPNOTSUPP: return unsupported
+        case Errno.EACCES, Errno.EPERM, Errno.EROFS: return permission
+        case Errno.ENOENT: return notFound
+        case Errno.ENOTDIR, Errno.EEXIST, Errno.ELOOP: return notDirectory
+        case Errno.ENOSPC, Errno.EDQUOT, Errno.EFBIG: return full
+        case Errno.ENOMEM, Errno.EMFILE, Errno.ENFILE, Errno.EAGAIN: return memory
+        case Errno.EOPNOTSUPP: return unsupported
         default: return io
         }
     }

@@ -2,7 +2,6 @@
 
 import CCordwood
 import CShims
-import Glibc
 
 /// One sentence for a status of the header.
 public func statusText(_ status: Int32) -> String {
@@ -30,10 +29,10 @@ public func statusText(_ status: Int32) -> String {
 
 /// The system's text for an errno, with the value of the process limit that it refers to.
 package func systemText(_ number: Int32) -> String {
-    let text = unsafe String(cString: strerror(number))
+    let text = Errno.text(number)
     switch number {
-    case EFBIG: return "\(text) (RLIMIT_FSIZE is \(cw_file_size_limit()))"
-    case EMFILE: return "\(text) (RLIMIT_NOFILE is \(cw_descriptor_limit()))"
+    case Errno.EFBIG: return "\(text) (RLIMIT_FSIZE is \(cw_file_size_limit()))"
+    case Errno.EMFILE: return "\(text) (RLIMIT_NOFILE is \(cw_descriptor_limit()))"
     default: return text
     }
 }

@@ -37,3 +37,83 @@ package struct DirectoryListing {
         error = errno
     }
 }
+
+/// The paths of many files in a directory, in the order of their names. Names are sorted as bytes,
+/// and become strings at the end.
+package struct SortedPaths {
+    package private(set) var paths: [String] = []
+    /// An errno. If it is not 0, there may be more names. ENOENT: no such directory.
+    package private(set) var error: Int32 = 0
+
+    private struct Name {
+        var start: Int
+        var end: Int
+        /// Eight bytes behind what all names begin with: they decide most comparisons.
+        var key: UInt64 = 0
+    }
+
+    /// Of names that end in `suffix` and do not begin with a dot.
+    package init(in directory: String, suffix: String) {
+        guard let opened = unsafe opendir(directory) else {
+            error = errno
+            return
+        }
+        defer { unsafe closedir(opened) }
+        let ending = Array(suffix.utf8)
+        var text: [UInt8] = []
+        var names: [Name] = []
+        errno = 0
+        while let entry = unsafe readdir(opened) {
+            unsafe withUnsafePointer(to: &entry.pointee.d_name) { field in
+                let first = unsafe UnsafeRawPointer(field).assumingMemoryBound(to: UInt8.self)
+                let count = unsafe strlen(
+                    UnsafeRawPointer(field).assumingMemoryBound(to: CChar.self))
+                let name = unsafe UnsafeBufferPointer(start: first, count: count)
+                guard count > ending.count, unsafe name[0] != 0x2e,
+                    unsafe name.suffix(ending.count).elementsEqual(ending)
+                else { return }
+                names.append(Name(start: text.count, end: text.count &+ count))
+                unsafe text.append(contentsOf: name)
+            }
+            errno = 0
+        }
+        error = errno
+        Self.sort(&names, text)
+        let folder = Array((directory + "/").utf8)
+        paths.reserveCapacity(names.count)
+        for name in names { paths.append(Self.path(folder, text, name)) }
+    }
+
+    private static func sort(_ names: inout [Name], _ text: [UInt8]) {
+        guard let first = names.first else { return }
+        var shared = first.end &- first.start
+        for name in names {
+            var at = 0
+            while at < min(shared, name.end &- name.start),
+                text[first.start &+ at] == text[name.start &+ at]
+            { at &+= 1 }
+            shared = at
+        }
+        for index in names.indices {
+            let start = names[index].start &+ shared
+            for at in start..<start &+ 8 {
+                let byte = at < names[index].end ? text[at] : 0
+                names[index].key = names[index].key &<< 8 | UInt64(byte)
+            }
+        }
+        names.sort { a, b in
+            if a.key != b.key { return a.key < b.key }
+            return text[a.start..<a.end].lexicographicallyPrecedes(text[b.start..<b.end])
+        }
+    }
+
+    private static func path(_ folder: [UInt8], _ text: [UInt8], _ name: Name) -> String {
+        let size = folder.count &+ name.end &- name.start
+        return unsafe String(unsafeUninitializedCapacity: size) { room in
+            _ = unsafe room.update(fromContentsOf: folder)
+            let rest = unsafe UnsafeMutableBufferPointer(rebasing: room[folder.count...])
+            _ = unsafe rest.update(fromContentsOf: text[name.start..<name.end])
+            return size
+        }
+    }
+}

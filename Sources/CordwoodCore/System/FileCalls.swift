@@ -1,11 +1,11 @@
 // The file system calls of the append path. They avoid the heap and build names in fixed buffers,
-// so a signal handler or a forked child may call them. They return 0 or an errno and interpret
-// nothing. No other code in Core opens, grows, renames or syncs files for writing.
+// so a signal handler or a forked child may call them. They return 0 or an errno, a descriptor or
+// -1 with `Errno.last`, and interpret nothing. Code above the append path uses Files.
 
 import CShims
 import Glibc
 
-enum FileCalls {
+package enum FileCalls {
     /// Grows a file by blocks that are actually allocated. Returns 0 or an errno; never raises
     /// SIGXFSZ.
     static func allocate(_ descriptor: Int32, offset: UInt64, bytes: UInt64) -> Int32 {
@@ -31,7 +31,71 @@ enum FileCalls {
         return unsafe fstat(descriptor, &status) == 0 && status.st_nlink == 0
     }
 
-    static func close(_ descriptor: Int32) {
+    /// Opens a file that forked children keep. Links are not followed. -1: `Errno.last` says why.
+    static func openKept(_ path: UnsafePointer<CChar>, _ flags: OpenFlags) -> Int32 {
+        unsafe cw_open_file(path, flags.rawValue, 0o600)
+    }
+
+    static func openKept(
+        _ name: UnsafePointer<CChar>, in directory: Int32, _ flags: OpenFlags
+    ) -> Int32 {
+        unsafe cw_open_at(directory, name, flags.rawValue, 0o600)
+    }
+
+    /// The same for a file that they close; `Files.close` closes it here.
+    static func open(
+        _ name: UnsafePointer<CChar>, in directory: Int32, _ flags: OpenFlags
+    ) -> Int32 {
+        unsafe cwi_file_open_at(directory, name, flags.rawValue, 0o600)
+    }
+
+    static func remove(_ name: UnsafePointer<CChar>, in directory: Int32) {
+        unsafe unlinkat(directory, name, 0)
+    }
+
+    /// Returns 0 or an errno.
+    static func move(
+        _ from: UnsafePointer<CChar>, to: UnsafePointer<CChar>, in directory: Int32
+    ) -> Int32 {
+        unsafe renameat(directory, from, directory, to) == 0 ? 0 : errno
+    }
+
+    static func link(
+        _ name: UnsafePointer<CChar>, in directory: Int32, to target: UnsafePointer<CChar>
+    ) -> Bool {
+        unsafe symlinkat(target, directory, name) == 0
+    }
+
+    /// Makes a directory for this user alone. Returns 0 or an errno; it may exist already.
+    static func makeDirectory(_ path: UnsafePointer<CChar>) -> Int32 {
+        unsafe mkdir(path, 0o700) == 0 || errno == EEXIST ? 0 : errno
+    }
+
+    /// False: a directory's name leads nowhere or to another file. True also if that cannot be
+    /// determined.
+    static func isNamed(
+        _ name: UnsafePointer<CChar>, in directory: Int32, _ device: UInt64, _ inode: UInt64
+    ) -> Bool {
+        var status = stat()
+        guard unsafe fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) == 0 else {
+            return errno != ENOENT
+        }
+        return UInt64(status.st_dev) == device && UInt64(status.st_ino) == inode
+    }
+
+    /// The same for a path.
+    static func isNamed(
+        _ path: UnsafePointer<CChar>, _ device: UInt64, _ inode: UInt64
+    ) -> Bool {
+        unsafe isNamed(path, in: AT_FDCWD, device, inode)
+    }
+
+    /// Cuts or extends a file.
+    static func resize(_ descriptor: Int32, to bytes: UInt64) -> Bool {
+        ftruncate(descriptor, off_t(bytes)) == 0
+    }
+
+    package static func close(_ descriptor: Int32) {
         if descriptor >= 0 { _ = Glibc.close(descriptor) }
     }
 

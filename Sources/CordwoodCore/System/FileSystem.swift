@@ -28,7 +28,7 @@ package struct FileSystem: Sendable {
 
     /// An allowlist: file systems not listed as `mapped` are written by pwrite(2).
     private static let table: [(type: UInt32, kind: Kind, name: StaticString)] = [
-        (0xEF53, .mapped, "ext4"), (0x5846_5342, .mapped, "xfs"), (0x0102_1994, .mapped, "tmpfs"),
+        (0xEF53, .mapped, "ext4"), (0x5846_5342, .mapped, "xfs"), (UInt32(tmpfs), .mapped, "tmpfs"),
         (0xF2F5_2010, .mapped, "f2fs"), (0x794C_7630, .overlay, "overlay"),
         (0x6969, .network, "NFS"), (0x517B, .network, "SMB"), (0xFF53_4D42, .network, "CIFS"),
         (0xFE53_4D42, .network, "SMB 2"), (0x6573_5546, .network, "FUSE"),
@@ -38,11 +38,6 @@ package struct FileSystem: Sendable {
         (0xCA45_1A4E, .other, "bcachefs"), (0x8584_58F6, .other, "ramfs"),
     ]
 
-    /// The disk space that a file takes. Some file systems count no blocks.
-    package static func bytesTaken(_ status: stat) -> UInt64 {
-        UInt64(clamping: status.st_blocks > 0 ? status.st_blocks * 512 : status.st_size)
-    }
-
     package init(_ descriptor: Int32) {
         var status = statfs()
         let found = unsafe fstatfs(descriptor, &status) == 0
@@ -51,6 +46,23 @@ package struct FileSystem: Sendable {
         self.type = type
         kind = row?.kind ?? .other
         name = row.map { "\($0.name)" } ?? "type 0x" + String(type, radix: 16)
+    }
+
+    /// Whether a file lies on tmpfs.
+    static func isMemory(_ descriptor: Int32) -> Bool {
+        var status = statfs()
+        return unsafe fstatfs(descriptor, &status) == 0 && Int(status.f_type) == tmpfs
+    }
+
+    private static let tmpfs = 0x0102_1994
+
+    /// All blocks of a file system, and those that users may still have, in bytes; nil: not
+    /// known.
+    static func bytes(_ descriptor: Int32) -> (all: UInt64, free: UInt64)? {
+        var status = statfs()
+        guard unsafe fstatfs(descriptor, &status) == 0 else { return nil }
+        let block = UInt64(status.f_bsize)
+        return (UInt64(status.f_blocks) &* block, UInt64(status.f_bavail) &* block)
     }
 
     /// Whether mapped stores can be trusted there (R14). If the type alone does not tell, makes a

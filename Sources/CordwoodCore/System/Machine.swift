@@ -1,5 +1,5 @@
-// The identity of this machine, boot and process, and its clocks. Read once at open; a forked child
-// reads it again, so nothing here uses the heap.
+// The identity of this machine, boot and process, its clocks, limits and environment. What an open
+// reads, a forked child reads again, so that part uses no heap: all but what returns strings.
 // SAFETY: buffers lie on the stack, and no more of them is read than the system call returned.
 
 import CShims
@@ -29,6 +29,60 @@ package enum Machine {
             let count = unsafe hostName(buffer)
             return unsafe String(
                 decoding: UnsafeRawBufferPointer(rebasing: buffer[..<count]), as: UTF8.self)
+        }
+    }
+
+    /// A variable of the process's environment.
+    package static func environment(_ name: String) -> String? {
+        unsafe getenv(name).map { unsafe String(cString: $0) }
+    }
+
+    package static func processID() -> UInt32 { UInt32(getpid()) }
+
+    /// As whom the process acts.
+    package static func userID() -> UInt32 { geteuid() }
+
+    /// Who started it.
+    static func realUserID() -> UInt32 { getuid() }
+
+    package static func isTerminal(_ descriptor: Int32) -> Bool { isatty(descriptor) == 1 }
+
+    package static func realtimeNs() -> UInt64 { cw_realtime_ns() }
+    package static func monotonicNs() -> UInt64 { cw_monotonic_ns() }
+
+    /// What uname(2) calls the machine, its system, that one's release, and the processor.
+    package static func words() -> (host: String, system: String, release: String, kind: String)? {
+        var names = utsname()
+        guard unsafe uname(&names) == 0 else { return nil }
+        return (
+            text(&names.nodename), text(&names.sysname), text(&names.release), text(&names.machine)
+        )
+    }
+
+    private static func text<T>(_ field: inout T) -> String {
+        unsafe withUnsafeBytes(of: &field) { bytes in
+            unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+        }
+    }
+
+    /// Raises the process's limit on descriptors to that number, if it is lower. Returns the bound
+    /// of the limit where that is too low; nil: fine, or not known.
+    package static func raiseDescriptorLimit(to wanted: UInt64) -> UInt64? {
+        var limit = rlimit()
+        guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0,
+            limit.rlim_cur < wanted
+        else { return nil }
+        guard limit.rlim_max >= wanted else { return UInt64(limit.rlim_max) }
+        limit.rlim_cur = rlim_t(wanted)
+        unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        return nil
+    }
+
+    /// Raises it as far as a program may, within reason: a reader may have a thousand archives of
+    /// the same time open.
+    package static func raiseDescriptorLimit() {
+        if let bound = raiseDescriptorLimit(to: 65_536) {
+            _ = raiseDescriptorLimit(to: bound)
         }
     }
 

@@ -64,6 +64,25 @@ enum Mapping {
         _ = unsafe madvise(start, bytes, MADV_DONTNEED)
     }
 
+    /// True if all pages of a mapping are in memory.
+    static func isResident(_ start: UnsafeMutableRawPointer, bytes: Int) -> Bool {
+        let page = Int(getpagesize())
+        let window = 4096 * page
+        return unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 4096) { states in
+            var offset = 0
+            while offset < bytes {
+                let count = min(window, bytes - offset)
+                guard unsafe mincore(start + offset, count, states.baseAddress) == 0 else {
+                    return false
+                }
+                let pages = (count + page - 1) / page
+                for i in 0..<pages where unsafe states[i] & 1 == 0 { return false }
+                offset += count
+            }
+            return true
+        }
+    }
+
     /// Pre-faults the pages of these bytes for writing. False: they cannot be provided (EFAULT
     /// instead of a SIGBUS).
     static func populate(_ start: UnsafeMutableRawPointer, bytes: Int) -> Bool {

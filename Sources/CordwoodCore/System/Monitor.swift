@@ -1,5 +1,6 @@
-// A mutex and a condition with deadlines on the monotonic clock. One per service object; a forked
-// child makes new ones and never touches the inherited ones.
+// Threads: a mutex and a condition with deadlines on the monotonic clock, who a thread is, and the
+// engine's own threads. One monitor per service object; a forked child makes new ones and never
+// touches the inherited ones.
 
 import CShims
 import Glibc
@@ -51,6 +52,24 @@ import Glibc
     }
 }
 
+extension Duration {
+    /// Counts as C does: UInt32.max means no limit.
+    package init?(ms: UInt32) {
+        guard ms != .max else { return nil }
+        self = .milliseconds(Int64(ms))
+    }
+
+    /// In milliseconds, rounded up; 0 for negative ones.
+    package var wholeMs: UInt64 {
+        let (seconds, attoseconds) = components
+        guard seconds >= 0, attoseconds >= 0 else { return 0 }
+        let (ms, isFar) = UInt64(seconds).multipliedReportingOverflow(by: 1_000)
+        let part = UInt64(attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000
+        let (sum, isFarther) = ms.addingReportingOverflow(part)
+        return isFar || isFarther ? .max : sum
+    }
+}
+
 /// A point on the monotonic clock; nil: never.
 package struct Deadline: Sendable {
     package var monotonicNs: UInt64?
@@ -85,6 +104,29 @@ package struct Deadline: Sendable {
 
     /// Milliseconds of the monotonic clock.
     package var monotonicMs: UInt64 { monotonicNs.map { $0 / 1_000_000 } ?? .max }
+}
+
+/// A thread, for as long as it runs.
+package struct ThreadIdentity: Equatable, Sendable {
+    private let thread: pthread_t
+
+    package static var current: ThreadIdentity { ThreadIdentity(thread: pthread_self()) }
+
+    /// A number that no other running thread has.
+    package var bits: UInt64 { UInt64(thread) }
+
+    package static func == (one: ThreadIdentity, other: ThreadIdentity) -> Bool {
+        pthread_equal(one.thread, other.thread) != 0
+    }
+
+    /// The calling thread sleeps, or returns early for a signal.
+    package static func pause(microseconds: UInt32) {
+        var pause = timespec(
+            tv_sec: Int(microseconds / 1_000_000), tv_nsec: Int(microseconds % 1_000_000) * 1_000)
+        unsafe nanosleep(&pause, nil)
+    }
+
+    static func yield() { sched_yield() }
 }
 
 /// One of the engine's own threads. It blocks all signals that others send, so it never runs the

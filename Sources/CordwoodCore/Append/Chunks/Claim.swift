@@ -94,6 +94,10 @@ enum Claim {
         // ORDER: acquire-release. Chunks of different threads never overlap (A5).
         let offset = unsafe cwa_add_u64(base + SegmentHeader.allocated, bytes)
         guard unsafe offset + bytes <= segment.pointee.size else { return .again }
+        invariant(
+            offset >= UInt64(SegmentHeader.bytes)
+                && (offset | bytes) % UInt64(ChunkHeader.granule) == 0,
+            "a chunk fills whole granules behind the segment's header")
         guard unsafe Segments.grow(engine, lane, segment, upTo: offset + bytes, thread),
             unsafe Segments.faultIn(segment, base, offset, bytes)
         else {
@@ -146,6 +150,9 @@ enum Claim {
         unsafe chunk.storeBytes(of: 0, toByteOffset: ChunkHeader.final, as: UInt64.self)
         var gap: Drops.Gap?
         let end = unsafe preamble(thread, lane, chunk + ChunkHeader.bytes, &gap)
+        invariant(
+            unsafe end - chunk <= Int(bytes) && (end - chunk) % 8 == 0,
+            "the records that start a chunk fit into it")
         unsafe cwa_store_relaxed_u32(chunk + ChunkHeader.committed, UInt32(end - chunk))
         unsafe thread.pointee.ptr = unsafe end.assumingMemoryBound(to: UInt8.self)
         guard unsafe WriteThrough.segment(engine, segment, chunk, end - chunk) else {
@@ -176,6 +183,9 @@ enum Claim {
         guard let ptr = unsafe thread.pointee.ptr else { return false }
         let committed = unsafe UInt32(
             truncatingIfNeeded: UnsafeMutableRawPointer(ptr) - chunk)
+        invariant(
+            committed >= UInt32(ChunkHeader.bytes) && committed <= bytes,
+            "a chunk is published with a length inside it")
         let empty = Verdict(claim: claim, open: false, offset: committed)
         let open = Verdict(claim: claim, open: true, offset: 0)
         // ORDER: release, before the chunk: a helper that finds the new chunk does not find the
@@ -215,8 +225,9 @@ enum Claim {
     }
 
     /// 1 KiB, then 4 KiB; then doubled when filled within 100 ms and halved when filling took over
-    /// a second. At most 256 KiB and at most the thread's share of a quarter of the segment
-    /// (PROTOCOL, trap 5).
+    /// a second. At most 2 MiB, of which a thread at a million records a second takes fifteen a
+    /// second, and at most its share of an eighth of the segment: a roll cuts the chunks of all
+    /// threads but one. Up to 256 KiB, its share of a quarter.
     private static func size(
         _ thread: ThreadBlock, _ lane: LaneBlock, _ segment: SegmentBlock
     ) -> Int {
@@ -235,8 +246,8 @@ enum Claim {
             bytes = max(4096, previous / 2)
         }
         let threads = unsafe max(1, Int(cwa_load_relaxed_u32(Lanes.serialWord(lane))))
-        let share = unsafe max(1024, Int(segment.pointee.size) / (4 * min(threads, 1024)))
-        return roundUp(min(bytes, 256 << 10, share))
+        let share = unsafe max(4096, Int(segment.pointee.size) / min(threads, 1024))
+        return roundUp(min(bytes, max(min(256 << 10, share / 4), min(2 << 20, share / 8))))
     }
 
     /// One serial for all streams of a thread. A handler that interrupts the first claim between

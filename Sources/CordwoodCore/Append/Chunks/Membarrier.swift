@@ -1,21 +1,23 @@
-// The heavy half of the asymmetric fence (PROTOCOL, R7): the helper's membarrier orders every
+// The heavy half of the asymmetric fence (RELIABILITY R7): the helper's membarrier orders every
 // running thread, so writers need only keep the compiler from reordering. On kernels without
 // membarrier, writers issue fences themselves. docs/CONCURRENCY.md, Append.
 
 import CShims
-import Glibc
 
 enum Membarrier {
-    /// Asks the kernel whether it has membarrier. This is quick, so open calls it, before any
-    /// thread block exists.
-    static func query() {
+    /// Asks the kernel whether it has membarrier, before any thread block exists. Registering takes
+    /// milliseconds, but next to nothing while the process has one thread: open then registers it
+    /// before it starts a second one, and no close waits for that.
+    static func prepare() {
         let commands = cw_membarrier(Int32(MEMBARRIER_CMD_QUERY.rawValue))
         let wanted = Int32(MEMBARRIER_CMD_PRIVATE_EXPEDITED.rawValue)
         unsafe cwi_process_get()!.pointee.membarrier =
             commands > 0 && commands & wanted != 0 ? 1 : 2
+        if !isMissing, cwi_has_one_thread() { register() }
     }
 
-    /// Registers the process. Each helper calls it at its start, because it takes milliseconds.
+    /// Registers the process. Each helper calls it at its start, as the process may have had many
+    /// threads at open.
     static func register() {
         _ = cw_membarrier(Int32(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED.rawValue))
     }
@@ -48,8 +50,7 @@ enum Membarrier {
         for _ in 0..<2 {
             ThreadBlocks.markAll()
             cwa_fence_full()
-            var pause = timespec(tv_sec: 0, tv_nsec: 5_000_000)
-            unsafe nanosleep(&pause, nil)
+            ThreadIdentity.pause(microseconds: 5_000)
         }
     }
 

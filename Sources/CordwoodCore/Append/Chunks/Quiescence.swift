@@ -1,5 +1,5 @@
 // Decides when a sealed segment's mapping may be released, or its file reused: only once no thread
-// can store into it any more (PROTOCOL, Quiescence). One thread at a time per engine, under the
+// can store into it any more (CONCURRENCY, Quiescence). One thread at a time per engine, under the
 // sealing lock. docs/CONCURRENCY.md, Quiescence.
 // SAFETY: thread and segment blocks lie in memory that is never unmapped; a mapping is followed
 // here only while its slot is SEALED, and only this thread changes that.
@@ -38,28 +38,54 @@ extension EngineCore {
     /// Unmaps quiet sealed segments, except those worth reusing once they are archived (Recycling):
     /// the oldest, as many as the supply thread wants.
     package static func releaseQuiet(_ engine: EngineBlock) {
-        var kept: [SegmentBlock] = unsafe []
-        var waiting = false
-        unsafe Segments.forEach(engine) { segment in
-            guard unsafe Quiescence.isSealedFile(segment) else { return }
-            waiting = true
-            if unsafe Recycling.mayServe(engine, segment) { unsafe kept.append(segment) }
-        }
-        guard waiting else { return }
-        let wanted = unsafe Recycling.wanted(engine)
-        if unsafe kept.count > wanted {
-            unsafe kept.sort { unsafe $0.pointee.number < $1.pointee.number }
-            unsafe kept.removeLast(kept.count - wanted)
-        }
-        guard Quiescence.fence() else { return }
-        unsafe Segments.forEach(engine) { segment in
-            guard unsafe Quiescence.isSealedFile(segment), unsafe !kept.contains(segment),
-                unsafe !isAwaited(segment)
-            else { return }
-            if unsafe Quiescence.isQuiet(engine, segment) {
+        let spent = unsafe spentSegments(engine)
+        guard unsafe !spent.isEmpty, Quiescence.fence() else { return }
+        for i in unsafe spent.indices {
+            let segment = unsafe spent[i]
+            if unsafe !isAwaited(segment), unsafe Quiescence.isQuiet(engine, segment) {
                 unsafe Segments.releaseMapping(segment)
             }
         }
+    }
+
+    /// Lets go of the pages of those that are not worth reusing, which then no longer count as the
+    /// host's memory: the file has them. Only of quiet ones, and not of private memory, which
+    /// has no file behind it.
+    package static func letPagesGo(_ engine: EngineBlock) {
+        guard unsafe !WriteThrough.isOn(engine) else { return }
+        let spent = unsafe spentSegments(engine)
+        guard unsafe !spent.isEmpty, Quiescence.fence() else { return }
+        for i in unsafe spent.indices {
+            let segment = unsafe spent[i]
+            // A thread that still stores there must not meet a page that cannot be had again.
+            guard unsafe segment.pointee.populated != 0, unsafe !Lost.isLost(segment),
+                unsafe Quiescence.isQuiet(engine, segment)
+            else { continue }
+            // From here on nobody takes it for a spare.
+            unsafe segment.pointee.populated = 0
+            unsafe Mapping.discard(
+                UnsafeMutableRawPointer(segment.pointee.base)!, bytes: Int(segment.pointee.size))
+        }
+    }
+
+    /// The sealed segments that are not worth keeping for reuse.
+    private static func spentSegments(_ engine: EngineBlock) -> [SegmentBlock] {
+        var kept: [SegmentBlock] = unsafe []
+        var spent: [SegmentBlock] = unsafe []
+        unsafe Segments.forEach(engine) { segment in
+            guard unsafe Quiescence.isSealedFile(segment) else { return }
+            if unsafe Recycling.mayServe(engine, segment) {
+                unsafe kept.append(segment)
+            } else {
+                unsafe spent.append(segment)
+            }
+        }
+        let wanted = unsafe Recycling.wanted(engine)
+        if unsafe kept.count > wanted {
+            unsafe kept.sort { unsafe $0.pointee.number < $1.pointee.number }
+            unsafe spent += kept[wanted...]
+        }
+        return unsafe spent
     }
 
     /// The segment lies in memory and is not archived. A flush to the machine copies it from there

@@ -13,6 +13,9 @@ package enum Sealer {
     /// another current segment, unless none is wanted any more. False: sealing is not possible now.
     static func seal(_ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock) -> Bool {
         let base = unsafe UnsafeMutableRawPointer(segment.pointee.base)!
+        invariant(
+            unsafe Segments.hasState(segment, Segments.open, Segments.sealing),
+            "an open segment is sealed, or one whose sealing failed")
         // ORDER: release, then the heavy fence: a claim that does not see SEALING has published its
         // verdict where we look (A5).
         // CRASH: from here to the rename a chunk reads to its `final` if one is stored, else to
@@ -89,6 +92,9 @@ package enum Sealer {
                     realtime: pair.load(fromByteOffset: 24, as: UInt64.self)), to: base)
         }
         unsafe addClockPair(engine, lane, also: segment)
+        invariant(
+            unsafe end >= UInt64(SegmentHeader.bytes) && end <= segment.pointee.size,
+            "a segment's last chunk ends within it")
         unsafe base.storeBytes(of: end, toByteOffset: SegmentHeader.end, as: UInt64.self)
         unsafe base.storeBytes(
             of: cw_realtime_ns(), toByteOffset: SegmentHeader.sealedRealtime, as: UInt64.self)

@@ -64,6 +64,11 @@ enum Settle {
             cwa_fence_compiler()
             unsafe thread.pointee.settling = 0
         }
+        invariant(!settled.isOpen, "a settled chunk has a length")
+        invariant(
+            unsafe settled.offset <= thread.pointee.chunk_bytes
+                && end <= thread.pointee.chunk_bytes,
+            "a chunk is settled within its size")
         // This append committed its record below a limit that it saw while busy, so the mapping
         // stays until we are idle. (In a lost segment the length may fall short of older records.)
         // CRASH: the helper may be about to write the length; without it a reader goes by
@@ -126,6 +131,12 @@ enum Settle {
                 unsafe Lost.isLost(segment)
                 ? Lost.committed(segment, chunk)
                 : cwa_load_acquire_u32(chunk + ChunkHeader.committed)
+            invariant(
+                unsafe Lost.isLost(segment)
+                    || committed >= UInt32(ChunkHeader.bytes)
+                        && committed
+                            <= chunk.load(fromByteOffset: ChunkHeader.size, as: UInt32.self),
+                "the helper settles a chunk within its size")
             let mine = Verdict(claim: verdict.claim, open: false, offset: committed)
             // The expected value contains the claim id, so the CAS fails if the owner has moved on
             // (R2).

@@ -5,7 +5,6 @@
 // an entry is written only where `catalog_used` leaves room for all of it.
 
 import CShims
-import Glibc
 
 package enum CatalogWriter {
     /// An entry kept in the engine's own memory for lanes that forked children make later: type,
@@ -48,7 +47,7 @@ package enum CatalogWriter {
         // ORDER: acquire-release. One writer at a time moves catalog_used and the region (A20).
         while unsafe !cwa_cas_u32(lockWord(lane), 0, own) {
             guard cw_monotonic_ns() < bound else { return false }
-            sched_yield()
+            ThreadIdentity.yield()
         }
         body()
         unsafe cwa_store_release_u32(lockWord(lane), 0)
@@ -78,6 +77,10 @@ package enum CatalogWriter {
             let status = unsafe growFile(engine, lane, atLeast: rounded)
             guard status == Status.ok else { return status }
         }
+        invariant(
+            unsafe lane.pointee.catalog_used + rounded <= lane.pointee.catalog_bytes
+                && lane.pointee.catalog_used % UInt64(CatalogEntry.alignment) == 0,
+            "an entry lies within its catalog's region")
         let entry = unsafe UnsafeMutableRawPointer(
             lane.pointee.catalog + Int(lane.pointee.catalog_used))
         unsafe lane.pointee.catalog_used = unsafe lane.pointee.catalog_used + rounded
@@ -112,7 +115,7 @@ package enum CatalogWriter {
             unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
                 var name = unsafe NameBuffer(buffer)
                 unsafe addFileName(&name, lane, index + 1)
-                unsafe unlinkat(Descriptors.lanes(engine), name.pointer, 0)
+                unsafe FileCalls.remove(name.pointer, in: Descriptors.lanes(engine))
             }
         }
     }
@@ -129,11 +132,11 @@ package enum CatalogWriter {
         return unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
             var name = unsafe NameBuffer(buffer)
             unsafe addFileName(&name, lane, index)
-            let descriptor = unsafe cwi_file_open_at(
-                Descriptors.lanes(engine), name.pointer, O_RDWR | O_CREAT | O_EXCL, 0o600)
-            guard descriptor >= 0 else { return Status.of(errno: errno) }
+            let descriptor = unsafe FileCalls.open(
+                name.pointer, in: Descriptors.lanes(engine), .newReadWrite)
+            guard descriptor >= 0 else { return Status.of(errno: Errno.last) }
             // CRASH: a growth file without its magic holds nothing and is removed with its lane.
-            defer { cwi_file_close(descriptor) }
+            defer { Files.close(descriptor) }
             let error = unsafe WriteThrough.allocate(
                 engine, descriptor, bytes: bytes, isFirst: false)
             // If a step below fails, the mapping stays until this file is tried again.
@@ -141,7 +144,7 @@ package enum CatalogWriter {
                 let file = unsafe map(engine, lane, index, descriptor, Int(bytes)),
                 unsafe WriteThrough.isOn(engine) || Mapping.populate(file, bytes: Int(bytes))
             else {
-                unsafe unlinkat(Descriptors.lanes(engine), name.pointer, 0)
+                unsafe FileCalls.remove(name.pointer, in: Descriptors.lanes(engine))
                 return error == 0 ? Status.full : Status.of(errno: error)
             }
             unsafe file.storeBytes(of: 1, toByteOffset: CatalogHeader.version, as: UInt32.self)
@@ -157,7 +160,7 @@ package enum CatalogWriter {
             if unsafe WriteThrough.isOn(engine),
                 unsafe FileCalls.write(descriptor, file, CatalogHeader.bytes, at: 0) != 0
             {
-                unsafe unlinkat(Descriptors.lanes(engine), name.pointer, 0)
+                unsafe FileCalls.remove(name.pointer, in: Descriptors.lanes(engine))
                 return Status.full
             }
             unsafe lane.pointee.catalog =

@@ -6,7 +6,6 @@
 // SAFETY: names are built in buffers on the stack; the engine's path never changes once it is set.
 
 import CShims
-import Glibc
 
 enum Descriptors {
     // MARK: The directory lanes/
@@ -29,11 +28,11 @@ enum Descriptors {
         if unsafe isLanes(engine, known) { return known }
         let path = unsafe UnsafeRawPointer(cwi_engine_lanes_path_at(engine))
         guard unsafe path.load(as: UInt8.self) == 47 else { return -1 }
-        let again = unsafe cw_open_file(
-            path.assumingMemoryBound(to: CChar.self), O_RDONLY | O_DIRECTORY, 0)
+        let again = unsafe FileCalls.openKept(
+            path.assumingMemoryBound(to: CChar.self), .directory)
         guard again >= 0 else { return -1 }
         guard unsafe isLanes(engine, again) else {
-            Glibc.close(again)
+            FileCalls.close(again)
             return -1
         }
         let word = unsafe cwi_engine_lanes_fd_at(engine)
@@ -41,7 +40,7 @@ enum Descriptors {
         if unsafe cwa_cas_u32(word, UInt32(bitPattern: known), UInt32(bitPattern: again)) {
             return again
         }
-        Glibc.close(again)
+        FileCalls.close(again)
         let other = unsafe engine.pointee.lanes_fd
         return unsafe isLanes(engine, other) ? other : -1
     }
@@ -53,7 +52,7 @@ enum Descriptors {
 
     static func closeLanes(_ engine: EngineBlock) {
         let known = unsafe engine.pointee.lanes_fd
-        if unsafe isLanes(engine, known) { Glibc.close(known) }
+        if unsafe isLanes(engine, known) { FileCalls.close(known) }
     }
 
     // MARK: The lane file, even when its segment is gone
@@ -79,7 +78,7 @@ enum Descriptors {
             var name = unsafe NameBuffer(buffer)
             unsafe Lanes.addName(&name, lane)
             name.add(".lane")
-            return unsafe cw_open_at(lanes(engine), name.pointer, O_RDWR, 0)
+            return unsafe FileCalls.openKept(name.pointer, in: lanes(engine), .readWrite)
         }
         guard again >= 0 else { return -1 }
         let word = unsafe cwi_lane_lock_fd_at(lane)
@@ -89,7 +88,7 @@ enum Descriptors {
         {
             return again
         }
-        Glibc.close(again)
+        FileCalls.close(again)
         let other = unsafe lane.pointee.lock_fd
         return unsafe isLaneFile(lane, other) ? other : -1
     }
@@ -130,7 +129,7 @@ enum Descriptors {
             } else {
                 unsafe Segments.addFileName(&name, lane, segment, sealed: false)
             }
-            return unsafe cw_open_at(lanes(engine), name.pointer, O_RDWR, 0)
+            return unsafe FileCalls.openKept(name.pointer, in: lanes(engine), .readWrite)
         }
         guard again >= 0 else { return false }
         let word = unsafe cwi_segment_fd_at(segment)
@@ -141,12 +140,12 @@ enum Descriptors {
             if unsafe segment.pointee.in_lane != 0 { unsafe lane.pointee.lock_fd = again }
             return true
         }
-        Glibc.close(again)
+        FileCalls.close(again)
         return unsafe holds(segment)
     }
 
     /// Closes the descriptor if it still refers to that file.
     static func close(_ descriptor: Int32, _ device: UInt64, _ inode: UInt64) {
-        if cwi_fd_is(descriptor, device, inode) { _ = Glibc.close(descriptor) }
+        if cwi_fd_is(descriptor, device, inode) { FileCalls.close(descriptor) }
     }
 }

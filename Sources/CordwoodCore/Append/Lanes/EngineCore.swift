@@ -6,7 +6,6 @@
 
 import CCordwood
 import CShims
-import Glibc
 
 public enum EngineCore {
     public static let loggersMax = 65_536
@@ -29,6 +28,8 @@ public enum EngineCore {
         package var ringMax: UInt32
         /// Whether this engine handles faults in its mapped files (guard.c).
         package var guards = false
+        /// Whether records may share a time that the caller holds.
+        package var holdsTime = false
 
         package init(
             lanesDirectory: Int32, segmentBytes: UInt64, overflow: UInt32, processName: [UInt8],
@@ -51,7 +52,7 @@ public enum EngineCore {
     /// success.
     package static func open(_ configuration: Configuration) -> Result<EngineBlock, CoreError> {
         cwi_pin_module()
-        Membarrier.query()
+        Membarrier.prepare()
         guard ThreadContext.isPrepared, ThreadBlocks.makePool()
         else {
             return unsafe .failure(CoreError(status: Status.memory))
@@ -129,9 +130,10 @@ public enum EngineCore {
         unsafe engine.pointee.lanes_fd = configuration.lanesDirectory
         unsafe Descriptors.noteLanes(engine, path: configuration.lanesPath)
         unsafe engine.pointee.memory_fd = configuration.memoryDirectory
-        unsafe engine.pointee.memory_uid = geteuid()
+        unsafe engine.pointee.memory_uid = Machine.userID()
         unsafe engine.pointee.ring_max = configuration.ringMax
         unsafe engine.pointee.guards = configuration.guards ? 1 : 0
+        unsafe engine.pointee.holds_time = configuration.holdsTime ? 1 : 0
         unsafe engine.pointee.made_limit = .max
         unsafe engine.pointee.echo = configuration.echoInLine ? 1 : 0
         unsafe engine.pointee.clock_kind =
@@ -394,6 +396,20 @@ public enum EngineCore {
         return numbers
     }
 
+    /// On the supply thread, which alone unmaps segments: one is no longer current and not sealed.
+    package static func isSealingDue(_ engine: EngineBlock) -> Bool {
+        guard let lane = unsafe readyLane(engine) else { return false }
+        var isDue = false
+        unsafe Segments.forEach(engine) { segment in
+            let state = unsafe cwa_load_acquire_u32(Segments.stateWord(segment))
+            guard state == Segments.open || state == Segments.sealing else { return }
+            if unsafe segment.pointee.lane == lane, unsafe readCurrent(lane) != segment {
+                isDue = true
+            }
+        }
+        return isDue
+    }
+
     private static func readCurrent(_ lane: LaneBlock) -> SegmentBlock? {
         unsafe SegmentBlock(bitPattern: UInt(cwa_load_acquire_u64(Lanes.currentWord(lane))))
     }
@@ -477,7 +493,9 @@ public enum EngineCore {
         // An append that a handler on this thread left by longjmp would otherwise be waited for.
         if let own = unsafe ThreadBlocks.known(engine) {
             let isBusy = unsafe cwa_load_relaxed_u64(AppendPath.busyWord(own)) != 0
-            unsafe isBusy ? Abandoned.reclaim(own) : Abandoned.reclaimNested(own)
+            unsafe isBusy
+                ? Abandoned.reclaim(own, from: UInt64(cwi_frame()))
+                : Abandoned.reclaimNested(own)
         }
         _ = Membarrier.heavyFence()
     }
@@ -550,8 +568,7 @@ public enum EngineCore {
             }
             guard isBusy else { return true }
             guard cw_monotonic_ns() < bound else { return false }
-            var pause = timespec(tv_sec: 0, tv_nsec: 100_000)
-            unsafe nanosleep(&pause, nil)
+            ThreadIdentity.pause(microseconds: 100)
         }
     }
 

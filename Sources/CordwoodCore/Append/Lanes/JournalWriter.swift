@@ -6,7 +6,6 @@
 // chunk only what lies below the size in its header, which only this process writes.
 
 import CShims
-import Glibc
 
 /// What a flush needs from the engine's owner.
 package struct JournalGuards {
@@ -45,7 +44,7 @@ package struct SyncedFiles {
 
     /// The file existed, and its dirty pages may now be clean without being on the disk.
     package static func isLasting(_ error: Int32) -> Bool {
-        error == EIO || error == ENOSPC || error == EDQUOT
+        error == Errno.EIO || error == Errno.ENOSPC || error == Errno.EDQUOT
     }
 }
 
@@ -120,7 +119,7 @@ package final class JournalWriter: @unchecked Sendable {
         failure = result
         guard result == 0 else { return result }
         // ORDER: relaxed. This thread set it, or will see it at its next flush (A36).
-        if unsafe cwa_load_relaxed_u32(Lanes.renewWord(lane)) != 0 { return EIO }
+        if unsafe cwa_load_relaxed_u32(Lanes.renewWord(lane)) != 0 { return Errno.EIO }
         return unsynced.isEmpty ? 0 : unsyncedError
     }
 
@@ -129,7 +128,7 @@ package final class JournalWriter: @unchecked Sendable {
     }
 
     private func closeJournal() {
-        if cwi_fd_is(descriptor, device, inode) { cwi_file_close(descriptor) }
+        if cwi_fd_is(descriptor, device, inode) { Files.close(descriptor) }
         descriptor = -1
     }
 
@@ -171,7 +170,7 @@ package final class JournalWriter: @unchecked Sendable {
             let error = unsafe syncCatalog(engine, lane, catalogsDone)
             // No other file and no archive holds a full region: from here on a power cut may take
             // names of this lane, so the engine must leave it for a new one.
-            if SyncedFiles.isLasting(error) || error == ENOENT {
+            if SyncedFiles.isLasting(error) || error == Errno.ENOENT {
                 // ORDER: relaxed. A request on its own (A36).
                 unsafe cwa_store_relaxed_u32(Lanes.renewWord(lane), 1)
             }
@@ -188,10 +187,10 @@ package final class JournalWriter: @unchecked Sendable {
         return unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
             var name = unsafe NameBuffer(buffer)
             unsafe CatalogWriter.addFileName(&name, lane, index)
-            let file = unsafe cwi_file_open_at(
-                Descriptors.lanes(engine), name.pointer, O_RDONLY, 0)
-            guard file >= 0 else { return errno }
-            defer { cwi_file_close(file) }
+            let file = unsafe FileCalls.open(
+                name.pointer, in: Descriptors.lanes(engine), .read)
+            guard file >= 0 else { return Errno.last }
+            defer { Files.close(file) }
             return FileCalls.syncData(file)
         }
     }
@@ -208,10 +207,10 @@ package final class JournalWriter: @unchecked Sendable {
         descriptor = unsafe withName(lane, ".", ".journal") {
             let directory = unsafe Descriptors.lanes(engine)
             // A journal that could not be synced is not reused, not even emptied.
-            unsafe unlinkat(directory, $0, 0)
-            return unsafe cwi_file_open_at(directory, $0, O_RDWR | O_CREAT | O_EXCL, 0o600)
+            unsafe FileCalls.remove($0, in: directory)
+            return unsafe FileCalls.open($0, in: directory, .newReadWrite)
         }
-        guard descriptor >= 0 else { return errno }
+        guard descriptor >= 0 else { return Errno.last }
         unsafe cwi_fd_identity(descriptor, &device, &inode)
         put(JournalHeader.magicValue)
         put(UInt64(1))
@@ -230,16 +229,16 @@ package final class JournalWriter: @unchecked Sendable {
     private func publish(_ engine: EngineBlock, _ lane: LaneBlock) -> Int32 {
         let renamed = unsafe withName(lane, ".", ".journal") { temporary in
             unsafe withName(lane, "", ".journal") { name in
-                unsafe renameat(
-                    Descriptors.lanes(engine), temporary, Descriptors.lanes(engine), name)
+                unsafe FileCalls.move(temporary, to: name, in: Descriptors.lanes(engine))
             }
         }
-        guard renamed == 0 else { return errno }
+        guard renamed == 0 else { return renamed }
         let error = unsafe FileCalls.sync(Descriptors.lanes(engine))
         guard error == 0 else { return error }
-        let parent = unsafe cw_open_at(Descriptors.lanes(engine), "..", O_RDONLY | O_DIRECTORY, 0)
-        guard parent >= 0 else { return errno }
-        defer { Glibc.close(parent) }
+        let parent = unsafe FileCalls.openKept(
+            "..", in: Descriptors.lanes(engine), .directory)
+        guard parent >= 0 else { return Errno.last }
+        defer { FileCalls.close(parent) }
         return FileCalls.sync(parent)
     }
 
@@ -277,7 +276,7 @@ package final class JournalWriter: @unchecked Sendable {
             if unsafe catalogRegion != lane.pointee.catalog_index { catalogSynced = 0 }
             catalogRegion = unsafe lane.pointee.catalog_index
         }
-        if !ran { failure = EIO }
+        if !ran { failure = Errno.EIO }
         guard let region = unsafe region, used > catalogSynced else { return }
         unsafe frame(
             JournalFrame.kindCatalog, UInt64(catalogRegion), catalogSynced, 0, nil,

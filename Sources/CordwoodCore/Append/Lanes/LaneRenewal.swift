@@ -8,7 +8,6 @@
 // only after the grace period that `LeftLane` waits for.
 
 import CShims
-import Glibc
 
 /// What remains of a lane from the moment the engine leaves it until it is let go.
 @safe package struct LeftLane {
@@ -187,11 +186,7 @@ extension EngineCore {
         unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
             var name = unsafe NameBuffer(buffer)
             add(&name)
-            var status = stat()
-            guard unsafe fstatat(directory, name.pointer, &status, AT_SYMLINK_NOFOLLOW) == 0 else {
-                return errno != ENOENT
-            }
-            return UInt64(status.st_dev) == device && UInt64(status.st_ino) == inode
+            return unsafe FileCalls.isNamed(name.pointer, in: directory, device, inode)
         }
     }
 
@@ -293,13 +288,10 @@ extension Descriptors {
     /// True if the path leads nowhere any more, or to another directory.
     static func isLanesPathGone(_ engine: EngineBlock) -> Bool {
         let path = unsafe UnsafeRawPointer(cwi_engine_lanes_path_at(engine))
-        var status = stat()
         guard unsafe path.load(as: UInt8.self) == 47 else { return false }
-        guard unsafe lstat(path.assumingMemoryBound(to: CChar.self), &status) == 0 else {
-            return errno == ENOENT
-        }
-        return unsafe UInt64(status.st_dev) != engine.pointee.lanes_device
-            || UInt64(status.st_ino) != engine.pointee.lanes_inode
+        return unsafe !FileCalls.isNamed(
+            path.assumingMemoryBound(to: CChar.self), engine.pointee.lanes_device,
+            engine.pointee.lanes_inode)
     }
 
     /// Switches to another directory under the same path. Calls that still use the old one go on

@@ -7,7 +7,6 @@
 
 import CCordwood
 import CShims
-import Glibc
 
 package enum Lanes {
     static var readyState: UInt32 { UInt32(CWI_LANE_READY) }
@@ -46,7 +45,7 @@ package enum Lanes {
             let state = unsafe cwa_load_acquire_u32(lane)
             if state == readyState { return unsafe lane }
             guard state == UInt32(CWI_LANE_MAKING), cw_monotonic_ns() < bound else { return nil }
-            sched_yield()
+            ThreadIdentity.yield()
         }
         return nil
     }
@@ -88,7 +87,7 @@ package enum Lanes {
             if unsafe lane.pointee.maker_tid == thread || cw_monotonic_ns() >= bound {
                 return Status.full
             }
-            sched_yield()
+            ThreadIdentity.yield()
         }
         unsafe lane.pointee.maker_tid = thread
         unsafe forget(engine, lane)
@@ -164,7 +163,7 @@ package enum Lanes {
         unsafe engine.pointee.lane_generation &+= 1
         cwi_fork_gate_leave()
         unsafe lane.pointee.generation = engine.pointee.lane_generation
-        unsafe lane.pointee.process_id = UInt32(getpid())
+        unsafe lane.pointee.process_id = Machine.processID()
         unsafe lane.pointee.id = (Machine.random(), Machine.random())
         unsafe lane.pointee.salt = Machine.random()
         unsafe nameLane(lane)
@@ -197,11 +196,11 @@ package enum Lanes {
         unsafe segment.pointee.lane = unsafe lane
         // As in Segments.makeFile: a child that kept the descriptor would keep the lock.
         cwi_fork_gate_enter()
-        let descriptor = unsafe cw_open_at(directory, temporary, O_RDWR | O_CREAT | O_EXCL, 0o600)
+        let descriptor = unsafe FileCalls.openKept(temporary, in: directory, .newReadWrite)
         if descriptor >= 0 { unsafe Descriptors.note(segment, descriptor) }
         cwi_fork_gate_leave()
         guard descriptor >= 0 else {
-            let number = errno
+            let number = Errno.last
             unsafe Refusal.note(engine, errno: number)
             unsafe letGo(segment)
             return Status.of(errno: number)
@@ -214,19 +213,17 @@ package enum Lanes {
                 engine, descriptor, bytes: UInt64(bytes), isFirst: true)
         }
         if error == 0, let file = unsafe map(engine, segment, descriptor) {
-            if unsafe !Mapping.populate(file, bytes: bytes) { error = ENOSPC }
+            if unsafe !Mapping.populate(file, bytes: bytes) { error = Errno.ENOSPC }
             if error == 0 { error = unsafe fill(engine, lane, descriptor, file) }
-            if error == 0 {
-                if unsafe renameat(directory, temporary, directory, name) != 0 { error = errno }
-            }
+            if error == 0 { error = unsafe FileCalls.move(temporary, to: name, in: directory) }
             // CRASH: a lane without records and with an incomplete catalog; no record needs the
             // names.
             // The catalog is written after the rename, under the locked name: growth files without
             // a lane count as leftovers of an adopter and are removed.
             if error == 0, unsafe !CatalogWriter.writeAll(engine, lane) {
-                error = ENOSPC
+                error = Errno.ENOSPC
                 unsafe CatalogWriter.removeFiles(engine, lane)
-                unsafe unlinkat(directory, name, 0)
+                unsafe FileCalls.remove(name, in: directory)
             }
             if error == 0 {
                 unsafe Drops.takeOver(engine, lane)
@@ -242,10 +239,10 @@ package enum Lanes {
             unsafe Mapping.release(file, bytes: bytes)
             cwi_fork_gate_leave()
         } else if error == 0 {
-            error = errno
+            error = Errno.last
         }
         unsafe OwnerLock.release(lane)
-        unsafe unlinkat(directory, temporary, 0)
+        unsafe FileCalls.remove(temporary, in: directory)
         unsafe lane.pointee.lock_fd = -1
         // A child closes the number only if it still refers to this file.
         FileCalls.close(descriptor)
@@ -304,7 +301,7 @@ package enum Lanes {
         unsafe lane.pointee.current = unsafe segment
         guard unsafe WriteThrough.isOn(engine) else { return 0 }
         let error = unsafe FileCalls.write(descriptor, file, LaneHeader.fileBytesValue, at: 0)
-        return unsafe error == 0 && !WriteThrough.header(engine, segment) ? EIO : error
+        return unsafe error == 0 && !WriteThrough.header(engine, segment) ? Errno.EIO : error
     }
 
     private static func writeHeader(
@@ -329,7 +326,7 @@ package enum Lanes {
         unsafe put64(engine.pointee.machine_id.1, LaneHeader.machineID + 8)
         unsafe put64(lane.pointee.salt, LaneHeader.salt)
         unsafe put32(lane.pointee.process_id, LaneHeader.processID)
-        put32(getuid(), LaneHeader.userID)
+        put32(Machine.realUserID(), LaneHeader.userID)
         unsafe put64(Machine.processStart(lane.pointee.process_id), LaneHeader.processStart)
         put64(Machine.processNamespace(), LaneHeader.processNamespace)
         put64(cw_realtime_ns(), LaneHeader.createdRealtime)

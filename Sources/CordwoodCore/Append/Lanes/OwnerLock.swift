@@ -3,12 +3,11 @@
 // inherits. So the kernel drops the lock with the process's memory, at exec(2) and at death, and
 // never earlier: neither a host that closes every descriptor nor a forked child that outlives the
 // host changes that. A vfork(2) child shares the memory, and the lock with it. docs/CONCURRENCY.md,
-// Adoption; PROTOCOL R31.
+// Adoption; RELIABILITY R31.
 // SAFETY: the page has no access rights, so nothing is ever stored or loaded there; the lane's
 // maker writes `life` before the lane is visible, and so does the thread that closes the lane.
 
 import CShims
-import Glibc
 
 enum OwnerLock {
     /// Locks a lane file that is being made under that name. Returns 0 or an errno. Where a mapping
@@ -19,15 +18,15 @@ enum OwnerLock {
     ) -> Int32 {
         // A child forked in between would keep the lock. A child of a raw clone(2) still can.
         cwi_fork_gate_enter()
-        let own = unsafe cwi_file_open_at(directory, name, O_RDWR, 0)
+        let own = unsafe FileCalls.open(name, in: directory, .readWrite)
         if own >= 0 {
-            if flock(own, LOCK_EX | LOCK_NB) == 0 { unsafe lane.pointee.life = Mapping.hold(own) }
-            cwi_file_close(own)
+            if Files.lock(own) { unsafe lane.pointee.life = Mapping.hold(own) }
+            Files.close(own)
         }
         cwi_fork_gate_leave()
         // No other process locks a file that is being made.
-        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-            return unsafe lane.pointee.life == nil ? errno : 0
+        guard Files.lock(descriptor) else {
+            return unsafe lane.pointee.life == nil ? Errno.last : 0
         }
         unsafe release(lane)
         return 0

@@ -22,40 +22,39 @@ public enum AppendPath {
         guard level &+ word > 255, level &- 1 < 24, let message = unsafe message else {
             return unsafe AppendSlow.unusual(logger, level, message, length)
         }
-        return unsafe put(ProcessorTicks.self, logger, level, message, length)
+        return unsafe put(logger, level, message, length)
     }
 
     @inlinable @inline(__always)
-    static func put<Ticks: TickSource>(
-        _ source: Ticks.Type, _ logger: LoggerBlock, _ level: UInt32,
-        _ message: UnsafeRawPointer, _ length: Int
+    static func put(
+        _ logger: LoggerBlock, _ level: UInt32, _ message: UnsafeRawPointer, _ length: Int
     ) -> Int32 {
-        guard length >= 0, let record = unsafe begin(source, logger, level | 1 << 8, length) else {
-            return unsafe slow(source, logger, level, message, length)
+        guard length >= 0, let record = unsafe begin(logger, level | 1 << 8, length) else {
+            return unsafe AppendSlow.text(logger, level, message, length)
         }
         unsafe (record.start + 16).copyMemory(from: message, byteCount: length)
         return unsafe commit(record, length)
-            ? Status.ok : slow(source, logger, level, message, length)
+            ? Status.ok : AppendSlow.text(logger, level, message, length)
     }
 
     /// A record with more than text, if the chunk has room. False: nothing was written, and
     /// AppendSlow must write it.
     @inline(__always)
-    static func fits<Ticks: TickSource, Body: RecordBody>(
-        _ source: Ticks.Type, _ logger: LoggerBlock, _ level: UInt8, _ body: Body, _ bytes: Int
+    static func fits<Body: RecordBody>(
+        _ logger: LoggerBlock, _ level: UInt8, _ body: Body, _ bytes: Int
     ) -> Bool {
         let kind = UInt32(level) | UInt32(body.type) << 8 | UInt32(body.flags) << 16
-        guard let record = unsafe begin(source, logger, kind, bytes) else { return false }
+        guard let record = unsafe begin(logger, kind, bytes) else { return false }
         unsafe body.write(to: record.start + 16)
         return unsafe commit(record, bytes)
     }
 
     /// Begins a record of `bytes` bytes after its 16-byte header, and writes the header except for
     /// the length. `kind`: level, type and flags (FORMAT §8). nil: nothing has begun; take the slow
-    /// path.
+    /// path, or another one if `anyClock` is false and the time does not come from the counter.
     @inlinable @inline(__always)
-    static func begin<Ticks: TickSource>(
-        _ source: Ticks.Type, _ logger: LoggerBlock, _ kind: UInt32, _ bytes: Int
+    static func begin(
+        _ logger: LoggerBlock, _ kind: UInt32, _ bytes: Int, anyClock: Bool = true
     ) -> RecordInChunk? {
         guard let thread = unsafe cwi_tls_get().pointee.current, unsafe thread.pointee.busy == 0
         else { return nil }
@@ -66,31 +65,38 @@ public enum AppendPath {
         // After busy is set: before that, a handler may give an idle block to another engine
         // (BlockTable).
         let engine = unsafe engineWord(logger)
-        guard unsafe engineWord(thread) == Ticks.marked(engine) else {
+        let ticks: UInt64
+        if unsafe engineWord(thread) == engine {
+            ticks = cw_ticks_tsc()
+        } else if unsafe anyClock && engineWord(thread) == engine | clockMark {
+            ticks = unsafe AppendSlow.ticks(EngineBlock(bitPattern: engine))
+        } else {
             unsafe cwa_store_release_u64(busyWord(thread), 0)
             return nil
         }
-        // ORDER: relaxed. The second check below catches a stale limit (A2).
-        let room =
-            unsafe Int(truncatingIfNeeded: cwa_load_relaxed_u64(limitWord(thread)))
-            &- Int(bitPattern: thread.pointee.ptr)
-        let ticks = unsafe Ticks.now(EngineBlock(bitPattern: engine))
+        // ORDER: relaxed. The limit comes last: where it is not 0, no handler has forked before,
+        // and the words above are not a wiped block's. The second check below catches a stale
+        // limit (A2).
+        let chunk = unsafe UInt(truncatingIfNeeded: cwa_load_relaxed_u64(chunkWord(thread)))
+        let ptr = unsafe UInt(truncatingIfNeeded: cwa_load_relaxed_u64(ptrWord(thread)))
         let delta = unsafe ticks &- thread.pointee.base_ticks
-        // One comparison tests both: there is room, and the time fits.
-        let left = room &- 24 &- bytes
-        guard UInt(bitPattern: left) >> 63 | UInt(delta >> 32) == 0,
-            let ptr = unsafe thread.pointee.ptr, let chunk = unsafe thread.pointee.chunk
-        else {
+        cwa_fence_compiler()
+        let limit = unsafe UInt(truncatingIfNeeded: cwa_load_relaxed_u64(limitWord(thread)))
+        // One comparison tests both: there is room, of which a chunk has less than 4 GiB, and the
+        // time fits.
+        let left = limit &- ptr &- (UInt(bitPattern: bytes) &+ 24)
+        guard (left | UInt(truncatingIfNeeded: delta)) >> 32 == 0 else {
             unsafe cwa_store_release_u64(busyWord(thread), 0)
             return nil
         }
-        let start = UnsafeMutableRawPointer(ptr)
+        let start = unsafe UnsafeMutableRawPointer(bitPattern: ptr).unsafelyUnwrapped
         unsafe start.storeBytes(
             of: UInt32(truncatingIfNeeded: delta), toByteOffset: 4, as: UInt32.self)
         unsafe start.storeBytes(of: logger.pointee.id, toByteOffset: 8, as: UInt32.self)
         unsafe start.storeBytes(of: kind, toByteOffset: 12, as: UInt32.self)
         return unsafe RecordInChunk(
-            thread: thread, chunk: UnsafeMutableRawPointer(chunk), start: start, left: left)
+            thread: thread, chunk: UnsafeMutableRawPointer(bitPattern: chunk).unsafelyUnwrapped,
+            start: start, left: Int(bitPattern: left))
     }
 
     /// Abandons a record that has begun.
@@ -108,6 +114,10 @@ public enum AppendPath {
         unsafe record.start.storeBytes(
             of: UInt32(truncatingIfNeeded: bytes &+ 16), as: UInt32.self)
         let end = unsafe record.start + ((bytes &+ 23) & ~7)
+        invariant(
+            unsafe end - chunk
+                <= Int(chunk.load(fromByteOffset: ChunkHeader.size, as: UInt32.self)),
+            "a record ends within its chunk")
         // CRASH: before this store the record does not exist; after it the record is complete.
         // ORDER: release. Publishes the record's bytes to readers and to the process that finds us
         // dead. Pairs: ChunkReader, pread after the load (A4).
@@ -119,25 +129,13 @@ public enum AppendPath {
         // ORDER: compiler only. The helper's membarrier orders the store above and the load below
         // against its poison and its load of committed (A2).
         cwa_fence_compiler()
-        if unsafe cwa_load_relaxed_u64(limitWord(thread)) == 0,
-            unsafe !AppendSlow.settledKept(thread)
-        {
-            return false
+        if unsafe cwa_load_relaxed_u64(limitWord(thread)) == 0 {
+            return unsafe AppendSlow.committed(thread)
         }
         unsafe thread.pointee.records &+= 1
         // ORDER: release. A helper that sees us idle sees our last store (A1).
         unsafe cwa_store_release_u64(busyWord(thread), 0)
         return true
-    }
-
-    @inlinable @inline(__always)
-    static func slow<Ticks: TickSource>(
-        _ source: Ticks.Type, _ logger: LoggerBlock, _ level: UInt32,
-        _ message: UnsafeRawPointer, _ length: Int
-    ) -> Int32 {
-        Ticks.isProcessor
-            ? unsafe AppendSlow.text(logger, level, message, length)
-            : unsafe AppendSlow.anyText(logger, level, message, length)
     }
 
     /// Bytes. Covers several records, because a fetch from another processor's cache takes that
@@ -148,6 +146,16 @@ public enum AppendPath {
     @inlinable @inline(__always)
     static func limitWord(_ thread: ThreadBlock) -> UnsafeMutableRawPointer {
         unsafe UnsafeMutableRawPointer(thread) + 8
+    }
+
+    @inlinable @inline(__always)
+    static func ptrWord(_ thread: ThreadBlock) -> UnsafeMutableRawPointer {
+        UnsafeMutableRawPointer(thread)
+    }
+
+    @inlinable @inline(__always)
+    static func chunkWord(_ thread: ThreadBlock) -> UnsafeMutableRawPointer {
+        unsafe UnsafeMutableRawPointer(thread) + 16
     }
 
     @inlinable @inline(__always)
@@ -163,7 +171,12 @@ extension AppendPath {
         unsafe UnsafeRawPointer(logger).load(fromByteOffset: 8, as: UInt.self)
     }
 
-    /// The engine pointer, including the mark of its clock.
+    /// The mark of an engine whose time does not come from the processor's counter
+    /// (ThreadBlocks.mark).
+    @inlinable @inline(__always)
+    static var clockMark: UInt { 2 }
+
+    /// The engine pointer, including its marks.
     @inlinable @inline(__always)
     static func engineWord(_ thread: ThreadBlock) -> UInt {
         unsafe UnsafeRawPointer(thread).load(fromByteOffset: 40, as: UInt.self)
@@ -188,41 +201,5 @@ extension AppendPath {
         unsafe self.chunk = chunk
         unsafe self.start = start
         unsafe self.left = left
-    }
-}
-
-/// The source of a record's time (FORMAT §4). A thread's block stores its engine pointer with a
-/// mark, so the hot path's single comparison also selects the clock.
-public protocol TickSource {
-    static var isProcessor: Bool { get }
-    static func marked(_ engine: UInt) -> UInt
-    static func now(_ engine: EngineBlock?) -> UInt64
-}
-
-/// The processor's time-stamp counter: no mark, the hot path proper.
-public enum ProcessorTicks: TickSource {
-    @inlinable @inline(__always) public static var isProcessor: Bool { true }
-    @inlinable @inline(__always)
-    public static func marked(_ engine: UInt) -> UInt { engine }
-    @inlinable @inline(__always)
-    public static func now(_ engine: EngineBlock?) -> UInt64 { cw_ticks_tsc() }
-}
-
-/// One of the system's clocks: the coarse one of CW_FLAG_COARSE_CLOCK, or the monotonic one if the
-/// counter cannot be trusted. The same path, entered through AppendSlow.
-public enum SystemTicks: TickSource {
-    /// Bit of a block's engine pointer (ThreadBlocks.mark).
-    static var mark: UInt { 2 }
-    public static var isProcessor: Bool { false }
-    public static func marked(_ engine: UInt) -> UInt { engine | mark }
-    public static func now(_ engine: EngineBlock?) -> UInt64 {
-        unsafe engine.map { unsafe Clock.now($0) } ?? 0
-    }
-
-    /// True if the calling thread's block in that logger's engine has exactly this mark.
-    static func has(_ logger: LoggerBlock) -> Bool {
-        guard let thread = unsafe cwi_tls_get().pointee.current else { return false }
-        let engine = unsafe AppendPath.engineWord(logger)
-        return unsafe engine != 0 && AppendPath.engineWord(thread) == marked(engine)
     }
 }

@@ -49,19 +49,15 @@ public enum AppendSlow {
     public static func text(
         _ logger: LoggerBlock, _ level: UInt32, _ message: UnsafeRawPointer?, _ length: Int
     ) -> Int32 {
-        if let message = unsafe message, length >= 0, unsafe SystemTicks.has(logger) {
-            return unsafe AppendPath.put(SystemTicks.self, logger, level, message, length)
-        }
-        return unsafe anyText(logger, level, message, length)
-    }
-
-    @inline(never)
-    public static func anyText(
-        _ logger: LoggerBlock, _ level: UInt32, _ message: UnsafeRawPointer?, _ length: Int
-    ) -> Int32 {
         guard length >= 0, unsafe message != nil || length == 0 else { return Status.argument }
         let body = unsafe TextBody(start: message, count: length, originalLength: nil)
         return unsafe append(logger, UInt8(level), body)
+    }
+
+    /// The time of a record whose engine does not use the processor's counter.
+    @inline(never)
+    public static func ticks(_ engine: EngineBlock?) -> UInt64 {
+        unsafe engine.map { unsafe Clock.now($0) } ?? 0
     }
 
     /// Preserves errno, which the host may be about to read; passes it to the body.
@@ -84,8 +80,7 @@ public enum AppendSlow {
         var status = unsafe append(engine, identifier: logger.pointee.id, level, body)
         while status == Status.full, unsafe mayWait(engine) {
             unsafe EngineCore.wake(engine)
-            var pause = timespec(tv_sec: 0, tv_nsec: 2_000_000)
-            unsafe nanosleep(&pause, nil)
+            ThreadIdentity.pause(microseconds: 2_000)
             status = unsafe append(engine, identifier: logger.pointee.id, level, body)
         }
         if status == Status.full { unsafe countRefused(engine) }
@@ -230,6 +225,10 @@ public enum AppendSlow {
             _ = unsafe Settle.own(thread)
             return .full
         }
+        invariant(
+            unsafe start >= chunk + ChunkHeader.bytes && end > start && (end - start) % 8 == 0
+                && end - chunk <= Int(thread.pointee.chunk_bytes),
+            "a record lies within its chunk")
         // ORDER: release, then compiler; as AppendPath (A4, A2).
         unsafe cwa_store_release_u32(chunk + 8, UInt32(end - chunk))
         unsafe thread.pointee.ptr = end.assumingMemoryBound(to: UInt8.self)
@@ -259,6 +258,16 @@ public enum AppendSlow {
         if unsafe Settle.own(thread, hasCommitted: true) { return true }
         unsafe cwa_store_release_u64(AppendPath.busyWord(thread), 0)
         return false
+    }
+
+    /// Ends such an append like AppendPath.commit.
+    @inline(never)
+    public static func committed(_ thread: ThreadBlock) -> Bool {
+        guard unsafe settledKept(thread) else { return false }
+        unsafe thread.pointee.records &+= 1
+        // ORDER: release. As in AppendPath.commit (A1).
+        unsafe cwa_store_release_u64(AppendPath.busyWord(thread), 0)
+        return true
     }
 }
 
@@ -309,12 +318,30 @@ public enum AppendSlow {
     func truncated(to limit: Int) -> RawBody? { nil }
 }
 
-enum Clock {
-    /// Ticks of the engine's clock (FORMAT §4).
+package enum Clock {
+    /// The time of the engine's next record: ticks of its clock (FORMAT §4), or those that are
+    /// held.
     static func now(_ engine: EngineBlock) -> UInt64 {
+        // ORDER: relaxed. A thread that sees it late takes the time itself (A41).
+        let held = unsafe cwa_load_relaxed_u64(cwi_engine_held_ticks_at(engine))
+        return held == 0 ? unsafe read(engine) : held
+    }
+
+    /// Gives the records that follow the time of now, until it is let go. Only in an engine that
+    /// was opened for it.
+    package static func hold(_ engine: EngineBlock) {
+        guard unsafe engine.pointee.holds_time != 0 else { return }
+        unsafe cwa_store_relaxed_u64(cwi_engine_held_ticks_at(engine), read(engine))
+    }
+
+    package static func letGo(_ engine: EngineBlock) {
+        unsafe cwa_store_relaxed_u64(cwi_engine_held_ticks_at(engine), 0)
+    }
+
+    private static func read(_ engine: EngineBlock) -> UInt64 {
         switch unsafe engine.pointee.clock_kind {
         case SegmentHeader.clockTSC: return cw_ticks_tsc()
-        case SegmentHeader.clockCoarse: return cw_clock_ns(CLOCK_MONOTONIC_COARSE)
+        case SegmentHeader.clockCoarse: return cw_coarse_ns()
         default: return cw_monotonic_ns()
         }
     }

@@ -7,7 +7,6 @@
 
 import CCordwood
 import CShims
-import Glibc
 
 package enum CrashRecord {
     /// The logger that reports crashes.
@@ -20,7 +19,7 @@ package enum CrashRecord {
             unsafe CrashRecord.write(logger, report.pointee)
         }
         // Besides memory, only the table's places for engines can run out.
-        return error == 0 ? Status.ok : error == ENOSPC ? Status.limit : Status.memory
+        return error == 0 ? Status.ok : error == Errno.ENOSPC ? Status.limit : Status.memory
     }
 
     private static func write(_ logger: LoggerBlock, _ report: cwi_crash_report) {

@@ -18,12 +18,10 @@ public enum DeferredPath {
         // ORDER: relaxed. As in AppendPath (A16).
         let word = unsafe cwa_load_relaxed_u32(logger)
         // ORDER: acquire. The plan is complete, and every open lane has the site (A21).
-        let address = unsafe UInt(cwa_load_acquire_u64(UnsafeMutableRawPointer(site)))
-        guard level &+ word > 255, level &- 1 < 24,
-            let memory = unsafe UnsafeMutableRawPointer(bitPattern: address)
+        let address = unsafe cwa_load_acquire_u64(UnsafeMutableRawPointer(site))
+        guard level &+ word > 255, level &- 1 < 24, let plan = SitePlan(word: address)
         else { return unsafe DeferredSlow.unusual(logger, level, site, arguments) }
-        return unsafe append(
-            ProcessorTicks.self, logger, level, SitePlan(memory), site, arguments)
+        return unsafe append(logger, level, plan, site, arguments)
     }
 
     /// A record of a call site that has no object of its own.
@@ -36,20 +34,19 @@ public enum DeferredPath {
             return unsafe AppendSlow.refusal(logger, level)
         }
         if let plan = unsafe Sites.known(place) {
-            return unsafe append(ProcessorTicks.self, logger, level, plan, place, arguments)
+            return unsafe append(logger, level, plan, place, arguments)
         }
         return unsafe DeferredSlow.first(logger, level, place, arguments)
     }
 
     @inlinable @inline(__always)
-    static func append<Ticks: TickSource>(
-        _ source: Ticks.Type, _ logger: LoggerBlock, _ level: UInt32, _ plan: SitePlan,
+    static func append(
+        _ logger: LoggerBlock, _ level: UInt32, _ plan: SitePlan,
         _ site: UnsafePointer<cw_site>, _ arguments: UnsafePointer<cw_arg>
     ) -> Int32 {
         guard plan.isPlain,
-            let record = unsafe AppendPath.begin(
-                source, logger, level | 3 << 8, 4 &+ plan.fixedBytes)
-        else { return unsafe slow(source, logger, level, plan, site, arguments) }
+            let record = unsafe AppendPath.begin(logger, level | 3 << 8, 4 &+ plan.fixedBytes)
+        else { return unsafe DeferredSlow.write(logger, level, plan, site, arguments) }
         var left = unsafe record.left
         let start = unsafe record.start
         unsafe start.storeBytes(of: plan.identifier, toByteOffset: 16, as: UInt32.self)
@@ -84,7 +81,7 @@ public enum DeferredPath {
                 left &-= bytes
                 guard left >= 0, bytes < Int(CW_STRING_MAX) else {
                     unsafe AppendPath.giveUp(record)
-                    return unsafe slow(source, logger, level, plan, site, arguments)
+                    return unsafe DeferredSlow.write(logger, level, plan, site, arguments)
                 }
                 unsafe at.storeBytes(of: UInt32(truncatingIfNeeded: bytes), as: UInt32.self)
                 unsafe (at + 4).copyMemory(from: text, byteCount: bytes)
@@ -96,17 +93,7 @@ public enum DeferredPath {
             index &+= 1
         }
         return unsafe AppendPath.commit(record, at - start &- 16)
-            ? Status.ok : slow(source, logger, level, plan, site, arguments)
-    }
-
-    @inlinable @inline(__always)
-    static func slow<Ticks: TickSource>(
-        _ source: Ticks.Type, _ logger: LoggerBlock, _ level: UInt32, _ plan: SitePlan,
-        _ site: UnsafePointer<cw_site>, _ arguments: UnsafePointer<cw_arg>
-    ) -> Int32 {
-        Ticks.isProcessor
-            ? unsafe DeferredSlow.write(logger, level, plan, site, arguments)
-            : unsafe DeferredSlow.anyWrite(logger, level, plan, site, arguments)
+            ? Status.ok : DeferredSlow.write(logger, level, plan, site, arguments)
     }
 }
 
@@ -119,6 +106,7 @@ public enum DeferredSlow {
     ) -> Int32 {
         let refusal = unsafe AppendSlow.refusal(logger, level)
         guard refusal == Status.ok else { return refusal }
+        Abandoned.reclaimFromEntry()
         return AppendSlow.keepingErrno { error in
             guard let plan = unsafe Sites.register(site) else {
                 return unsafe described(logger, level, site, arguments, error)
@@ -134,7 +122,8 @@ public enum DeferredSlow {
         _ logger: LoggerBlock, _ level: UInt32, _ place: UnsafePointer<cw_site>,
         _ arguments: UnsafePointer<cw_arg>
     ) -> Int32 {
-        AppendSlow.keepingErrno { error in
+        Abandoned.reclaimFromEntry()
+        return AppendSlow.keepingErrno { error in
             guard let plan = unsafe Sites.placeSlow(place) else {
                 return unsafe described(logger, level, place, arguments, error)
             }
@@ -164,19 +153,8 @@ public enum DeferredSlow {
         _ logger: LoggerBlock, _ level: UInt32, _ plan: SitePlan,
         _ site: UnsafePointer<cw_site>, _ arguments: UnsafePointer<cw_arg>
     ) -> Int32 {
-        if unsafe SystemTicks.has(logger) {
-            return unsafe DeferredPath.append(
-                SystemTicks.self, logger, level, plan, site, arguments)
-        }
-        return unsafe anyWrite(logger, level, plan, site, arguments)
-    }
-
-    @inline(never)
-    public static func anyWrite(
-        _ logger: LoggerBlock, _ level: UInt32, _ plan: SitePlan,
-        _ site: UnsafePointer<cw_site>, _ arguments: UnsafePointer<cw_arg>
-    ) -> Int32 {
-        unsafe write(logger, level, plan, site, arguments, errno)
+        Abandoned.reclaimFromEntry()
+        return unsafe write(logger, level, plan, site, arguments, errno)
     }
 
     private static func write(
@@ -193,10 +171,7 @@ public enum DeferredSlow {
     public static func isRefused(_ site: UnsafePointer<cw_site>) -> Bool {
         // ORDER: acquire. A visible plan is complete; another thread may have made it (A21).
         let word = unsafe cwa_load_acquire_u64(UnsafeRawPointer(site))
-        guard let memory = unsafe UnsafeMutableRawPointer(bitPattern: UInt(word)) else {
-            return false
-        }
-        return unsafe SitePlan(memory).isRefused
+        return SitePlan(word: word)?.isRefused ?? false
     }
 }
 

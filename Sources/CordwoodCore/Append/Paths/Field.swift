@@ -12,6 +12,9 @@ public enum FieldInput: Sendable, Hashable {
     case double(Double)
     case bool(Bool)
     case string(String)
+    /// The text of a JSON value (RFC 8259): at most 262,144 bytes and 20 levels; readers show any
+    /// other text as a string.
+    case json(String)
 }
 
 extension FieldInput: ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral,
@@ -37,6 +40,7 @@ extension LogValue where Self == FieldInput {
     @_disfavoredOverload public static func double(_ value: Double) -> FieldInput { .double(value) }
     @_disfavoredOverload public static func bool(_ value: Bool) -> FieldInput { .bool(value) }
     @_disfavoredOverload public static func string(_ value: String) -> FieldInput { .string(value) }
+    @_disfavoredOverload public static func json(_ text: String) -> FieldInput { .json(text) }
 }
 
 extension Double: LogValue { public var fieldInput: FieldInput { .double(self) } }
@@ -126,7 +130,7 @@ extension Optional: LogValue where Wrapped: LogValue {
     package static func put(_ key: String, _ value: FieldInput, _ bytes: inout [UInt8]) {
         let keyBytes = min(key.utf8.count, 0xFFFF)
         bytes.append(type(value))
-        bytes.append(0)
+        bytes.append(form(value))
         put(UInt16(keyBytes), &bytes)
         put(key, keyBytes, &bytes)
         switch value {
@@ -134,7 +138,7 @@ extension Optional: LogValue where Wrapped: LogValue {
         case .uint(let value): put(value, &bytes)
         case .double(let value): put(value.bitPattern, &bytes)
         case .bool(let value): bytes.append(value ? 1 : 0)
-        case .string(let value):
+        case .string(let value), .json(let value):
             let count = value.utf8.count
             put(UInt32(truncatingIfNeeded: count), &bytes)
             put(value, count, &bytes)
@@ -155,8 +159,14 @@ extension Optional: LogValue where Wrapped: LogValue {
         case .uint: return FieldType.uint
         case .double: return FieldType.double
         case .bool: return FieldType.bool
-        case .string: return FieldType.string
+        case .string, .json: return FieldType.string
         }
+    }
+
+    private static func form(_ value: FieldInput) -> UInt8 {
+        guard case .json(var text) = value else { return StringForm.text }
+        let isJSON = text.withUTF8 { JSONCheck.isValid(UnsafeRawBufferPointer($0)) }
+        return isJSON ? StringForm.json : StringForm.text
     }
 
     private static func put<T: FixedWidthInteger>(_ value: T, _ bytes: inout [UInt8]) {

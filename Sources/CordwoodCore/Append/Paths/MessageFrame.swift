@@ -7,7 +7,6 @@
 
 import CCordwood
 import CShims
-import Glibc
 
 /// One word per literal or argument of a frame.
 /// A literal's token is its address and, from bit 48 on, its length, which is not 0. An argument
@@ -66,6 +65,8 @@ public enum MessageToken {
     public var at: UnsafeMutableRawPointer
     /// The token put last.
     public var low: UnsafeMutableRawPointer
+    /// Bytes of the tokens. Where inlined code adds them, the compiler knows this number.
+    public var tokens: Int
 
     @inlinable public static var bytes: Int { 1_024 }
     @inlinable public static var headerBytes: Int { 32 }
@@ -100,6 +101,7 @@ public enum MessageToken {
         unsafe at = unsafe base + MessageFrame.headerBytes
         let bytes = unsafe Int(base.load(fromByteOffset: 8, as: UInt32.self))
         unsafe low = unsafe base + (bytes &- MessageFrame.placeBytes)
+        tokens = 0
     }
 
     @inlinable @inline(__always)
@@ -131,6 +133,7 @@ public enum MessageToken {
     @inlinable @inline(__always)
     public mutating func put(_ token: UInt64) {
         unsafe low -= 8
+        tokens &+= 8
         unsafe low.storeBytes(of: token, as: UInt64.self)
     }
 
@@ -163,25 +166,37 @@ public enum MessageToken {
         return next
     }
 
-    /// The same with a string. Not inlined, to keep log calls small.
-    @inline(never)
-    public func adding(_ token: UInt64, _ text: String) -> MessageFrame? {
-        if let next = unsafe text.utf8.withContiguousStorageIfAvailable({
-            adding(token, $0)
-        }) {
-            return next
-        }
-        return unsafe Array(text.utf8).withUnsafeBufferPointer { adding(token, $0) }
+    /// Copies a string, with its length, to `at`. Returns its end; nil: it does not fit below `low`
+    /// beside its token, or is not in one piece. Not inlined, to keep log calls small.
+    @_effects(releasenone) @inline(never)
+    public static func copy(
+        _ text: String, to at: UnsafeMutableRawPointer, below low: UnsafeMutableRawPointer
+    ) -> UnsafeMutableRawPointer? {
+        unsafe text.utf8.withContiguousStorageIfAvailable {
+            unsafe copy($0, to: at, below: low)
+        } ?? nil
     }
 
-    @inline(never)
-    public func adding(_ token: UInt64, _ text: Substring) -> MessageFrame? {
-        if let next = unsafe text.utf8.withContiguousStorageIfAvailable({
-            adding(token, $0)
-        }) {
-            return next
-        }
-        return unsafe Array(text.utf8).withUnsafeBufferPointer { adding(token, $0) }
+    @_effects(releasenone) @inline(never)
+    public static func copy(
+        _ text: Substring, to at: UnsafeMutableRawPointer, below low: UnsafeMutableRawPointer
+    ) -> UnsafeMutableRawPointer? {
+        unsafe text.utf8.withContiguousStorageIfAvailable {
+            unsafe copy($0, to: at, below: low)
+        } ?? nil
+    }
+
+    @inline(__always)
+    private static func copy(
+        _ text: UnsafeBufferPointer<UInt8>, to at: UnsafeMutableRawPointer,
+        below low: UnsafeMutableRawPointer
+    ) -> UnsafeMutableRawPointer? {
+        let count = text.count
+        guard count < stringMax, unsafe low - at >= count &+ 12 else { return nil }
+        unsafe at.storeBytes(of: UInt32(truncatingIfNeeded: count), as: UInt32.self)
+        // A string's storage has an address, even if it is empty.
+        unsafe FewBytes.copy(at + 4, text.baseAddress.unsafelyUnwrapped, count)
+        return unsafe at + (4 &+ count)
     }
 
     /// The length of the longest prefix of at most `most` bytes that ends between characters.
@@ -205,7 +220,7 @@ public enum MessageToken {
     @inline(never)
     public func grown(more: Int) -> MessageFrame {
         let bytes = (blockBytes * 2 + more + 64 + 7) & ~7
-        guard serial != MessageFrame.lost, let block = unsafe malloc(bytes) else {
+        guard serial != MessageFrame.lost, let block = unsafe Memory.allocate(bytes) else {
             unsafe base.storeBytes(of: MessageFrame.lost, as: UInt64.self)
             return unsafe MessageFrame(base)
         }
@@ -225,7 +240,7 @@ public enum MessageToken {
     }
 
     /// Frees a block on the heap.
-    public static func release(_ block: UnsafeMutableRawPointer) { unsafe free(block) }
+    public static func release(_ block: UnsafeMutableRawPointer) { unsafe Memory.free(block) }
 
     public var other: UnsafeMutableRawPointer? {
         unsafe base.load(fromByteOffset: 16, as: UnsafeMutableRawPointer?.self)
@@ -280,9 +295,10 @@ public enum MessageToken {
         unsafe next.at.copyMemory(from: content.baseAddress!, byteCount: content.count)
         unsafe next.at += content.count
         // Includes the words of the place.
-        let tokens = unsafe self.base + blockBytes - low
+        let tokens = self.tokens + MessageFrame.placeBytes
         unsafe next.low = base + bytes - tokens
         unsafe next.low.copyMemory(from: low, byteCount: tokens)
+        next.tokens = tokens - MessageFrame.placeBytes
         return next
     }
 
@@ -293,7 +309,7 @@ public enum MessageToken {
         guard !isShort else { return true }
         // Walks the arguments from the first one to find the strings.
         let start = unsafe base + MessageFrame.headerBytes
-        let tokens = unsafe (base + blockBytes - MessageFrame.placeBytes - low) / 8
+        let tokens = self.tokens / 8
         var excess = unsafe content.count - most
         for wanted in (0..<tokens).reversed() where !isShort {
             var at = unsafe start

@@ -6,7 +6,6 @@
 
 import CCordwood
 import CShims
-import Glibc
 
 /// The part of a Swift record beyond its message. The memory is the caller's.
 @safe package struct MessageExtras {
@@ -20,85 +19,80 @@ import Glibc
 }
 
 public enum MessagePath {
-    /// The caller has checked that the level is enabled and has stored the place in the frame's
-    /// last words.
+    // The way of a log call: MessageSites.quick finds the site within the call's own code, `append`
+    // stores the record. Where either fails, `write` does it.
+
+    /// Appends a record of that site with `count` bytes of arguments. False: `write` must do it.
+    @inline(never)
+    public static func append(
+        _ logger: LoggerBlock, _ kind: UInt32, _ site: UInt32, _ from: UnsafeMutableRawPointer,
+        _ count: Int
+    ) -> Bool {
+        guard count <= 64 else { return unsafe appendLong(logger, kind, site, from, count) }
+        guard let record = unsafe AppendPath.begin(logger, kind, count &+ 4, anyClock: false)
+        else { return false }
+        unsafe record.start.storeBytes(of: site, toByteOffset: 16, as: UInt32.self)
+        unsafe FewBytes.copy(record.start + 20, from, count)
+        return unsafe AppendPath.commit(record, count &+ 4)
+    }
+
+    @inline(never)
+    private static func appendLong(
+        _ logger: LoggerBlock, _ kind: UInt32, _ site: UInt32, _ from: UnsafeMutableRawPointer,
+        _ count: Int
+    ) -> Bool {
+        guard let record = unsafe AppendPath.begin(logger, kind, count &+ 4) else { return false }
+        unsafe record.start.storeBytes(of: site, toByteOffset: 16, as: UInt32.self)
+        unsafe (record.start + 20).copyMemory(from: from, byteCount: count)
+        return unsafe AppendPath.commit(record, count &+ 4)
+    }
+
+    /// Writes the record of any frame. The caller has checked that the level is enabled and has
+    /// stored the place in the frame's last words.
     @inline(never)
     public static func write(
         _ logger: LoggerBlock, _ level: UInt32, _ frame: MessageFrame
     ) -> Int32 {
-        guard let site = plainSite(level, frame) else {
-            return unsafe MessageSlow.write(logger, level, frame)
-        }
-        return unsafe append(ProcessorTicks.self, logger, level, frame, site)
+        guard level &- 1 < 24, !frame.isCut, unsafe cwi_context_taker() == nil,
+            let site = unsafe MessageSites.known(frame.low, frame.base + frame.blockBytes)
+        else { return unsafe MessageSlow.write(logger, level, frame) }
+        let content = unsafe frame.content
+        return unsafe appendLong(
+            logger, level | kind, site.identifier, frame.base + MessageFrame.headerBytes,
+            content.count) ? Status.ok : MessageSlow.write(logger, level, frame)
     }
 
-    /// The site, for a record that needs nothing but its number and the arguments.
-    @inline(__always)
-    static func plainSite(_ level: UInt32, _ frame: MessageFrame) -> MessageSite? {
-        guard level &- 1 < 24, !frame.isCut, unsafe cwi_context_taker() == nil else { return nil }
-        return unsafe MessageSites.known(frame.low, frame.base + frame.blockBytes)
+    /// Appends a record of a String alone. False: nothing is written, and a frame must be made. The
+    /// level is enabled and between 1 and 24; the words are the place's.
+    @_effects(releasenone) @inline(never)
+    public static func text(
+        _ logger: LoggerBlock, _ level: UInt32, _ text: String, _ file: UInt64,
+        _ function: UInt64, _ position: UInt64
+    ) -> Bool {
+        unsafe text.utf8.withContiguousStorageIfAvailable {
+            let count = $0.count
+            guard count < MessageFrame.stringMax,
+                let site = MessageSites.quickText(file, function, position),
+                let record = unsafe AppendPath.begin(logger, level | kind, count &+ 8)
+            else { return false }
+            unsafe record.start.storeBytes(of: site, toByteOffset: 16, as: UInt32.self)
+            unsafe record.start.storeBytes(
+                of: UInt32(truncatingIfNeeded: count), toByteOffset: 20, as: UInt32.self)
+            // A string's storage has an address, even if it is empty.
+            unsafe FewBytes.copy(record.start + 24, $0.baseAddress.unsafelyUnwrapped, count)
+            return unsafe AppendPath.commit(record, count &+ 8)
+        } ?? false
     }
 
-    @inline(__always)
-    static func append<Ticks: TickSource>(
-        _ source: Ticks.Type, _ logger: LoggerBlock, _ level: UInt32, _ frame: MessageFrame,
-        _ site: MessageSite
-    ) -> Int32 {
-        let from = unsafe frame.base + MessageFrame.headerBytes
-        let count = unsafe frame.at - from
-        guard let record = unsafe AppendPath.begin(source, logger, level | 3 << 8, count &+ 4)
-        else { return unsafe slow(source, logger, level, frame) }
-        let start = unsafe record.start
-        unsafe start.storeBytes(of: site.identifier, toByteOffset: 16, as: UInt32.self)
-        unsafe copy(start + 20, from, count)
-        return unsafe AppendPath.commit(record, count &+ 4)
-            ? Status.ok : slow(source, logger, level, frame)
-    }
-
-    @inline(__always)
-    private static func slow<Ticks: TickSource>(
-        _ source: Ticks.Type, _ logger: LoggerBlock, _ level: UInt32, _ frame: MessageFrame
-    ) -> Int32 {
-        Ticks.isProcessor
-            ? unsafe MessageSlow.write(logger, level, frame)
-            : unsafe MessageSlow.write(logger, level, frame, MessageExtras())
-    }
-
-    /// Copies a few bytes without a call, and never more than `count`: the stack follows.
-    @inline(__always)
-    private static func copy(
-        _ target: UnsafeMutableRawPointer, _ source: UnsafeMutableRawPointer, _ count: Int
-    ) {
-        guard count <= 64 else { return unsafe target.copyMemory(from: source, byteCount: count) }
-        var at = 0
-        while at &+ 8 <= count {
-            unsafe target.storeBytes(
-                of: source.load(fromByteOffset: at, as: UInt64.self), toByteOffset: at,
-                as: UInt64.self)
-            at &+= 8
-        }
-        if count & 4 != 0 {
-            unsafe target.storeBytes(
-                of: source.load(fromByteOffset: at, as: UInt32.self), toByteOffset: at,
-                as: UInt32.self)
-            at &+= 4
-        }
-        while at < count {
-            unsafe target.storeBytes(
-                of: source.load(fromByteOffset: at, as: UInt8.self), toByteOffset: at,
-                as: UInt8.self)
-            at &+= 1
-        }
-    }
+    /// Of a record of a site.
+    @inlinable @inline(__always)
+    public static var kind: UInt32 { 3 << 8 }
 }
 
 package enum MessageSlow {
     @inline(never)
     static func write(_ logger: LoggerBlock, _ level: UInt32, _ frame: MessageFrame) -> Int32 {
-        if unsafe SystemTicks.has(logger), let site = MessagePath.plainSite(level, frame) {
-            return unsafe MessagePath.append(SystemTicks.self, logger, level, frame, site)
-        }
-        return unsafe write(logger, level, frame, MessageExtras())
+        unsafe write(logger, level, frame, MessageExtras())
     }
 
     /// As MessagePath.write, with the record's extras.
@@ -109,6 +103,7 @@ package enum MessageSlow {
         let refusal = unsafe AppendSlow.refusal(logger, level)
         guard refusal == Status.ok else { return refusal }
         guard let engine = unsafe logger.pointee.engine else { return Status.closed }
+        Abandoned.reclaimFromEntry()
         return AppendSlow.keepingErrno { _ in
             var body = MessageBody(extras)
             var owner: UnsafeMutableRawPointer?

@@ -49,9 +49,13 @@ import CShims
     private func valueBytes(_ field: cw_field) -> Int {
         switch unsafe field.type {
         case UInt32(FieldType.bool): return 1
-        case UInt32(FieldType.string): return unsafe 4 + field.value.s.length
+        case UInt32(FieldType.string), JSONCheck.fieldType: return unsafe 4 + field.value.s.length
         default: return 8
         }
+    }
+
+    private func isString(_ field: cw_field) -> Bool {
+        unsafe field.type == UInt32(FieldType.string) || field.type == JSONCheck.fieldType
     }
 
     var bytes: Int {
@@ -100,8 +104,7 @@ import CShims
             let wanted = unsafe 4 + field.key.length + valueBytes(field)
             let excess = wanted - room
             if excess > 0 {
-                guard unsafe field.type == UInt32(FieldType.string),
-                    unsafe excess < field.value.s.length
+                guard unsafe isString(field), unsafe excess < field.value.s.length
                 else { return }
                 lastCutBytes = excess
             }
@@ -171,20 +174,25 @@ import CShims
         cursor.put(UInt16(fieldCount))
         for i in 0..<fieldCount {
             let field = unsafe fields[i]
-            unsafe cursor.put(UInt8(truncatingIfNeeded: field.type))
-            cursor.put(UInt8(0))
+            let isString = unsafe isString(field)
+            let cut = i == fieldCount - 1 ? lastCutBytes : 0
+            let text = unsafe UnsafeRawBufferPointer(
+                start: field.value.s.data, count: isString ? field.value.s.length - cut : 0)
+            // One that was cut is JSON no more, nor is what a host calls so in error.
+            let isJSON =
+                unsafe field.type == JSONCheck.fieldType && cut == 0 && JSONCheck.isValid(text)
+            unsafe cursor.put(isString ? FieldType.string : UInt8(truncatingIfNeeded: field.type))
+            cursor.put(isJSON ? StringForm.json : StringForm.text)
             unsafe cursor.put(UInt16(field.key.length))
             unsafe cursor.bytes(
                 UnsafeRawBufferPointer(start: field.key.data, count: field.key.length))
-            switch unsafe UInt8(truncatingIfNeeded: field.type) {
-            case FieldType.bool: unsafe cursor.put(UInt8(field.value.b ? 1 : 0))
-            case FieldType.string:
-                let cut = i == fieldCount - 1 ? lastCutBytes : 0
-                let count = unsafe field.value.s.length - cut
-                cursor.put(UInt32(count))
-                unsafe cursor.bytes(
-                    UnsafeRawBufferPointer(start: field.value.s.data, count: count))
-            default: unsafe cursor.put(field.value.u)
+            if isString {
+                cursor.put(UInt32(text.count))
+                cursor.bytes(text)
+            } else if unsafe field.type == UInt32(FieldType.bool) {
+                unsafe cursor.put(UInt8(field.value.b ? 1 : 0))
+            } else {
+                unsafe cursor.put(field.value.u)
             }
         }
     }
@@ -194,10 +202,7 @@ extension AppendSlow {
     /// A record with all parts; the caller has checked pointers and lengths.
     public static func rich(_ logger: LoggerBlock, _ level: UInt8, _ body: RichBody) -> Int32 {
         let bytes = body.bytes
-        let isKept =
-            unsafe SystemTicks.has(logger)
-            ? AppendPath.fits(SystemTicks.self, logger, level, body, bytes)
-            : AppendPath.fits(ProcessorTicks.self, logger, level, body, bytes)
+        let isKept = unsafe AppendPath.fits(logger, level, body, bytes)
         return unsafe isKept ? Status.ok : append(logger, level, body)
     }
 }

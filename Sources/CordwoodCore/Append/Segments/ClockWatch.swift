@@ -1,6 +1,6 @@
 // What the supply thread remembers of the clocks between two checks: when the next pair is due,
 // whether UTC was set, and whether the processor's counter has changed its course (a suspend, a
-// reset, a move to another machine). Under the sealing lock. docs/FORMAT.md §4; PROTOCOL R30.
+// reset, a move to another machine). Under the sealing lock. docs/FORMAT.md §4; RELIABILITY R30.
 // SAFETY: the current segment stays mapped under the sealing lock.
 
 import CShims

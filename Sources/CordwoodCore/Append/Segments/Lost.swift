@@ -1,12 +1,11 @@
 // Segments whose memory and file have diverged: somebody cut the file, or it refuses stores and
 // private memory is mapped over it (guard.c). From then on only the file counts: an append whose
-// `committed` is not in the file is written again elsewhere. docs/CONCURRENCY.md, A25; PROTOCOL
+// `committed` is not in the file is written again elsewhere. docs/CONCURRENCY.md, A25; RELIABILITY
 // R13.
 // SAFETY: the caller holds the segment: it is busy with a chunk in it, or has the sealing lock.
 // Chunk headers are read into memory on the stack.
 
 import CShims
-import Glibc
 
 enum Lost {
     static func isLost(_ segment: SegmentBlock) -> Bool {
@@ -24,7 +23,7 @@ enum Lost {
         }
         let at = unsafe fileOffset(segment, chunk, base)
         return unsafe withUnsafeTemporaryAllocation(byteCount: 16, alignment: 8) { header in
-            guard unsafe read(segment.pointee.fd, header.baseAddress!, 16, at),
+            guard unsafe Files.readOnce(segment.pointee.fd, into: header, at: at) == 16,
                 unsafe header.load(as: UInt64.self) == segment.pointee.salt
             else { return 0 }
             return unsafe header.load(fromByteOffset: ChunkHeader.committed, as: UInt32.self)
@@ -41,23 +40,14 @@ enum Lost {
         var end = end
         _ = unsafe FileCalls.write(
             segment.pointee.fd, &end, 4,
-            at: UInt64(fileOffset(segment, chunk, base)) + UInt64(ChunkHeader.final))
+            at: fileOffset(segment, chunk, base) + UInt64(ChunkHeader.final))
     }
 
     private static func fileOffset(
         _ segment: SegmentBlock, _ chunk: UnsafeMutableRawPointer,
         _ base: UnsafeMutablePointer<UInt8>
-    ) -> off_t {
-        unsafe off_t(segment.pointee.file_offset) + off_t(chunk - UnsafeMutableRawPointer(base))
-    }
-
-    private static func read(
-        _ descriptor: Int32, _ target: UnsafeMutableRawPointer, _ count: Int, _ offset: off_t
-    ) -> Bool {
-        while true {
-            let n = unsafe pread(descriptor, target, count, offset)
-            if n >= 0 || errno != EINTR { return n == count }
-        }
+    ) -> UInt64 {
+        unsafe segment.pointee.file_offset + UInt64(chunk - UnsafeMutableRawPointer(base))
     }
 }
 
@@ -73,13 +63,12 @@ extension EngineCore {
                 // A host may have closed the descriptor, and another file may have its number.
                 unsafe Descriptors.regain(engine, lane, segment)
             else { return }
-            var status = stat()
             let whole =
                 unsafe segment.pointee.in_lane != 0
                 ? UInt64(LaneHeader.fileBytesValue) : Segments.ready(segment)
-            guard unsafe fstat(segment.pointee.fd, &status) == 0,
-                UInt64(max(0, status.st_size)) < whole
-            else { return }
+            guard let file = unsafe FileFacts(of: segment.pointee.fd), file.bytes < whole else {
+                return
+            }
             // Do this first, so that no append ends in a page that the file gets anew, without its
             // header.
             unsafe cwi_segment_lose(engine, segment)

@@ -6,10 +6,8 @@
 // that opened it.
 
 import CShims
-import Glibc
 
 package enum MemorySegments {
-    private static let tmpfsMagic = 0x0102_1994
     /// The most bytes of them that one process's lane holds; further segments go to the disk.
     static let bytesMax: UInt64 = 128 << 20
 
@@ -19,22 +17,18 @@ package enum MemorySegments {
         unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { buffer in
             var path = unsafe NameBuffer(buffer)
             path.add(SegmentLink.folder)
-            path.add(decimal: UInt64(geteuid()))
-            if unsafe mkdir(path.pointer, 0o700) != 0, errno != EEXIST { return -errno }
-            let descriptor = unsafe cw_open_file(path.pointer, O_RDONLY | O_DIRECTORY, 0)
-            guard descriptor >= 0 else { return -errno }
-            var status = stat()
-            var system = statfs()
+            path.add(decimal: UInt64(Machine.userID()))
+            let refused = unsafe FileCalls.makeDirectory(path.pointer)
+            guard refused == 0 else { return -refused }
+            let descriptor = unsafe FileCalls.openKept(path.pointer, .directory)
+            guard descriptor >= 0 else { return -Errno.last }
             // Any user may make names in /dev/shm: the folder must be ours, and closed to everybody
             // else.
-            let isOurs =
-                unsafe fstat(descriptor, &status) == 0 && status.st_uid == geteuid()
-                && status.st_mode & 0o077 == 0
-            let isMemory =
-                unsafe fstatfs(descriptor, &system) == 0 && Int(system.f_type) == tmpfsMagic
-            guard isOurs, isMemory else {
+            let folder = FileFacts(of: descriptor)
+            let isOurs = folder?.owner == Machine.userID() && folder?.isPrivate == true
+            guard isOurs, FileSystem.isMemory(descriptor) else {
                 FileCalls.close(descriptor)
-                return isOurs ? -ENOTSUP : -EACCES
+                return isOurs ? -Errno.ENOTSUP : -Errno.EACCES
             }
             return descriptor
         }
@@ -56,11 +50,8 @@ package enum MemorySegments {
         }
         guard bytes <= max(bytesMax, 2 &* segmentBytes) else { return false }
         // Others use this memory, too: half of it stays free.
-        var system = statfs()
-        guard unsafe fstatfs(engine.pointee.memory_fd, &system) == 0 else { return false }
-        let block = UInt64(system.f_bsize)
-        let free = UInt64(system.f_bavail) &* block
-        return free >= segmentBytes &+ UInt64(system.f_blocks) &* block / 2
+        guard let system = unsafe FileSystem.bytes(engine.pointee.memory_fd) else { return false }
+        return system.free >= segmentBytes &+ system.all / 2
     }
 
     /// Makes the link of that name and the file. Returns a descriptor, or -1.
@@ -75,11 +66,11 @@ package enum MemorySegments {
             buffer in
             var file = unsafe NameBuffer(buffer)
             file.add(hex: id)
-            return unsafe cw_open_at(
-                engine.pointee.memory_fd, file.pointer, O_RDWR | O_CREAT | O_EXCL, 0o600)
+            return unsafe FileCalls.openKept(
+                file.pointer, in: engine.pointee.memory_fd, .newReadWrite)
         }
         if descriptor < 0 {
-            unsafe unlinkat(Descriptors.lanes(engine), name, 0)
+            unsafe FileCalls.remove(name, in: Descriptors.lanes(engine))
         } else {
             unsafe segment.pointee.memory_id = id
         }
@@ -95,7 +86,7 @@ package enum MemorySegments {
             unsafe path.add(decimal: UInt64(engine.pointee.memory_uid))
             path.add("/")
             path.add(hex: id)
-            return unsafe symlinkat(path.pointer, Descriptors.lanes(engine), name) == 0
+            return unsafe FileCalls.link(name, in: Descriptors.lanes(engine), to: path.pointer)
         }
     }
 
@@ -105,7 +96,7 @@ package enum MemorySegments {
         unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 32) { buffer in
             var file = unsafe NameBuffer(buffer)
             unsafe file.add(hex: segment.pointee.memory_id)
-            unsafe unlinkat(engine.pointee.memory_fd, file.pointer, 0)
+            unsafe FileCalls.remove(file.pointer, in: engine.pointee.memory_fd)
         }
         unsafe segment.pointee.memory_id = 0
     }
@@ -123,8 +114,8 @@ package enum MemorySegments {
                 unsafe Segments.addSpareName(&second, lane, Machine.random())
                 let directory = unsafe Descriptors.lanes(engine)
                 defer {
-                    unsafe unlinkat(directory, temporary.pointer, 0)
-                    unsafe unlinkat(directory, second.pointer, 0)
+                    unsafe FileCalls.remove(temporary.pointer, in: directory)
+                    unsafe FileCalls.remove(second.pointer, in: directory)
                 }
                 guard unsafe copy(engine, segment, temporary.pointer),
                     // CRASH: two names lead to the file in memory; once the first has become the
@@ -147,7 +138,7 @@ package enum MemorySegments {
             var name = unsafe NameBuffer(buffer)
             unsafe Segments.addFileName(&name, lane, segment, sealed: true)
             let directory = unsafe Descriptors.lanes(engine)
-            return unsafe renameat(directory, temporary, directory, name.pointer) == 0
+            return unsafe FileCalls.move(temporary, to: name.pointer, in: directory) == 0
         }
     }
 
@@ -156,8 +147,8 @@ package enum MemorySegments {
         _ engine: EngineBlock, _ segment: SegmentBlock, _ name: UnsafePointer<CChar>
     ) -> Bool {
         guard unsafe Descriptors.holds(segment) else { return false }
-        let file = unsafe cw_open_at(
-            Descriptors.lanes(engine), name, O_WRONLY | O_CREAT | O_EXCL, 0o600)
+        let file = unsafe FileCalls.openKept(
+            name, in: Descriptors.lanes(engine), [.write, .new])
         guard file >= 0 else { return false }
         defer { FileCalls.close(file) }
         return unsafe copy(segment.pointee.fd, to: file, until: segment.pointee.sealed_end)
@@ -170,8 +161,9 @@ package enum MemorySegments {
             var offset: UInt64 = 0
             while offset < end {
                 let count = Int(min(UInt64(step), end - offset))
-                let n = unsafe pread(source, buffer.baseAddress, count, off_t(offset))
-                if n < 0, errno == EINTR { continue }
+                let n = unsafe Files.readOnce(
+                    source, into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<count]),
+                    at: offset)
                 guard n > 0, let start = buffer.baseAddress,
                     unsafe FileCalls.write(file, start, n, at: offset) == 0
                 else { return false }

@@ -5,7 +5,6 @@
 // SAFETY: a spare that was taken belongs to its taker alone, and so does its mapping by then.
 
 import CShims
-import Glibc
 
 extension Segments {
     /// Drops a spare that the caller has taken: its mapping, its slot, and its share of the quota.

@@ -1,7 +1,7 @@
 // Reuses the files of archived segments: their blocks are allocated and their pages are in memory,
 // so the next segment costs no page fault and no work in the file system. Only segments of this
 // process whose pages are all resident, that are quiet, and that no reader has open. Under the
-// sealing lock. docs/CONCURRENCY.md, A22; PROTOCOL R11, R15, R16.
+// sealing lock. docs/CONCURRENCY.md, A22; RELIABILITY R11, R15, R16.
 // SAFETY: no other thread touches a slot that is SEALED and quiet, and only the holder of the
 // sealing lock releases its mapping.
 
@@ -34,10 +34,11 @@ public enum Recycling {
         unsafe cwi_engine_ring_at(engine)
     }
 
-    /// True if a sealed segment is suitable: fully grown, of the present size, and not rejected
-    /// before.
+    /// True if a sealed segment is suitable: fully grown, of the present size, not rejected before,
+    /// and its pages are not let go of.
     static func mayServe(_ engine: EngineBlock, _ segment: SegmentBlock) -> Bool {
         unsafe segment.pointee.retired == 0 && segment.pointee.ready == segment.pointee.size
+            && segment.pointee.populated != 0
             && segment.pointee.size == SegmentSize.of(engine) && !WriteThrough.isOn(engine)
             && !Lost.isLost(segment) && segment.pointee.lane == engine.pointee.lane
     }
@@ -55,6 +56,10 @@ public enum Recycling {
             unsafe flock(segment.pointee.fd, LOCK_EX | LOCK_NB) == 0
         else { return false }
         defer { unsafe flock(segment.pointee.fd, LOCK_UN) }
+        invariant(
+            unsafe Segments.hasState(segment, Segments.sealed)
+                && Claim.current(lane) != segment,
+            "only a sealed segment is used again")
         let base = unsafe UnsafeMutableRawPointer(segment.pointee.base)!
         // ORDER: release, then full. A reader that sees anything new in this file sees, when it
         // checks the header again, that the file is dead or has another number, generation and salt
@@ -78,22 +83,8 @@ public enum Recycling {
     /// True if all its pages are in memory: reading them back from the disk would cost more than
     /// new ones, and the disk's copy may be older (R15).
     private static func isResident(_ segment: SegmentBlock) -> Bool {
-        let base = unsafe UnsafeMutableRawPointer(segment.pointee.base)!
-        let page = Int(getpagesize())
-        let window = 4096 * page
-        return unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 4096) { states in
-            var offset = 0
-            while unsafe offset < Int(segment.pointee.size) {
-                let count = unsafe min(window, Int(segment.pointee.size) - offset)
-                guard unsafe mincore(base + offset, count, states.baseAddress) == 0 else {
-                    return false
-                }
-                let pages = (count + page - 1) / page
-                for i in 0..<pages where unsafe states[i] & 1 == 0 { return false }
-                offset += count
-            }
-            return true
-        }
+        unsafe Mapping.isResident(
+            UnsafeMutableRawPointer(segment.pointee.base)!, bytes: Int(segment.pointee.size))
     }
 
     /// Maps for writing again the pages that the kernel wrote back meanwhile.

@@ -2,10 +2,76 @@
 // wait. Writers, even in signal handlers. docs/CONCURRENCY.md, A10, A12.
 // SAFETY: words of the lane's and the engine's blocks, which are never unmapped.
 
+import CCordwood
 import CShims
-import Glibc
 
 extension Segments {
+    /// Gives the engine's threads some time, if no spare is ready or sealing is behind: supply
+    /// makes segments beside the writer, and retired segments stay in the host's memory until they
+    /// are sealed. Not for calls that these threads may be waiting for, nor on an alternate stack,
+    /// nor where there may be no such threads (a forked child). Small segments are made as quickly
+    /// as they are waited for, and a crowd fills them faster.
+    static func awaitSupply(
+        _ engine: EngineBlock, _ lane: LaneBlock, _ oldWord: UInt64, _ thread: ThreadBlock?
+    ) {
+        guard let thread = unsafe thread, unsafe thread.pointee.depth == 0,
+            unsafe engine.pointee.overflow != UInt32(CW_OVERFLOW_DROP),
+            unsafe SegmentSize.of(engine) >= awaitedBytesMin,
+            unsafe cwi_tls_get().pointee.helper == 0,
+            unsafe !EngineCore.isForked(engine), unsafe patience(engine, lane) > 0,
+            cwi_on_alternate_stack() == 0
+        else { return }
+        let begin = cw_monotonic_ns()
+        var pause: UInt32 = 50
+        unsafe EngineCore.wake(engine)
+        repeat {
+            ThreadIdentity.pause(microseconds: pause)
+            pause = min(pause * 2, 800)
+            guard unsafe cwa_load_acquire_u64(Lanes.currentWord(lane)) == oldWord else { return }
+        } while unsafe cw_monotonic_ns() &- begin < patience(engine, lane)
+            && !isRefused(lane) && !Quota.isUsed(engine)
+            && cwa_load_acquire_u32(engine) == UInt32(CWI_ENGINE_OPEN)
+        // ORDER: relaxed. A hint: a wrong one costs a wait, or spares one (A12).
+        if unsafe spareCount(lane) == 0 { unsafe cwa_store_relaxed_u32(lateWord(lane), 1) }
+    }
+
+    private static var awaitedBytesMin: UInt64 { 1 << 20 }
+    /// About as long as a writer takes to make a segment of the usual size in line.
+    private static var supplyWaitNs: UInt64 { 5_000_000 }
+    /// Under CW_OVERFLOW_BLOCK, if no spare is ready.
+    private static var blockedWaitNs: UInt64 { 2_000_000_000 }
+    private static var sealingWaitNs: UInt64 { 20_000_000 }
+
+    /// How long a writer waits for what the engine's threads have not done yet.
+    private static func patience(_ engine: EngineBlock, _ lane: LaneBlock) -> UInt64 {
+        let lacksSpare = unsafe spareCount(lane) == 0
+        if unsafe lacksSpare && engine.pointee.overflow == UInt32(CW_OVERFLOW_BLOCK) {
+            return blockedWaitNs
+        }
+        let table = unsafe table(engine)
+        let current = unsafe Claim.current(lane)
+        var bytes: UInt64 = 0
+        for i in 0..<Int(CWI_SEGMENTS_MAX) where unsafe table + i != current {
+            let state = unsafe cwa_load_relaxed_u32(stateWord(table + i))
+            if state == open || state == sealing { unsafe bytes &+= (table + i).pointee.size }
+        }
+        if bytes >= unsealedBytesMax { return sealingWaitNs }
+        // The first one is needed before supply can have made any. And supply that did not come in
+        // time may not come soon: nobody waits again until it has.
+        // ORDER: relaxed. A hint (A12).
+        let isFirst = unsafe (current?.pointee.in_lane ?? 0) != 0
+        let isLate = unsafe cwa_load_relaxed_u32(lateWord(lane)) != 0
+        return lacksSpare && !isFirst && !isLate ? supplyWaitNs : 0
+    }
+
+    /// 1: writers waited for supply in vain, and it has made no spare since.
+    static func lateWord(_ lane: LaneBlock) -> UnsafeMutableRawPointer {
+        unsafe cwi_lane_supply_late_at(lane)
+    }
+
+    /// How much may wait for sealing before writers are slowed down.
+    private static var unsealedBytesMax: UInt64 { 96 << 20 }
+
     /// One writer makes the segment; the others check every few microseconds whether it exists.
     /// After a millisecond without a result, one of them also becomes a maker, and after another
     /// millisecond the next: a stopped maker holds up no other writer, and a crowd does not make
@@ -106,10 +172,9 @@ struct Turn {
     mutating func pause(yields isSoon: Bool = true) {
         yields += 1
         if isSoon, yields <= 8 {
-            sched_yield()
+            ThreadIdentity.yield()
         } else {
-            var pause = timespec(tv_sec: 0, tv_nsec: 50_000)
-            unsafe nanosleep(&pause, nil)
+            ThreadIdentity.pause(microseconds: 50)
         }
     }
 }

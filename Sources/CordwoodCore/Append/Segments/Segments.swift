@@ -25,6 +25,13 @@ package enum Segments {
         unsafe cwi_segment_state_at(segment)
     }
 
+    static func hasState(
+        _ segment: SegmentBlock, _ one: UInt32, _ other: UInt32 = .max
+    ) -> Bool {
+        let state = unsafe cwa_load_acquire_u32(stateWord(segment))
+        return state == one || state == other
+    }
+
     private static func readyWord(_ segment: SegmentBlock) -> UnsafeMutableRawPointer {
         unsafe cwi_segment_ready_at(segment)
     }
@@ -111,6 +118,7 @@ package enum Segments {
             return Status.ok
         }
         if unsafe thread != nil, unsafe isHopeless(engine, lane) { return Status.full }
+        unsafe awaitSupply(engine, lane, oldWord, thread)
         // A handler that jumped out of here would leak a slot, a file and a descriptor.
         var mask = sigset_t()
         unsafe cwi_block_signals(&mask)
@@ -135,6 +143,9 @@ package enum Segments {
             if unsafe !isRefused(lane) { unsafe EngineCore.wake(engine) }
             return Status.full
         }
+        invariant(
+            unsafe hasState(next, spare) && next.pointee.number > (old?.pointee.number ?? 0),
+            "a spare with a higher number becomes current")
         unsafe writeFirstPair(engine, next)
         guard unsafe WriteThrough.header(engine, next) else {
             unsafe refuseNames(engine, lane, errno: errno)
@@ -250,7 +261,12 @@ package enum Segments {
     }
 
     static func putSpare(_ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock) {
+        invariant(
+            unsafe hasState(segment, spare) && segment.pointee.number == 0,
+            "a spare has no number yet")
         let word = UInt64(UInt(bitPattern: segment))
+        // ORDER: relaxed. A hint (A12).
+        unsafe cwa_store_relaxed_u32(lateWord(lane), 0)
         for i in 0..<Int(CWI_SPARES_MAX)
         where unsafe cwa_cas_u64(Lanes.spareWord(lane, i), 0, word) {
             return
@@ -330,7 +346,7 @@ package enum Segments {
         let descriptor =
             unsafe inMemory
             ? MemorySegments.create(engine, slot, name)
-            : cw_open_at(Descriptors.lanes(engine), name, O_RDWR | O_CREAT | O_EXCL, 0o600)
+            : FileCalls.openKept(name, in: Descriptors.lanes(engine), .newReadWrite)
         // CRASH: a spare, complete or not: readers ignore its name, adopters remove it.
         let refused = descriptor < 0 ? errno : 0
         if descriptor >= 0 { unsafe Descriptors.note(slot, descriptor) }
@@ -374,7 +390,7 @@ package enum Segments {
     ) {
         unsafe letGo(slot)
         unsafe MemorySegments.remove(engine, slot)
-        unsafe unlinkat(Descriptors.lanes(engine), name, 0)
+        unsafe FileCalls.remove(name, in: Descriptors.lanes(engine))
     }
 
     /// Writes the header (FORMAT §6.1). The magic comes last: a file without it was still being
@@ -490,6 +506,9 @@ package enum Segments {
     /// Unmaps the segment and frees the slot. Only after a grace period, or if it was never
     /// published.
     static func releaseMapping(_ segment: SegmentBlock) {
+        invariant(
+            unsafe !hasState(segment, open, sealing),
+            "a segment that threads may write to stays mapped")
         unsafe letGo(segment)
         unsafe cwa_store_release_u32(stateWord(segment), free)
     }

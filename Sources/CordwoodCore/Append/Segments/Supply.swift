@@ -1,34 +1,63 @@
 // Keeps writers supplied: allocates blocks and faults in pages ahead of them, and makes the next
 // segment before the current one is full. One value, on the supply thread alone; a writer that gets
-// ahead of it does the same in line (Segments). docs/CONCURRENCY.md, A6, A11.
+// ahead of it waits a little, and then does the same in line (SegmentMakers). docs/CONCURRENCY.md,
+// A6, A11.
 // SAFETY: the supply thread alone unmaps segments while it runs, so `base` stays valid during a
 // check; pages are faulted in only up to the segment's size.
 
 import CCordwood
 import CShims
-import Glibc
 
 /// The supply thread's state between two checks.
 package struct Supply: Sendable {
-    private var segment: UInt64 = 0
-    private var used: UInt64 = 0
+    private var last = Position()
     private var lookedAt: UInt64 = 0
     private(set) var bytesPerSecond: UInt64 = 0
+    private var taken: UInt64 = 0
 
     package init() {}
 
-    /// Prepares what writers will take within the next 50 ms. Returns how many ns that will last,
+    /// How far writers have come in the lane.
+    struct Position {
+        var segment: UInt64 = 0
+        var size: UInt64 = 0
+        var used: UInt64 = 0
+
+        /// Bytes that were taken since an earlier look. Several segments may have been filled
+        /// meanwhile: at a full rate one lasts 10 ms.
+        func since(_ last: Position) -> UInt64 {
+            guard segment >= last.segment, segment - last.segment <= UInt64(CWI_SEGMENTS_MAX) else {
+                return used  // another lane
+            }
+            guard segment > last.segment else { return used > last.used ? used - last.used : 0 }
+            return last.size - last.used + (segment - last.segment - 1) * size + used
+        }
+    }
+
+    /// Prepares what writers will take within the next 125 ms. Returns how many ns that will last,
     /// unless the helper is woken earlier.
     package mutating func prepare(_ engine: EngineBlock) -> UInt64 {
         guard let lane = unsafe EngineCore.readyLane(engine),
             let current = unsafe Claim.current(lane),
             let base = unsafe current.pointee.base
-        else { return Self.longest }
+        else {
+            measure(Position(), now: cw_monotonic_ns())
+            return Self.longest
+        }
         let header = UnsafeMutableRawPointer(base)
         let size = unsafe current.pointee.size
         let used = unsafe min(cwa_load_relaxed_u64(header + SegmentHeader.allocated), size)
-        unsafe measure(current.pointee.number, used)
+        unsafe measure(
+            Position(segment: current.pointee.number, size: size, used: used),
+            now: cw_monotonic_ns())
         let reserve = reserve(used)
+        // Writers that are faster than page faults of a current segment fill it before these are
+        // done: then the next segment, which costs a fourth of that, is more urgent.
+        if bytesPerSecond > Self.urgentBytesPerSecond, taken > size / 4,
+            unsafe Segments.spareCount(lane) == 0
+        {
+            unsafe supplySpares(engine, lane, current, left: size - used, reserve, atMost: 1)
+        }
         if unsafe current.pointee.in_lane == 0 {
             let wanted = unsafe cwa_exchange_u64(Segments.wantedWord(lane), 0)
             unsafe Segments.supply(
@@ -43,11 +72,13 @@ package struct Supply: Sendable {
 
     private static let longest: UInt64 = 200_000_000
 
+    private static let urgentBytesPerSecond: UInt64 = 256 << 20
+
     /// Makes the next segment before it is needed, and as many as the reserve requires. Fresh ones
     /// hold no record, so filling them with zeros costs a fourth of what their page faults would.
     private func supplySpares(
         _ engine: EngineBlock, _ lane: LaneBlock, _ current: SegmentBlock, left: UInt64,
-        _ reserve: UInt64
+        _ reserve: UInt64, atMost: Int = freshMax
     ) {
         let size = unsafe current.pointee.size
         let isFirst = unsafe current.pointee.in_lane != 0
@@ -55,7 +86,7 @@ package struct Supply: Sendable {
         var count = unsafe Segments.spareCount(lane)
         let segmentBytes = unsafe SegmentSize.of(engine)
         var ready = left + UInt64(count) * segmentBytes
-        while count < Self.freshMax, wants && count == 0 || ready < reserve,
+        while count < atMost, wants && count == 0 || ready < reserve,
             unsafe !Segments.isRefused(lane),
             // The last segments within the quota are left for writers.
             unsafe count == 0 || Quota.left(engine) >= 3 * segmentBytes,
@@ -106,21 +137,25 @@ package struct Supply: Sendable {
 
     private var isRefreshed = false
 
-    /// Small programs touch little; from 256 KiB on, 1 MiB ahead is worthwhile (PROTOCOL,
-    /// performance trap 2).
+    /// Small programs touch little; from 256 KiB on, 1 MiB ahead is worthwhile. At a high rate,
+    /// what an eighth of a second takes: on a busy machine the supply thread may not run for that
+    /// long. Never more than was written so far: a short burst is no rate.
     private func reserve(_ used: UInt64) -> UInt64 {
         let ahead: UInt64 = used > 256 << 10 ? 1 << 20 : used > 64 << 10 ? 256 << 10 : 32 << 10
-        return min(16 << 20, max(ahead, (bytesPerSecond / 20 + 0xFFFF) & ~0xFFFF))
+        let rated = min(bytesPerSecond / 8, taken, Self.reserveMax)
+        return max(ahead, (rated + 0xFFFF) & ~0xFFFF)
     }
 
+    private static let reserveMax: UInt64 = 64 << 20
+
     /// The rate rises at once and falls over a fifth of a second.
-    private mutating func measure(_ number: UInt64, _ nowUsed: UInt64) {
-        let now = cw_monotonic_ns()
-        defer { (segment, used, lookedAt) = (number, nowUsed, now) }
+    mutating func measure(_ position: Position, now: UInt64) {
+        defer { (last, lookedAt) = (position, now) }
         guard lookedAt > 0, now > lookedAt else { return }
-        let taken = number == segment && nowUsed >= used ? nowUsed - used : nowUsed
+        let new = position.since(last)
+        taken &+= new
         let elapsed = max(1_000_000, now - lookedAt)
-        let rate = taken * 1_000_000 / (elapsed / 1_000)
+        let rate = new * 1_000_000 / (elapsed / 1_000)
         if rate >= bytesPerSecond {
             bytesPerSecond = rate
         } else {

@@ -7,7 +7,6 @@
 // claim, the sealing lock or the engine's own lock keeps in place meanwhile.
 
 import CShims
-import Glibc
 
 enum WriteThrough {
     static func isOn(_ engine: EngineBlock) -> Bool { unsafe engine.pointee.write_mode != 0 }
@@ -37,7 +36,7 @@ enum WriteThrough {
     ) -> Int32 {
         if unsafe isOn(engine) { return 0 }
         let error = FileCalls.allocate(descriptor, offset: 0, bytes: bytes)
-        guard isFirst, error == EOPNOTSUPP || error == ENOSYS else { return error }
+        guard isFirst, error == Errno.EOPNOTSUPP || error == Errno.ENOSYS else { return error }
         unsafe engine.pointee.write_mode = 1
         return 0
     }
@@ -65,7 +64,7 @@ enum WriteThrough {
 
     /// True for 0; otherwise sets errno.
     private static func isDone(_ error: Int32) -> Bool {
-        if error != 0 { errno = error }
+        if error != 0 { Errno.last = error }
         return error == 0
     }
 
@@ -106,12 +105,12 @@ enum WriteThrough {
             let size = unsafe chunk.load(fromByteOffset: ChunkHeader.size, as: UInt32.self)
             offset += max(UInt64(size), UInt64(ChunkHeader.granule))
         }
-        var status = stat()
         let whole = unsafe segment.pointee.file_offset + end
-        guard unsafe isOpen(engine, segment), unsafe fstat(segment.pointee.fd, &status) == 0
+        guard unsafe isOpen(engine, segment),
+            let file = unsafe FileFacts(of: segment.pointee.fd)
         else { return false }
-        guard status.st_size < off_t(whole) else { return true }
-        return unsafe ftruncate(segment.pointee.fd, off_t(whole)) == 0
+        guard file.bytes < whole else { return true }
+        return unsafe FileCalls.resize(segment.pointee.fd, to: whole)
     }
 
     /// Writes bytes of the lane file: its header, a drop slot, a catalog entry.
@@ -137,8 +136,9 @@ enum WriteThrough {
         return unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
             var name = unsafe NameBuffer(buffer)
             unsafe CatalogWriter.addFileName(&name, lane, lane.pointee.catalog_index)
-            let descriptor = unsafe cw_open_at(Descriptors.lanes(engine), name.pointer, O_RDWR, 0)
-            if descriptor < 0, errno == ENOENT {
+            let descriptor = unsafe FileCalls.openKept(
+                name.pointer, in: Descriptors.lanes(engine), .readWrite)
+            if descriptor < 0, Errno.last == Errno.ENOENT {
                 // Readers no longer find the names in it.
                 // ORDER: relaxed. A request on its own (A36).
                 unsafe cwa_store_relaxed_u32(Lanes.renewWord(lane), 1)

@@ -8,11 +8,10 @@
 
 import CCordwood
 import CShims
-import Glibc
 
 /// u32 site id, u32 bytes of the words, u64 plan, words.
 @safe struct MessageSite {
-    static let headerBytes = 16
+    static var headerBytes: Int { MessageSites.headerBytes }
     let memory: UnsafeMutableRawPointer
 
     @inline(__always)
@@ -22,9 +21,9 @@ import Glibc
     var identifier: UInt32 { unsafe memory.load(as: UInt32.self) }
 }
 
-enum MessageSites {
+public enum MessageSites {
     private static let slotsMax = 1 << 17
-    private static let slotBits: UInt64 = 17
+    @inlinable static var slotBits: UInt64 { 17 }
     private static let entriesBytes = 16 << 20
     /// The number of slots probed from the short hash. Values of different types, and nils, give
     /// one place many kinds of records with the same short hash; those that find no room there go
@@ -37,14 +36,94 @@ enum MessageSites {
         unsafe UnsafeMutableRawPointer(cwi_message_table_get()!)
     }
 
+    /// Of an entry.
+    @inlinable static var headerBytes: Int { 16 }
+
+    // MARK: Within the log call's own code
+
+    /// The number of the site of a frame that ends at `end`, if the first slot has it and no
+    /// context was ever used. The words are constants there, and the compiler knows their number:
+    /// a comparison is one instruction and a branch. nil: MessagePath.write looks further.
+    @inlinable @inline(__always)
+    public static func quick(
+        _ frame: MessageFrame, _ end: UnsafeMutableRawPointer, _ file: UInt64, _ function: UInt64,
+        _ position: UInt64
+    ) -> UInt32? {
+        let bytes = frame.tokens &+ MessageFrame.placeBytes
+        let low = unsafe end - bytes
+        guard frame.tokens <= 64,
+            let entry = unsafe quick(file, position, low.load(as: UInt64.self), bytes)
+        else { return nil }
+        let words = unsafe entry + headerBytes
+        guard unsafe isWord(words, bytes &- 8, file), unsafe isWord(words, bytes &- 16, function),
+            unsafe isWord(words, bytes &- 24, position),
+            unsafe frame.tokens <= 0 || isToken(words, low, 0),
+            unsafe frame.tokens <= 8 || isToken(words, low, 8),
+            unsafe frame.tokens <= 16 || isToken(words, low, 16),
+            unsafe frame.tokens <= 24 || isToken(words, low, 24),
+            unsafe frame.tokens <= 32 || isToken(words, low, 32),
+            unsafe frame.tokens <= 40 || isToken(words, low, 40),
+            unsafe frame.tokens <= 48 || isToken(words, low, 48),
+            unsafe frame.tokens <= 56 || isToken(words, low, 56)
+        else { return nil }
+        return unsafe entry.load(as: UInt32.self)
+    }
+
+    @inlinable @inline(__always)
+    static func isWord(_ words: UnsafeRawPointer, _ at: Int, _ word: UInt64) -> Bool {
+        unsafe words.load(fromByteOffset: at, as: UInt64.self) == word
+    }
+
+    @inlinable @inline(__always)
+    static func isToken(
+        _ words: UnsafeRawPointer, _ low: UnsafeMutableRawPointer, _ at: Int
+    ) -> Bool {
+        unsafe isWord(words, at, low.load(fromByteOffset: at, as: UInt64.self))
+    }
+
+    /// The same for a message that is one String, from the words of its place.
+    @inline(__always)
+    static func quickText(_ file: UInt64, _ function: UInt64, _ position: UInt64) -> UInt32? {
+        let token = MessageToken.argument(MessageToken.text)
+        guard let entry = unsafe quick(file, position, token, 8 + MessageFrame.placeBytes)
+        else { return nil }
+        let words = unsafe entry + headerBytes
+        guard unsafe isWord(words, 24, file), unsafe isWord(words, 16, function),
+            unsafe isWord(words, 8, position), unsafe isWord(words, 0, token)
+        else { return nil }
+        return unsafe entry.load(as: UInt32.self)
+    }
+
+    /// The entry in the first slot, if it has that many bytes.
+    @inlinable @inline(__always)
+    static func quick(
+        _ file: UInt64, _ position: UInt64, _ last: UInt64, _ bytes: Int
+    ) -> UnsafeRawPointer? {
+        guard let slots = unsafe cwi_message_quick() else { return nil }
+        let slot = near(file, position, last)
+        // ORDER: acquire. The entry is complete (A21).
+        let word = unsafe cwa_load_acquire_u64(slots + slot)
+        guard let entry = unsafe UnsafeRawPointer(bitPattern: UInt(word)),
+            unsafe entry.load(fromByteOffset: 4, as: UInt32.self)
+                == UInt32(truncatingIfNeeded: bytes)
+        else { return nil }
+        return unsafe entry
+    }
+
+    // MARK: In full
+
     /// Hashes file, line and column, and the last token.
     @inline(__always)
     private static func near(
         _ low: UnsafeMutableRawPointer, _ end: UnsafeMutableRawPointer
     ) -> Int {
-        let file = unsafe (end - 8).load(as: UInt64.self)
-        let position = unsafe (end - 24).load(as: UInt64.self)
-        let last = unsafe low.load(as: UInt64.self)
+        unsafe near(
+            (end - 8).load(as: UInt64.self), (end - 24).load(as: UInt64.self),
+            low.load(as: UInt64.self))
+    }
+
+    @inlinable @inline(__always)
+    static func near(_ file: UInt64, _ position: UInt64, _ last: UInt64) -> Int {
         let mixed = (file ^ position &* 0x9E37_79B9_7F4A_7C15) &+ last
         return Int((mixed &* 0xFF51_AFD7_ED55_8CCD) >> (64 &- slotBits))
     }
@@ -113,12 +192,17 @@ enum MessageSites {
         guard unsafe isSame(known, place, at: 0), unsafe isSame(known, place, at: 16),
             unsafe isSame(known, place, at: 8)
         else { return false }
-        // A message without tokens compares the place once more.
+        // Two at a time: with an odd number of tokens, the last pair has a word of the place again.
         var at = 24 &- bytes
-        repeat {
-            guard unsafe isSame(known, place, at: at) else { return false }
-            at &+= 8
-        } while at < 0
+        while at < 0 {
+            let one = unsafe known.load(fromByteOffset: at, as: UInt64.self)
+            let other = unsafe known.load(fromByteOffset: at &+ 8, as: UInt64.self)
+            let differs =
+                unsafe (one ^ place.load(fromByteOffset: at, as: UInt64.self))
+                | (other ^ place.load(fromByteOffset: at &+ 8, as: UInt64.self))
+            guard differs == 0 else { return false }
+            at &+= 16
+        }
         return true
     }
 
@@ -141,6 +225,7 @@ enum MessageSites {
         if unsafe !cwa_cas_u64(tableWord, 0, UInt64(UInt(bitPattern: memory))) {
             unsafe Mapping.release(memory, bytes: bytes)
         }
+        cwi_message_table_made()
         return true
     }
 

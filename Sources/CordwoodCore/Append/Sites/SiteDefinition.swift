@@ -5,7 +5,6 @@
 
 import CCordwood
 import CShims
-import Glibc
 
 /// A site's definition for the catalogs (FORMAT §5), before it is written.
 @safe struct SiteDefinition {
@@ -164,7 +163,7 @@ import Glibc
             let other = unsafe SitePlan($0.baseAddress!)
             unsafe other.make(format: format, style: style, classes: classes)
             return unsafe other.bytes == plan.bytes
-                && memcmp(other.memory + 4, plan.memory + 4, plan.bytes - 4) == 0
+                && Memory.isSame(other.memory + 4, plan.memory + 4, plan.bytes - 4)
         }
     }
 

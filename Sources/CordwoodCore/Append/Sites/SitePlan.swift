@@ -23,6 +23,19 @@ import CShims
     @inlinable
     public init(_ memory: UnsafeMutableRawPointer) { unsafe self.memory = unsafe memory }
 
+    /// The plan that a site's word names. nil: none yet, or one of another copy of the library in
+    /// this process, whose numbers mean other places. A static variable of an inline function is
+    /// one object for all modules, whichever copy each is linked with.
+    @inlinable @inline(__always)
+    public init?(word: UInt64) {
+        let table = unsafe UInt64(UInt(bitPattern: cwi_process_get().pointee.sites))
+        guard word &- table &- 1 < SitePlan.tableBytes else { return nil }
+        unsafe self.init(UnsafeMutableRawPointer(bitPattern: UInt(word)).unsafelyUnwrapped)
+    }
+
+    /// Bytes of the process's table of sites, in which all plans of this copy lie.
+    @inlinable static var tableBytes: UInt64 { 16 << 20 }
+
     @inlinable
     public var identifier: UInt32 {
         get { unsafe memory.load(as: UInt32.self) }
@@ -128,6 +141,34 @@ import CShims
         return precision < 0 || precision > most ? most : Int(precision)
     }
 
+    /// True if the classes alone say what a record of this plan holds: each argument in the size of
+    /// its class, each string whole. The append in the header knows nothing else. A format may ask
+    /// for more: `%.*s`, the address of a string by `%p`, an int as `%ld`.
+    func isAsPassed(_ classes: UnsafePointer<UInt8>) -> Bool {
+        guard isPlain, !isRefused, identifier < UInt32(CWI_SITES_MAX) else { return false }
+        for index in 0..<count {
+            let fits =
+                switch unsafe UInt32(classes[index]) {
+                case UInt32(CW_ARG_INT), UInt32(CW_ARG_UINT):
+                    type(index) == ArgumentType.int || type(index) == ArgumentType.uint
+                case UInt32(CW_ARG_LONG), UInt32(CW_ARG_ULONG):
+                    type(index) == ArgumentType.long || type(index) == ArgumentType.ulong
+                case UInt32(CW_ARG_DOUBLE): type(index) == ArgumentType.double
+                case UInt32(CW_ARG_FLOAT): type(index) == ArgumentType.float
+                case UInt32(CW_ARG_BOOL): type(index) == ArgumentType.bool
+                case UInt32(CW_ARG_CHAR): type(index) == ArgumentType.char
+                case UInt32(CW_ARG_POINTER): type(index) == ArgumentType.pointer
+                case UInt32(CW_ARG_STRING):
+                    type(index) == ArgumentType.text && bound(index) == UInt32(CW_STRING_MAX)
+                case UInt32(CW_ARG_TEXT):
+                    type(index) == ArgumentType.text && bound(index) == SitePlan.boundPassed
+                default: false
+                }
+            guard fits else { return false }
+        }
+        return unsafe classes[count] == UInt8(CW_ARG_NONE)
+    }
+
     /// Keeps every argument by its own type. The format must not refer to an argument that was not
     /// passed, and must show each by its type.
     private func braceSteps(
@@ -219,7 +260,8 @@ import CShims
         _ index: Int, _ type: UInt8, _ bound: UInt32, _ classes: UnsafePointer<UInt8>, _ passed: Int
     ) -> Bool {
         guard index < passed else { return false }
-        let given = unsafe UInt32(classes[index])
+        var given = unsafe UInt32(classes[index])
+        if given == UInt32(CW_ARG_STRING) { given = UInt32(CW_ARG_POINTER) }
         guard given <= UInt32(CW_ARG_POINTER) else { return false }
         let fits =
             switch type {

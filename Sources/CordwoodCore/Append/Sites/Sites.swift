@@ -8,10 +8,9 @@
 
 import CCordwood
 import CShims
-import Glibc
 
 enum Sites {
-    private static let bytesMax = 16 << 20
+    private static let bytesMax = Int(SitePlan.tableBytes)
     private static let indexBytes = Int(CWI_SITES_INDEX) * 4
     private static let allBytes = bytesMax + indexBytes + placesMax * 16
     /// u32 bytes of the entry, u32 hash, u32 bytes of the definition, u32 told, u32 line, u32
@@ -59,7 +58,18 @@ enum Sites {
     /// carry their definition.
     @inline(never)
     static func register(_ site: UnsafeMutablePointer<cw_site>) -> SitePlan? {
-        unsafe registered(site, at: UnsafeMutableRawPointer(site), key: 0)
+        guard let plan = unsafe registered(site, at: UnsafeMutableRawPointer(site), key: 0),
+            let classes = unsafe site.pointee.arguments
+        else { return nil }
+        let isInlined = unsafe cwi_copy_has_mark() && plan.isAsPassed(classes)
+        let number = isInlined ? cwi_copy_mark() | plan.identifier : 0
+        // ORDER: release, and last: the append in a host's code writes that number without a look
+        // at the plan (A21). Another copy of the library may have stored a plan of its own since:
+        // the number says whose it is.
+        unsafe withUnsafeMutablePointer(to: &site.pointee.inlined) {
+            unsafe cwa_store_release_u32($0, number)
+        }
+        return plan
     }
 
     /// As register; also publishes the plan in `word`, or after `key` if that is not 0.
@@ -192,7 +202,7 @@ enum Sites {
                 place.pointee.function,
                 file + fileBytes + SiteDefinition.prefixBytes(functionBytes),
                 functionBytes)
-            && memcmp(entry + own, format, bytes) == 0
+            && Memory.isSame(entry + own, format, bytes)
     }
 
     /// Runs the body while no thread registers a site. False: a registrar does not release the
@@ -215,7 +225,7 @@ enum Sites {
         let bound = cw_monotonic_ns() &+ 10_000_000
         while unsafe !cwa_cas_u32(lockWord, 0, own) {
             guard cw_monotonic_ns() < bound else { return false }
-            sched_yield()
+            ThreadIdentity.yield()
         }
         return true
     }

@@ -5,18 +5,16 @@
 // `busy` was set: either it still is open, or `settling` says that the append found it open.
 
 import CShims
-import Glibc
 
 enum Abandoned {
-    /// The stack that the slow path uses from the host's call down to here; less than a signal
-    /// frame with its red zone, so a handler's own call lies further down than that.
+    /// The stack that the slow path uses from the host's call down to where `frame` is taken; less
+    /// than a signal frame with its red zone, so a handler's own call lies further down than that.
     private static let slowPathBytes: UInt64 = 1024
 
     /// Call only if `busy` is set. Takes back abandoned appends: the thread's own with those nested
-    /// in it, or only the nested ones.
+    /// in it, or only the nested ones. `frame`: of the caller.
     @inline(never)
-    static func reclaim(_ own: ThreadBlock) {
-        let frame = UInt64(cwi_frame())
+    static func reclaim(_ own: ThreadBlock, from frame: UInt64) {
         var next: ThreadBlock? = unsafe own
         while let block = unsafe next {
             let busy = unsafe cwa_load_relaxed_u64(AppendPath.busyWord(block))
@@ -34,6 +32,17 @@ enum Abandoned {
             unsafe next = block.pointee.nested
             if unsafe cwa_load_relaxed_u64(AppendPath.busyWord(block)) != 0 { unsafe settle(block) }
         }
+    }
+
+    /// As reclaim, for the thread's current block, from where a slow path begins: one whose own
+    /// frames are larger than `slowPathBytes` would take what was left for an append that it
+    /// interrupts, now and at every later call.
+    @inline(__always)
+    static func reclaimFromEntry() {
+        guard let own = unsafe cwi_tls_get().pointee.current,
+            unsafe cwa_load_relaxed_u64(AppendPath.busyWord(own)) != 0
+        else { return }
+        unsafe reclaim(own, from: UInt64(cwi_frame()))
     }
 
     /// If the thread's own append has ended, or none runs, no nested one can be running either.

@@ -58,9 +58,9 @@ import CShims
     }
 
     /// Makes a block that is in no place the current one; the previous current block moves to the
-    /// others. False: every other block is inside an append, and this block was given back or is
-    /// inside one itself.
-    func place(_ block: ThreadBlock) -> Bool {
+    /// others. False: every other block is inside an append. A new block is then given back, and
+    /// one that was in the table before is left to the Reaper.
+    func place(_ block: ThreadBlock, isNew: Bool) -> Bool {
         while true {
             guard let mark = unsafe block.pointee.engine else { return false }
             if let twin = unsafe index(of: mark, besides: block) {
@@ -69,7 +69,9 @@ import CShims
                 guard let other = unsafe other, unsafe other.pointee.engine == mark else {
                     continue
                 }
-                guard unsafe BlockTable.isIdle(other) else { return unsafe giveUp(block) }
+                guard unsafe BlockTable.isIdle(other) else {
+                    return unsafe giveUp(block, isNew)
+                }
                 guard unsafe replace(twin, other, by: block) else { continue }
                 unsafe ThreadBlocks.giveBack(other)
                 return true
@@ -85,7 +87,7 @@ import CShims
                     continue
                 }
             } else if unsafe evict(for: displaced) == nil {
-                return unsafe giveUp(block)
+                return unsafe giveUp(block, isNew)
             }
             // If a handler has filled the table meanwhile, the block evicted here does not go to
             // the pool: an append that this one interrupted may have found it and not be busy yet.
@@ -134,8 +136,10 @@ import CShims
         return nil
     }
 
-    private func giveUp(_ block: ThreadBlock) -> Bool {
-        if unsafe BlockTable.isIdle(block) { unsafe ThreadBlocks.giveBack(block) }
+    /// A block that was in the table does not go to the pool while its thread lives: an append that
+    /// this one interrupted may have found it there and not be busy yet (A35).
+    private func giveUp(_ block: ThreadBlock, _ isNew: Bool) -> Bool {
+        if isNew { unsafe ThreadBlocks.giveBack(block) }
         return false
     }
 

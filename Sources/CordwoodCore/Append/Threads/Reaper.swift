@@ -6,7 +6,6 @@
 // block's verdict is open, its chunk is mapped.
 
 import CShims
-import Glibc
 
 /// When to look for ended threads: after many new blocks, and from time to time.
 package struct Reaping: Sendable {
@@ -30,7 +29,7 @@ extension EngineCore {
     @discardableResult
     package static func reapThreads(_ engine: EngineBlock) -> Int {
         var count = 0
-        let pid = UInt32(getpid())
+        let pid = Machine.processID()
         unsafe ThreadBlocks.forEach(engine) { block in
             // Nested blocks go with their thread's own block. If another thread has that number by
             // now, in this process or another, the block is kept: that thread will end one day,

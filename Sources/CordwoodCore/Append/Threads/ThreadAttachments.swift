@@ -6,7 +6,6 @@
 // with the thread.
 
 import CShims
-import Glibc
 
 public enum ThreadAttachments {
     /// The most attachments of one thread at a time.
@@ -36,7 +35,7 @@ public enum ThreadAttachments {
         let depth = unsafe outer?.load(as: Head.self).depth ?? 0
         guard depth < countMax else { return Status.limit }
         let old = unsafe ThreadContext.value(of: key)
-        guard let block = unsafe malloc(headBytes + (old?.count ?? 0)) else {
+        guard let block = unsafe Memory.allocate(headBytes + (old?.count ?? 0)) else {
             return Status.memory
         }
         var head = unsafe Head(
@@ -55,7 +54,7 @@ public enum ThreadAttachments {
         unsafe block.storeBytes(of: head, as: Head.self)
         let status = unsafe ThreadContext.set(key: key, value: value)
         guard status == Status.ok else {
-            unsafe free(block)
+            unsafe Memory.free(block)
             return status
         }
         _ = unsafe ThreadContext.setTrace(trace)
@@ -84,7 +83,7 @@ public enum ThreadAttachments {
             unsafe ThreadContext.setTrace(head.hadTrace != 0 ? $0.baseAddress : nil)
         }
         unsafe setTop(words, head.next)
-        unsafe free(block)
+        unsafe Memory.free(block)
         return Status.ok
     }
 
@@ -93,7 +92,7 @@ public enum ThreadAttachments {
         var next = unsafe top(words)
         while let block = unsafe next {
             unsafe next = block.load(as: Head.self).next
-            unsafe free(block)
+            unsafe Memory.free(block)
         }
         unsafe setTop(words, nil)
     }

@@ -4,7 +4,6 @@
 // SAFETY: blocks are indexed below CWI_THREADS_MAX in the one pool.
 
 import CShims
-import Glibc
 
 enum ThreadBlocks {
     /// Makes the pool. The first open calls it.
@@ -23,14 +22,16 @@ enum ThreadBlocks {
     }
 
     /// Marks the engine pointer in the block if every append of the engine takes the slow path (1),
-    /// or if the engine uses a system clock (2). The hot path's comparison then fails, without an
-    /// extra branch there.
+    /// or if its time does not come from the processor's counter (2). The hot path's comparison
+    /// then fails, without an extra branch there.
     static func mark(_ engine: EngineBlock) -> EngineBlock {
         let slow =
             unsafe engine.pointee.echo != 0 || engine.pointee.write_mode != 0
             || Membarrier.isMissing
-        let system = unsafe engine.pointee.clock_kind != SegmentHeader.clockTSC
-        let marks = (slow ? 1 : 0) | (system ? SystemTicks.mark : 0)
+        let system =
+            unsafe engine.pointee.clock_kind != SegmentHeader.clockTSC
+            || engine.pointee.holds_time != 0
+        let marks = (slow ? 1 : 0) | (system ? AppendPath.clockMark : 0)
         return unsafe EngineBlock(bitPattern: UInt(bitPattern: engine) | marks)!
     }
 
@@ -51,7 +52,9 @@ enum ThreadBlocks {
             let displaced = unsafe table[0]
             guard unsafe table.replace(at, block, by: displaced) else { continue }
             // For a moment the block is in no place.
-            if unsafe !table.replace(0, displaced, by: block) { _ = unsafe table.place(block) }
+            if unsafe !table.replace(0, displaced, by: block) {
+                _ = unsafe table.place(block, isNew: false)
+            }
         }
     }
 
@@ -65,14 +68,13 @@ enum ThreadBlocks {
 
     /// False: no block is available.
     private static func takeOwn(_ table: BlockTable, _ mark: EngineBlock) -> Bool {
+        let isFull = table.isFull
         var block: ThreadBlock?
-        if table.isFull {
-            // Bypasses the pool: an append that this one interrupted may have found the block and
-            // not be busy yet, and must not meet another thread's data.
+        if isFull {
             guard let current = unsafe table[0], let evicted = unsafe table.evict(for: current)
             else { return false }
-            unsafe leave(evicted)
-            unsafe block = prepare(evicted, mark, 0)
+            unsafe convert(evicted, mark)
+            unsafe block = evicted
         } else {
             unsafe block = take(mark, depth: 0)
         }
@@ -80,7 +82,7 @@ enum ThreadBlocks {
         // If registering would allocate, inside an allocation that a handler interrupted, the
         // Reaper gives the block back instead.
         if cwi_tls_registers_in_place() { ThreadContext.registerThread() }
-        return unsafe table.place(block)
+        return unsafe table.place(block, isNew: !isFull)
     }
 
     /// The number of new blocks after which it is time to look for ended threads.
@@ -98,7 +100,7 @@ enum ThreadBlocks {
         for i in floor..<known {
             let state = unsafe cwi_thread_state_at(pool + i)
             if unsafe cwa_load_relaxed_u32(state) == free, unsafe cwa_cas_u32(state, free, owned) {
-                return unsafe prepare(pool + i, mark, depth)
+                return unsafe prepareNew(pool + i, mark, depth)
             }
         }
         while true {
@@ -115,17 +117,25 @@ enum ThreadBlocks {
             }
             let state = unsafe cwi_thread_state_at(pool + index)
             if unsafe cwa_cas_u32(state, free, owned) {
-                return unsafe prepare(pool + index, mark, depth)
+                return unsafe prepareNew(pool + index, mark, depth)
             }
         }
     }
 
-    private static func prepare(
+    private static func prepareNew(
         _ block: ThreadBlock, _ mark: EngineBlock, _ depth: UInt32
     ) -> ThreadBlock {
+        unsafe block.pointee.nested = nil
+        unsafe block.pointee.own = nil
+        unsafe prepare(block, mark, depth)
+        return unsafe block
+    }
+
+    private static func prepare(_ block: ThreadBlock, _ mark: EngineBlock, _ depth: UInt32) {
         unsafe block.pointee.ptr = nil
         unsafe leaveChunk(block)
         unsafe block.pointee.base_ticks = 0
+        unsafe block.pointee.copy = cwi_copy_mark()
         unsafe block.pointee.serial = 0
         unsafe block.pointee.chunk_bytes = 0
         unsafe block.pointee.chunk_sequence = 0
@@ -133,10 +143,8 @@ enum ThreadBlocks {
         unsafe block.pointee.record_bytes = 0
         unsafe block.pointee.slow_appends = 0
         unsafe block.pointee.context_stale = 0
-        unsafe block.pointee.nested = nil
-        unsafe block.pointee.own = nil
         unsafe block.pointee.tid = cw_gettid()
-        unsafe block.pointee.pid = UInt32(getpid())
+        unsafe block.pointee.pid = Machine.processID()
         unsafe cw_thread_name(cwi_thread_name_at(block))
         unsafe block.pointee.depth = depth
         unsafe block.pointee.settling = 0
@@ -144,7 +152,6 @@ enum ThreadBlocks {
         unsafe cwa_store_relaxed_u64(AppendPath.limitWord(block), 0)
         // ORDER: release. A helper that finds the engine here finds the words above (A8).
         unsafe cwa_store_release_u64(cwi_thread_engine_at(block), UInt64(UInt(bitPattern: mark)))
-        return unsafe block
     }
 
     /// Enters an append in the calling thread's block for that engine.
@@ -161,7 +168,7 @@ enum ThreadBlocks {
     /// append. nil: nested too deeply.
     static func enter(_ own: ThreadBlock) -> ThreadBlock? {
         if unsafe cwa_load_relaxed_u64(AppendPath.busyWord(own)) != 0 {
-            unsafe Abandoned.reclaim(own)
+            unsafe Abandoned.reclaim(own, from: UInt64(cwi_frame()))
         } else {
             unsafe Abandoned.reclaimNested(own)
         }
@@ -199,11 +206,17 @@ enum ThreadBlocks {
         }
     }
 
-    /// Settles a block, which the calling thread keeps, and frees those nested in it.
-    private static func leave(_ block: ThreadBlock) {
-        if let nested = unsafe block.pointee.nested { unsafe giveBack(nested) }
-        unsafe block.pointee.nested = nil
-        unsafe leaveEngine(block)
+    /// Settles a block that was taken out of the table, and those nested in it, and makes them the
+    /// calling thread's for another engine. None of them goes through the pool: an append that this
+    /// one interrupted may have found the block and not be busy yet, or may be about to look at a
+    /// nested one (Abandoned.reclaimNested), and must not meet another thread's data (A35).
+    private static func convert(_ evicted: ThreadBlock, _ mark: EngineBlock) {
+        var next: ThreadBlock? = unsafe evicted
+        while let block = unsafe next {
+            unsafe next = block.pointee.nested
+            unsafe leaveEngine(block)
+            unsafe prepare(block, mark, block.pointee.depth)
+        }
     }
 
     private static func leaveEngine(_ block: ThreadBlock) {

@@ -6,7 +6,6 @@
 
 import CCordwood
 import CShims
-import Glibc
 
 public enum ThreadContext {
     /// The most bytes of encoded fields.
@@ -65,7 +64,7 @@ public enum ThreadContext {
         let target = unsafe words + traceOffset
         unsafe words.storeBytes(of: 0, toByteOffset: 4, as: UInt32.self)
         cwa_fence_compiler()
-        unsafe memset(target, 0, 32)
+        unsafe target.initializeMemory(as: UInt8.self, repeating: 0, count: 32)
         if let trace = unsafe trace {
             unsafe target.copyMemory(from: trace, byteCount: TraceLayout.bytes)
         }
@@ -117,9 +116,9 @@ public enum ThreadContext {
 
     static func release(_ tls: UnsafeMutablePointer<cwi_tls>) {
         if let words = unsafe tls.pointee.context { unsafe ThreadAttachments.freeAll(words) }
-        unsafe free(tls.pointee.context)
+        unsafe Memory.free(tls.pointee.context)
         unsafe tls.pointee.context = nil
-        unsafe free(tls.pointee.last_error)
+        unsafe Memory.free(tls.pointee.last_error)
         unsafe tls.pointee.last_error = nil
     }
 
@@ -155,7 +154,7 @@ public enum ThreadContext {
     static func words() -> UnsafeMutableRawPointer? {
         let tls = unsafe cwi_tls_get()!
         if let words = unsafe tls.pointee.context { return unsafe words }
-        guard let words = unsafe calloc(1, fieldsOffset + bytesMax) else { return nil }
+        guard let words = unsafe Memory.allocateZeroed(fieldsOffset + bytesMax) else { return nil }
         unsafe tls.pointee.context = words
         registerThread()
         return unsafe words
@@ -190,7 +189,8 @@ public enum ThreadContext {
                 fields.loadUnaligned(fromByteOffset: at + 4 + keyCount, as: UInt32.self))
             let bytes = 8 + keyCount + valueCount
             if keyCount == key.count,
-                unsafe keyCount == 0 || memcmp(fields + at + 4, key.baseAddress!, keyCount) == 0
+                unsafe keyCount == 0
+                    || Memory.isSame(fields + at + 4, key.baseAddress!, keyCount)
             {
                 return bytes
             }
@@ -210,9 +210,11 @@ public enum ThreadContext {
                 fields.loadUnaligned(fromByteOffset: at + 4 + keyCount, as: UInt32.self))
             let bytes = 8 + keyCount + valueCount
             if keyCount == key.count,
-                unsafe keyCount == 0 || memcmp(fields + at + 4, key.baseAddress!, keyCount) == 0
+                unsafe keyCount == 0
+                    || Memory.isSame(fields + at + 4, key.baseAddress!, keyCount)
             {
-                unsafe memmove(fields + at, fields + at + bytes, used - at - bytes)
+                unsafe (fields + at).copyMemory(
+                    from: fields + at + bytes, byteCount: used - at - bytes)
                 let count = unsafe fields.loadUnaligned(as: UInt16.self)
                 unsafe fields.storeBytes(of: count - 1, as: UInt16.self)
                 return used - bytes

@@ -1,0 +1,336 @@
+// What lines of text are made of, appended to bytes that grow without a call and without a loop
+// where it is short: numbers, texts that are copied while they are looked at, bytes that come again
+// in every line. One thread at a time.
+// SAFETY: every store follows a `reserve` that covers it. A text of 16 bytes and more is copied in
+// pieces of 16 whose last one ends where the text does, and overlaps the one before it; a shorter
+// one likewise in pieces of 8, 4 and less.
+
+/// Up to 64 bytes that are appended again and again.
+public struct ReadyBytes {
+    public static let most = 64
+
+    @usableFromInline var content = SIMD64<UInt8>(repeating: 0)
+    public private(set) var count = 0
+
+    public init() {}
+
+    /// nil: more bytes than it holds.
+    @safe public init?(_ bytes: UnsafeRawBufferPointer) {
+        guard bytes.count <= ReadyBytes.most else { return nil }
+        count = bytes.count
+        for at in 0..<bytes.count { content[at] = Bytes.u8(bytes, at) }
+    }
+
+    @safe @inlinable @inline(__always)
+    public func isSame(as text: UnsafeRawBufferPointer) -> Bool {
+        guard text.count == count else { return false }
+        return unsafe withUnsafeBytes(of: content) { content in
+            var at = 0
+            while count &- at >= 8 {
+                if Bytes.u64(content, at) != Bytes.u64(text, at) { return false }
+                at &+= 8
+            }
+            if count >= 8 { return Bytes.u64(content, count &- 8) == Bytes.u64(text, count &- 8) }
+            let mine = unsafe UnsafeRawBufferPointer(rebasing: content[..<count])
+            return ShortKey.word(mine) == ShortKey.word(text)
+        }
+    }
+}
+
+/// A short text as a value that is equal if the text is.
+public struct ShortKey: Equatable {
+    @usableFromInline let words: SIMD4<UInt64>
+    @usableFromInline let count: Int
+
+    /// Of no bytes.
+    @inlinable public init() {
+        words = SIMD4()
+        count = 0
+    }
+
+    /// nil: more than 32 bytes.
+    @safe @inlinable @inline(__always)
+    public init?(_ text: UnsafeRawBufferPointer) {
+        count = text.count
+        guard count <= 32 else { return nil }
+        if count >= 8, let from = text.baseAddress {
+            let middle = min(8, count &- 8)
+            words = unsafe SIMD4(
+                from.loadUnaligned(as: UInt64.self),
+                (from + middle).loadUnaligned(as: UInt64.self),
+                (from + max(count &- 16, 0)).loadUnaligned(as: UInt64.self),
+                (from + (count &- 8)).loadUnaligned(as: UInt64.self))
+        } else {
+            words = SIMD4(ShortKey.word(text), 0, 0, 0)
+        }
+    }
+
+    /// Fewer than eight bytes, those behind them 0.
+    @safe @inlinable @inline(__always)
+    static func word(_ text: UnsafeRawBufferPointer) -> UInt64 {
+        let size = text.count
+        guard size > 0 else { return 0 }
+        if size < 4 {
+            // The second of two is also the last.
+            return UInt64(Bytes.u8(text, 0)) | UInt64(Bytes.u8(text, size &>> 1)) &<< 8
+                | UInt64(Bytes.u8(text, size &- 1)) &<< 16
+        }
+        return UInt64(Bytes.u32(text, 0)) | UInt64(Bytes.u32(text, size &- 4)) &<< 32
+    }
+
+    @inlinable @inline(__always)
+    public var hash: Int {
+        let mixed = words[0] ^ words[3] ^ UInt64(truncatingIfNeeded: count)
+        return Int(truncatingIfNeeded: mixed ^ mixed &>> 29 ^ mixed &>> 11)
+    }
+
+    @inlinable @inline(__always)
+    public static func == (a: ShortKey, b: ShortKey) -> Bool {
+        let other = a.words ^ b.words
+        return (other[0] | other[1] | other[2] | other[3]) == 0 && a.count == b.count
+    }
+}
+
+extension GrowingBytes {
+    @inlinable @inline(__always)
+    public mutating func append(_ ready: borrowing ReadyBytes) {
+        guard reserve(ReadyBytes.most) else { return }
+        unsafe (base + used).storeBytes(of: ready.content, as: SIMD64<UInt8>.self)
+        used &+= ready.count
+    }
+
+    /// The same as `append`, in place where the text is short.
+    @safe @inlinable @inline(__always)
+    public mutating func append(text source: UnsafeRawBufferPointer) {
+        let size = source.count
+        guard size > 0, let from = source.baseAddress, reserve(size) else { return }
+        let to = unsafe base + used
+        used &+= size
+        if size < 16 { return unsafe Wide.moveShort(from, to, size) }
+        if size > 64 { return unsafe to.copyMemory(from: from, byteCount: size) }
+        unsafe Wide.moveEnds(SIMD16<UInt8>.self, from, to, min(size, 32))
+        if size > 32 {
+            unsafe Wide.moveEnds(SIMD16<UInt8>.self, from + (size &- 32), to + (size &- 32), 32)
+        }
+    }
+
+    /// Copies text up to the first byte that is not printable ASCII. Returns how many bytes those
+    /// are; all of them if memory runs out.
+    @safe public mutating func append(printable source: UnsafeRawBufferPointer) -> Int {
+        append(source, Printable())
+    }
+
+    /// Likewise, up to the first byte that is a control character, not ASCII, or one of these two.
+    @safe @inlinable @inline(__always)
+    public mutating func append(
+        _ source: UnsafeRawBufferPointer, before one: UInt8, _ other: UInt8
+    ) -> Int {
+        append(source, Without(one: Wide.all(one), other: Wide.all(other)))
+    }
+
+    @safe @inlinable @inline(__always)
+    mutating func append(_ source: UnsafeRawBufferPointer, _ letters: some Letters) -> Int {
+        source.count <= GrowingBytes.pieceMax
+            ? appendPiece(source, letters) : appendPieces(source, letters)
+    }
+
+    /// What is copied before it is looked at: many odd bytes cost no more than as many copies.
+    @usableFromInline static var pieceMax: Int { 64 }
+
+    @safe @inlinable @inline(never)
+    mutating func appendPieces(_ source: UnsafeRawBufferPointer, _ letters: some Letters) -> Int {
+        var at = 0
+        while at < source.count {
+            let count = min(GrowingBytes.pieceMax, source.count &- at)
+            let piece = unsafe UnsafeRawBufferPointer(rebasing: source[at..<at &+ count])
+            let kept = appendPiece(piece, letters)
+            at &+= kept
+            if kept < count { break }
+        }
+        return at
+    }
+
+    @safe @inlinable @inline(__always)
+    mutating func appendPiece(_ source: UnsafeRawBufferPointer, _ letters: some Letters) -> Int {
+        let size = source.count
+        guard size > 0, let from = source.baseAddress, reserve(size) else { return size }
+        let to = unsafe base + used
+        if size < 16 {
+            if Wide.isAny(letters.others(in: Wide.short(source))) {
+                return appendShort(source, letters)
+            }
+            unsafe Wide.moveShort(from, to, size)
+            used &+= size
+            return size
+        }
+        let last = size &- 16
+        var marks = SIMD16<UInt8>(repeating: 0)
+        var at = 0
+        while at < last {
+            unsafe marks |= Wide.move(from + at, to + at, letters)
+            at &+= 16
+        }
+        unsafe marks |= Wide.move(from + last, to + last, letters)
+        let kept = Wide.isAny(marks) ? Wide.count(source, of: letters) : size
+        used &+= kept
+        return kept
+    }
+
+    @safe @inlinable @inline(never)
+    mutating func appendShort(_ source: UnsafeRawBufferPointer, _ letters: some Letters) -> Int {
+        var at = 0
+        while at < source.count,
+            !Wide.isAny(letters.others(in: Wide.all(Bytes.u8(source, at))))
+        {
+            append(Bytes.u8(source, at))
+            at &+= 1
+        }
+        return at
+    }
+
+    /// Decimal digits, with zeros before them up to `width`, at most 20.
+    public mutating func append(decimal value: UInt64, width: Int = 1) {
+        guard reserve(32) else { return }
+        if value >= 100_000_000 || width > 8 { return putLong(value, width) }
+        put(value, least: max(width, 1))
+    }
+
+    @inline(never)
+    private mutating func putLong(_ value: UInt64, _ width: Int) {
+        append(decimal: value / 100_000_000, width: max(min(width, 20) &- 8, 1))
+        put(value % 100_000_000, least: 8)
+    }
+
+    /// Of a number below 10^8, in memory that was reserved: 8 bytes are stored.
+    @inline(__always)
+    private mutating func put(_ value: UInt64, least: Int) {
+        // Halves, then quarters, then digits, each pair side by side: the higher one comes first.
+        let halves = value / 10_000 | (value % 10_000) &<< 32
+        let hundreds = (halves &* 10_486) &>> 20 & 0x0000_007F_0000_007F
+        let pairs = hundreds | (halves &- hundreds &* 100) &<< 16
+        let tens = (pairs &* 103) &>> 10 & 0x000F_000F_000F_000F
+        let digits = tens | (pairs &- tens &* 10) &<< 8
+        let zeros = min(digits.trailingZeroBitCount &>> 3, 8 &- least)
+        let text = (digits | 0x3030_3030_3030_3030) &>> UInt64(zeros &* 8)
+        unsafe base.storeBytes(of: text.littleEndian, toByteOffset: used, as: UInt64.self)
+        used &+= 8 &- zeros
+    }
+}
+
+/// The bytes of a text that are copied.
+@usableFromInline protocol Letters {
+    /// The highest bit of each byte that is not one of them.
+    func others(in bytes: SIMD16<UInt8>) -> SIMD16<UInt8>
+}
+
+/// Printable ASCII.
+@usableFromInline struct Printable: Letters {
+    @inlinable init() {}
+
+    @inlinable @inline(__always)
+    func others(in bytes: SIMD16<UInt8>) -> SIMD16<UInt8> {
+        bytes | (bytes &- Wide.all(0x20)) | (bytes &+ Wide.all(1))
+    }
+}
+
+/// ASCII without control characters and two letters.
+@usableFromInline struct Without: Letters {
+    @usableFromInline let one: SIMD16<UInt8>
+    @usableFromInline let other: SIMD16<UInt8>
+
+    @inlinable init(one: SIMD16<UInt8>, other: SIMD16<UInt8>) {
+        self.one = one
+        self.other = other
+    }
+
+    @inlinable @inline(__always)
+    func others(in bytes: SIMD16<UInt8>) -> SIMD16<UInt8> {
+        // Only where a byte is that one, or beyond ASCII, 1 less than 0 has its highest bit.
+        let isOne = (bytes ^ one) &- Wide.all(1)
+        let isOther = (bytes ^ other) &- Wide.all(1)
+        return bytes | (bytes &- Wide.all(0x20)) | isOne | isOther
+    }
+}
+
+/// Sixteen bytes at once.
+@usableFromInline enum Wide {
+    @inlinable @inline(__always)
+    static func all(_ byte: UInt8) -> SIMD16<UInt8> { SIMD16(repeating: byte) }
+
+    /// Copies sixteen bytes; returns which of them are not among these letters.
+    @unsafe @inlinable @inline(__always)
+    static func move(
+        _ from: UnsafeRawPointer, _ to: UnsafeMutableRawPointer, _ letters: some Letters
+    ) -> SIMD16<UInt8> {
+        let bytes = unsafe from.loadUnaligned(as: SIMD16<UInt8>.self)
+        unsafe to.storeBytes(of: bytes, as: SIMD16<UInt8>.self)
+        return letters.others(in: bytes)
+    }
+
+    /// How many of them come first in a text of at least 16 bytes that has others.
+    @safe @inlinable @inline(never)
+    static func count(_ text: UnsafeRawBufferPointer, of letters: some Letters) -> Int {
+        var at = 0
+        while true {
+            let bytes = unsafe text.loadUnaligned(fromByteOffset: at, as: SIMD16<UInt8>.self)
+            let first = firstOdd(letters.others(in: bytes))
+            if first < 16 || at == text.count &- 16 { return at &+ first }
+            at = min(at &+ 16, text.count &- 16)
+        }
+    }
+
+    /// Fewer than 16 bytes.
+    @unsafe @inlinable @inline(__always)
+    static func moveShort(_ from: UnsafeRawPointer, _ to: UnsafeMutableRawPointer, _ size: Int) {
+        if size >= 8 { return unsafe moveEnds(UInt64.self, from, to, size) }
+        if size >= 4 { return unsafe moveEnds(UInt32.self, from, to, size) }
+        if size >= 2 { return unsafe moveEnds(UInt16.self, from, to, size) }
+        unsafe to.storeBytes(of: from.load(as: UInt8.self), as: UInt8.self)
+    }
+
+    /// At least as many bytes as such a word has, at most twice as many.
+    @unsafe @inlinable @inline(__always)
+    static func moveEnds<Word: BitwiseCopyable>(
+        _: Word.Type, _ from: UnsafeRawPointer, _ to: UnsafeMutableRawPointer, _ size: Int
+    ) {
+        let last = size &- MemoryLayout<Word>.size
+        let (first, second) = unsafe (
+            from.loadUnaligned(as: Word.self), (from + last).loadUnaligned(as: Word.self)
+        )
+        unsafe to.storeBytes(of: first, as: Word.self)
+        unsafe (to + last).storeBytes(of: second, as: Word.self)
+    }
+
+    /// All of 1 to 15 bytes, some of them twice, and digits where there are fewer.
+    @safe @inlinable @inline(__always)
+    static func short(_ text: UnsafeRawBufferPointer) -> SIMD16<UInt8> {
+        let size = text.count
+        let digits: UInt64 = 0x3030_3030_3030_3030
+        let words =
+            size >= 8
+            ? SIMD2(Bytes.u64(text, 0), Bytes.u64(text, size &- 8))
+            : SIMD2(ShortKey.word(text) | (size < 4 ? digits &<< 24 : 0), digits)
+        return unsafe unsafeBitCast(words, to: SIMD16<UInt8>.self)
+    }
+
+    @inlinable @inline(__always)
+    static func words(_ bytes: SIMD16<UInt8>) -> SIMD2<UInt64> {
+        unsafe unsafeBitCast(bytes, to: SIMD2<UInt64>.self)
+    }
+
+    @inlinable @inline(__always)
+    static func isAny(_ marks: SIMD16<UInt8>) -> Bool {
+        let words = words(marks)
+        return (words[0] | words[1]) & 0x8080_8080_8080_8080 != 0
+    }
+
+    /// The first byte whose highest bit is set; 16: none.
+    @inlinable @inline(__always)
+    static func firstOdd(_ marks: SIMD16<UInt8>) -> Int {
+        let words = words(marks)
+        let low = words[0].littleEndian & 0x8080_8080_8080_8080
+        if low != 0 { return low.trailingZeroBitCount &>> 3 }
+        let high = words[1].littleEndian & 0x8080_8080_8080_8080
+        return 8 &+ high.trailingZeroBitCount &>> 3
+    }
+}

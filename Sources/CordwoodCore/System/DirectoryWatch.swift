@@ -1,0 +1,36 @@
+// Tells that names came into some directories or left them. Only this machine's changes count: an
+// NFS client hears nothing of others. One thread at a time; the descriptor may be waited on by any.
+// SAFETY: the events are read into a buffer of this call and thrown away.
+
+import Glibc
+
+package final class DirectoryWatch: Sendable {
+    /// Readable when something has changed. -1: the system gives no watch, and nothing is told.
+    package let descriptor: Int32
+
+    /// Directories that do not exist are left out.
+    package init(_ directories: [String]) {
+        descriptor = inotify_init1(Int32(IN_NONBLOCK | IN_CLOEXEC))
+        guard descriptor >= 0 else { return }
+        for path in directories {
+            _ = unsafe inotify_add_watch(
+                descriptor, path, UInt32(IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_ONLYDIR))
+        }
+    }
+
+    deinit { if descriptor >= 0 { close(descriptor) } }
+
+    /// Blocks until a name has changed; false: none has within that time.
+    package func hasNews(within ms: Int32) -> Bool {
+        // A negative descriptor is never ready.
+        var one = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        return unsafe poll(&one, 1, ms) > 0
+    }
+
+    /// Takes what has happened; the descriptor is then readable again at the next change.
+    package func drain() {
+        unsafe withUnsafeTemporaryAllocation(byteCount: 4_096, alignment: 8) {
+            while unsafe read(descriptor, $0.baseAddress, $0.count) > 0 {}
+        }
+    }
+}

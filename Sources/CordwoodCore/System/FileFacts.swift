@@ -1,0 +1,70 @@
+// What the system says about a file: one stat(2) of a descriptor, of a name, or of what a name
+// leads to. Any thread. `init?` returns nil with the reason in `Errno.last`.
+// SAFETY: each `stat` is lent to one call.
+
+import Glibc
+
+package struct FileFacts {
+    private let status: stat
+
+    package init?(of descriptor: Int32) {
+        var status = stat()
+        guard unsafe fstat(descriptor, &status) == 0 else { return nil }
+        self.status = status
+    }
+
+    /// A link by that name is described itself.
+    package init?(at path: String) {
+        var status = stat()
+        guard unsafe lstat(path, &status) == 0 else { return nil }
+        self.status = status
+    }
+
+    /// A link by that name is followed.
+    package init?(following path: String) {
+        var status = stat()
+        guard unsafe stat(path, &status) == 0 else { return nil }
+        self.status = status
+    }
+
+    /// The name still leads to the open file.
+    package static func isNamed(_ descriptor: Int32, _ path: String) -> Bool {
+        guard let held = FileFacts(of: descriptor), let named = FileFacts(at: path) else {
+            return false
+        }
+        return held.isSameFile(as: named)
+    }
+
+    package func isSameFile(as other: FileFacts) -> Bool {
+        status.st_ino == other.status.st_ino && status.st_dev == other.status.st_dev
+    }
+
+    package var isRegular: Bool { status.st_mode & S_IFMT == S_IFREG }
+    package var isDirectory: Bool { status.st_mode & S_IFMT == S_IFDIR }
+    package var isPipe: Bool { status.st_mode & S_IFMT == S_IFIFO }
+    package var inode: UInt64 { UInt64(status.st_ino) }
+    package var device: UInt64 { UInt64(status.st_dev) }
+    /// Nobody but its owner may do anything with it.
+    package var isPrivate: Bool { status.st_mode & 0o077 == 0 }
+    package var owner: UInt32 { status.st_uid }
+    package var group: UInt32 { status.st_gid }
+    package var bytes: UInt64 { UInt64(clamping: status.st_size) }
+
+    /// The disk space that it takes. Some file systems count no blocks.
+    package var bytesOnDisk: UInt64 {
+        UInt64(clamping: status.st_blocks > 0 ? status.st_blocks * 512 : status.st_size)
+    }
+
+    /// When its content was last changed, in UTC ns.
+    package var modifiedNs: UInt64 { FileFacts.ns(status.st_mtim) }
+    /// The same in whole seconds.
+    package var modifiedSeconds: UInt64 { UInt64(clamping: status.st_mtim.tv_sec) }
+    /// When its content, names or owner were last changed, in UTC ns.
+    package var changedNs: UInt64 { FileFacts.ns(status.st_ctim) }
+    /// Negative if the clock was set back since.
+    package var secondsSinceModified: Int { time(nil) - status.st_mtim.tv_sec }
+
+    private static func ns(_ time: timespec) -> UInt64 {
+        UInt64(clamping: time.tv_sec) &* 1_000_000_000 &+ UInt64(clamping: time.tv_nsec)
+    }
+}

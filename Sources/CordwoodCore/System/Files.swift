@@ -1,0 +1,261 @@
+// The file system calls of all code above the append path, whose own are in FileCalls. A call is
+// one system call, repeated only where it says so. One that fails returns -1 or false, with the
+// reason in `Errno.last`; each module words its own errors. Any thread; those that take no path are
+// for signal handlers and forked children, too.
+// SAFETY: a path is lent to one call; reads and writes take at most the view's bytes.
+
+import CShims
+import Glibc
+
+/// How a file is opened. A new one is 0600, and exec(2) closes every descriptor. One flag takes no
+/// heap; a list may, so the append path uses none.
+package struct OpenFlags: OptionSet, Sendable {
+    package let rawValue: Int32
+    package init(rawValue: Int32) { self.rawValue = rawValue }
+
+    package static var read: OpenFlags { OpenFlags(rawValue: O_RDONLY) }
+    package static var write: OpenFlags { OpenFlags(rawValue: O_WRONLY) }
+    package static var readWrite: OpenFlags { OpenFlags(rawValue: O_RDWR) }
+    package static var create: OpenFlags { OpenFlags(rawValue: O_CREAT) }
+    /// Creates the file, and fails if the name exists.
+    package static var new: OpenFlags { OpenFlags(rawValue: O_CREAT | O_EXCL) }
+    package static var newReadWrite: OpenFlags { OpenFlags(rawValue: O_RDWR | O_CREAT | O_EXCL) }
+    package static var empty: OpenFlags { OpenFlags(rawValue: O_TRUNC) }
+    /// A FIFO or a device does not hold up the caller.
+    package static var nonBlocking: OpenFlags { OpenFlags(rawValue: O_NONBLOCK) }
+    package static var noTerminal: OpenFlags { OpenFlags(rawValue: O_NOCTTY) }
+    /// A directory, to read its names.
+    package static var directory: OpenFlags { OpenFlags(rawValue: O_RDONLY | O_DIRECTORY) }
+}
+
+package enum Files {
+    // MARK: Opening. Links are followed only where it says so.
+
+    /// A file that every forked child closes. The lock of one that a child kept would stay.
+    package static func open(_ path: String, _ flags: OpenFlags) -> Int32 {
+        unsafe cwi_file_open(path, flags.rawValue, 0o600)
+    }
+
+    package static func open(_ name: String, in directory: Int32, _ flags: OpenFlags) -> Int32 {
+        unsafe cwi_file_open_at(directory, name, flags.rawValue, 0o600)
+    }
+
+    /// Children close it if one of the engine's own threads opened it. A host's they keep.
+    package static func openOwn(_ path: String, _ flags: OpenFlags) -> Int32 {
+        unsafe cwi_file_open_own(path, flags.rawValue, 0)
+    }
+
+    /// Children keep it; `FileCalls.close` closes it.
+    package static func openKept(_ path: String, _ flags: OpenFlags) -> Int32 {
+        unsafe cw_open_file(path, flags.rawValue, 0o600)
+    }
+
+    /// The same, for a path that the user chose: links are followed, and the standard streams'
+    /// numbers are not avoided.
+    package static func openFollowing(_ path: String, _ flags: OpenFlags) -> Int32 {
+        unsafe Glibc.open(path, flags.rawValue | O_CLOEXEC)
+    }
+
+    /// An empty, nameless file in memory, which every forked child closes.
+    package static func openMemory() -> Int32 { cwi_file_memory() }
+
+    /// Closes what `open`, `openOwn` or `openMemory` opened. If the number has another file by now,
+    /// that is the host's, and it stays open.
+    package static func close(_ descriptor: Int32) { cwi_file_close(descriptor) }
+
+    // MARK: Content
+
+    /// Has a pipe hold so many bytes, if the system lets it and it holds fewer. Anything else stays
+    /// as it is.
+    package static func widenPipe(_ descriptor: Int32, _ bytes: Int32) {
+        // Linux's F_GETPIPE_SZ and F_SETPIPE_SZ, which Glibc's module leaves out.
+        let held = fcntl(descriptor, 1032)
+        if held >= 0, held < bytes { _ = fcntl(descriptor, 1031, bytes) }
+    }
+
+    /// Reads at an offset until the buffer is full or the file ends; EINTR repeats. Returns the
+    /// bytes read, or -1.
+    package static func read(
+        _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64
+    ) -> Int {
+        guard let start = buffer.baseAddress else { return 0 }
+        var done = 0
+        while done < buffer.count {
+            let got = unsafe pread(
+                descriptor, start + done, buffer.count &- done,
+                off_t(clamping: offset &+ UInt64(done)))
+            if got < 0 && errno == EINTR { continue }
+            guard got >= 0 else { return -1 }
+            if got == 0 { break }
+            done &+= got
+        }
+        return done
+    }
+
+    /// Reads once at an offset; EINTR repeats. Returns the bytes read, 0 at the end, or -1.
+    package static func readOnce(
+        _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64
+    ) -> Int {
+        while true {
+            let got = unsafe pread(
+                descriptor, buffer.baseAddress, buffer.count, off_t(clamping: offset))
+            if got >= 0 || errno != EINTR { return got }
+        }
+    }
+
+    /// The same into the beginning of an array, at most as many bytes as it has.
+    package static func readOnce(
+        _ descriptor: Int32, into bytes: inout [UInt8], _ count: Int, at offset: UInt64
+    ) -> Int {
+        unsafe bytes.withUnsafeMutableBytes {
+            unsafe readOnce(
+                descriptor, into: UnsafeMutableRawBufferPointer(rebasing: $0.prefix(count)),
+                at: offset)
+        }
+    }
+
+    /// Reads once where the last read ended; EINTR repeats. Returns the bytes read, 0 at the end,
+    /// or -1.
+    package static func readNext(
+        _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer
+    ) -> Int {
+        while true {
+            let got = unsafe Glibc.read(descriptor, buffer.baseAddress, buffer.count)
+            if got >= 0 || errno != EINTR { return got }
+        }
+    }
+
+    /// A whole file, also one of /proc, whose size is not known before; links are followed. Nil: it
+    /// cannot be read, or has more bytes.
+    package static func content(_ path: String, bytesMax: Int) -> [UInt8]? {
+        let descriptor = openFollowing(path, [.read, .nonBlocking, .noTerminal])
+        guard descriptor >= 0 else { return nil }
+        defer { _ = Glibc.close(descriptor) }
+        var bytes: [UInt8] = []
+        var piece = [UInt8](repeating: 0, count: 64 << 10)
+        while bytes.count <= bytesMax {
+            let count = unsafe piece.withUnsafeMutableBytes {
+                unsafe readNext(descriptor, into: $0)
+            }
+            if count <= 0 { return count == 0 ? bytes : nil }
+            bytes += piece.prefix(count)
+        }
+        return nil
+    }
+
+    /// Names that the body makes belong to this user alone. The mask is the whole process's: no
+    /// other thread may make files meanwhile.
+    package static func privately<T>(_ body: () throws -> T) rethrows -> T {
+        let old = umask(0o177)
+        defer { umask(old) }
+        return try body()
+    }
+
+    /// Writes all bytes where the last write ended; EINTR repeats. Returns 0 or an errno.
+    package static func write(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Int32 {
+        guard let start = bytes.baseAddress else { return 0 }
+        var done = 0
+        while done < bytes.count {
+            let put = unsafe Glibc.write(descriptor, start + done, bytes.count - done)
+            if put > 0 {
+                done += put
+            } else if put == 0 {
+                return EIO
+            } else if errno != EINTR {
+                return errno
+            }
+        }
+        return 0
+    }
+
+    /// Writes once. Returns the bytes written, or -1.
+    package static func writeOnce(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
+        unsafe Glibc.write(descriptor, bytes.baseAddress, bytes.count)
+    }
+
+    /// Waits until a pipe, terminal or socket takes bytes. timeoutMs -1: for ever. False: not yet.
+    @discardableResult
+    package static func isWritable(_ descriptor: Int32, timeoutMs: Int32) -> Bool {
+        var wait = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+        return unsafe poll(&wait, 1, timeoutMs) == 1 && Int32(wait.revents) & POLLOUT != 0
+    }
+
+    /// The next read or write begins at the file's first byte.
+    package static func rewind(_ descriptor: Int32) -> Bool {
+        lseek(descriptor, 0, SEEK_SET) == 0
+    }
+
+    /// The size of what can be sought in, of a device too; -1: it cannot.
+    package static func seekEnd(_ descriptor: Int32) -> Int { lseek(descriptor, 0, SEEK_END) }
+
+    /// Makes a file's content, or a directory's names, durable.
+    package static func sync(_ descriptor: Int32) -> Bool { fsync(descriptor) == 0 }
+    package static func syncData(_ descriptor: Int32) -> Bool { fdatasync(descriptor) == 0 }
+
+    package static func giveTo(_ descriptor: Int32, owner: UInt32, group: UInt32) {
+        _ = fchown(descriptor, owner, group)
+    }
+
+    // MARK: Names
+
+    package static func makeDirectory(_ path: String) -> Bool { unsafe mkdir(path, 0o700) == 0 }
+
+    package static func move(_ from: String, to: String) -> Bool { unsafe rename(from, to) == 0 }
+
+    package static func move(_ from: String, to: String, in directory: Int32) -> Bool {
+        unsafe renameat(directory, from, directory, to) == 0
+    }
+
+    @discardableResult
+    package static func remove(_ path: String) -> Bool { unsafe unlink(path) == 0 }
+
+    package static func remove(_ name: String, in directory: Int32) {
+        unsafe unlinkat(directory, name, 0)
+    }
+
+    package static func removeDirectory(_ path: String) { unsafe rmdir(path) }
+
+    package static func exists(following path: String) -> Bool { unsafe access(path, F_OK) == 0 }
+
+    package static func isReadable(_ path: String) -> Bool { unsafe access(path, R_OK) == 0 }
+
+    /// Files may be made in that directory: not on read-only media, either.
+    package static func mayChange(directory path: String) -> Bool {
+        unsafe access(path, W_OK | X_OK) == 0
+    }
+
+    /// The target of a link; nil: not a link, or its target has more than `bytesMax` bytes.
+    package static func target(of path: String, bytesMax: Int = 4_095) -> String? {
+        unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: bytesMax + 1) { buffer in
+            let count = unsafe readlink(path, buffer.baseAddress!, bytesMax)
+            guard count > 0 else { return nil }
+            unsafe buffer[count] = 0
+            return unsafe String(cString: buffer.baseAddress!)
+        }
+    }
+
+    package static func workingDirectory() -> String? {
+        guard let path = unsafe getcwd(nil, 0) else { return nil }
+        defer { unsafe free(path) }
+        return unsafe String(cString: path)
+    }
+
+    // MARK: Locks. None of them waits.
+
+    /// Takes flock(2)'s lock: exclusive, or shared with others that share.
+    package static func lock(_ descriptor: Int32, shared: Bool = false) -> Bool {
+        flock(descriptor, (shared ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0
+    }
+
+    package static func unlock(_ descriptor: Int32) { flock(descriptor, LOCK_UN) }
+
+    /// Takes the open file's own lock, which is independent of flock's, on all of it or on one
+    /// byte, which need not exist. True as well on a file system without such locks.
+    package static func lockOpenFile(_ descriptor: Int32, byte: UInt64? = nil) -> Bool {
+        if let byte { return cwi_lock_byte(descriptor, off_t(byte)) == 0 }
+        return cwi_lock_file(descriptor) == 0
+    }
+
+    /// Releases all that this open file has locked so.
+    package static func unlockOpenFile(_ descriptor: Int32) { cwi_unlock_file(descriptor) }
+}
