@@ -5,7 +5,6 @@
 
 import CZlib
 import CZstd
-import Glibc
 
 package enum ContentCoding: Sendable {
     case gzip, deflate, zstd

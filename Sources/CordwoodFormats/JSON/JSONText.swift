@@ -32,60 +32,89 @@ public enum JSONText {
         return isWhole
     }
 
-    /// A JSON string without its quotes.
-    @safe package static func content(
-        _ text: UnsafeRawBufferPointer, _ out: inout [UInt8]
-    ) -> Bool {
-        var isWhole = true
-        var at = 0
-        var run = 0
+    /// A bit in every byte of the word that does not stand for itself, or is not ASCII. The lowest
+    /// of them is right, others may be of bytes behind it.
+    @inline(__always)
+    private static func special(_ word: UInt64) -> UInt64 {
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        let (quote, slash) = (word ^ ones &* 0x22, word ^ ones &* 0x5C)
+        let found =
+            (word &- ones &* 0x20) | word | (quote &- ones) & ~quote | (slash &- ones) & ~slash
+        return found & (ones &* 0x80)
+    }
+
+    /// Where the bytes end that begin at `start` and stand for themselves in a string.
+    @safe package static func end(of text: UnsafeRawBufferPointer, from start: Int) -> Int {
+        var at = start
         while at < text.count {
-            let byte = unsafe text[at]
-            if byte >= 0x20 && byte < 0x80 && byte != 0x22 && byte != 0x5c {
-                at &+= 1
-                continue
-            }
-            if byte >= 0x80 {
-                let size = UTF8Scan.length(text, at)
-                if size > 0 {
-                    at &+= size
+            let left = text.count &- at
+            var found: UInt64
+            if left >= 8 {
+                found = special(unsafe text.loadUnaligned(fromByteOffset: at, as: UInt64.self))
+            } else if text.count >= 8 {
+                let word = unsafe text.loadUnaligned(
+                    fromByteOffset: text.count &- 8, as: UInt64.self)
+                // Spaces stand for themselves.
+                let rest = UInt64(littleEndian: word) &>> UInt64(8 &* (8 &- left))
+                found = special(rest | 0x2020_2020_2020_2020 &<< UInt64(8 &* left))
+            } else {
+                found = special(unsafe UInt64(text[at]) | 0x2020_2020_2020_2000)
+                if found == 0 {
+                    at &+= 1
                     continue
                 }
-                flush(text, run, at, &out)
-                Literal.append("\u{FFFD}", &out)
-                isWhole = false
-                at &+= -size
-            } else {
-                flush(text, run, at, &out)
-                escape(byte, &out)
-                at &+= 1
             }
-            run = at
+            if found == 0 {
+                at &+= min(left, 8)
+                continue
+            }
+            at &+= found.trailingZeroBitCount / 8
+            if unsafe text[at] < 0x80 { return at }
+            let size = UTF8Scan.length(text, at)
+            if size < 0 { return at }
+            at &+= size
         }
-        flush(text, run, at, &out)
-        return isWhole
+        return at
     }
 
-    @safe @inline(__always)
-    private static func flush(
-        _ text: UnsafeRawBufferPointer, _ from: Int, _ to: Int, _ out: inout [UInt8]
-    ) {
-        if from < to {
-            unsafe out.append(contentsOf: UnsafeRawBufferPointer(rebasing: text[from..<to]))
-        }
-    }
-
-    private static func escape(_ byte: UInt8, _ out: inout [UInt8]) {
+    /// Appends the escape of the byte at `at`, or of the bytes there that are not UTF-8. Returns
+    /// how many bytes it replaced.
+    @safe package static func replace(
+        _ text: UnsafeRawBufferPointer, _ at: Int, _ out: inout [UInt8]
+    ) -> Int {
+        let byte = unsafe text[at]
         switch byte {
         case 0x22: Literal.append("\\\"", &out)
         case 0x5c: Literal.append("\\\\", &out)
         case 0x0a: Literal.append("\\n", &out)
         case 0x0d: Literal.append("\\r", &out)
         case 0x09: Literal.append("\\t", &out)
+        case 0x80...:
+            Literal.append("\u{FFFD}", &out)
+            return max(1, -UTF8Scan.length(text, at))
         default:
             Literal.append("\\u00", &out)
             Hex.append(byte, to: &out)
         }
+        return 1
+    }
+
+    /// A JSON string without its quotes.
+    @safe package static func content(
+        _ text: UnsafeRawBufferPointer, _ out: inout [UInt8]
+    ) -> Bool {
+        var isWhole = true
+        var at = 0
+        while at < text.count {
+            let end = end(of: text, from: at)
+            if at < end {
+                unsafe out.append(contentsOf: UnsafeRawBufferPointer(rebasing: text[at..<end]))
+            }
+            if end == text.count { break }
+            if unsafe text[end] >= 0x80 { isWhole = false }
+            at = end &+ replace(text, end, &out)
+        }
+        return isWhole
     }
 
     @safe package static func base64(_ bytes: UnsafeRawBufferPointer, _ out: inout [UInt8]) {

@@ -13,6 +13,17 @@ package enum Hex {
         out.append(digit(byte & 15))
     }
 
+    /// 8 digits, the first one in the byte that is stored first.
+    package static func digits(_ number: UInt32) -> UInt64 {
+        var nibbles = UInt64(number)
+        nibbles = (nibbles | nibbles &<< 16) & 0x0000_FFFF_0000_FFFF
+        nibbles = (nibbles | nibbles &<< 8) & 0x00FF_00FF_00FF_00FF
+        nibbles = (nibbles | nibbles &<< 4) & 0x0F0F_0F0F_0F0F_0F0F
+        // A byte of 10 and more carries into its upper half here.
+        let letters = (nibbles &+ 0x0606_0606_0606_0606) &>> 4 & 0x0101_0101_0101_0101
+        return (nibbles &+ 0x3030_3030_3030_3030 &+ letters &* 0x27).bigEndian
+    }
+
     @safe package static func append(_ bytes: UnsafeRawBufferPointer, to out: inout [UInt8]) {
         for at in 0..<bytes.count { unsafe append(bytes[at], to: &out) }
     }

@@ -81,17 +81,29 @@ package enum Times {
         let days = seconds >= 0 ? seconds / 86_400 : (seconds &- 86_399) / 86_400
         let inDay = UInt64(seconds &- days &* 86_400)
         let (year, month, day) = civil(days)
-        Digits.append(UInt64(max(year, 0)), to: &out, width: 4)
-        out.append(0x2d)
-        Digits.append(UInt64(month), to: &out, width: 2)
-        out.append(0x2d)
-        Digits.append(UInt64(day), to: &out, width: 2)
-        out.append(separator)
-        Digits.append(inDay / 3_600, to: &out, width: 2)
-        out.append(0x3a)
-        Digits.append(inDay / 60 % 60, to: &out, width: 2)
-        out.append(0x3a)
-        Digits.append(inDay % 60, to: &out, width: 2)
+        let years = UInt64(max(year, 0))
+        if years > 9_999 { Digits.append(years / 100, to: &out) }
+        // Pairs of digits, each with what separates it from the next: at most 20 bytes.
+        unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { text in
+            var at = 0
+            func put(_ pair: UInt64, _ next: UInt8) {
+                unsafe text[at] = 0x30 | UInt8(truncatingIfNeeded: pair / 10)
+                unsafe text[at &+ 1] = 0x30 | UInt8(truncatingIfNeeded: pair % 10)
+                unsafe text[at &+ 2] = next
+                at &+= 3
+            }
+            if years <= 9_999 {
+                put(years / 100, 0)
+                at = 2
+            }
+            put(years % 100, 0x2d)
+            put(UInt64(month), 0x2d)
+            put(UInt64(day), separator)
+            put(inDay / 3_600, 0x3a)
+            put(inDay / 60 % 60, 0x3a)
+            put(inDay % 60, 0)
+            unsafe out.append(contentsOf: text[..<(at &- 1)])
+        }
     }
 
     /// `2026-11-21T08:15:30.123456789Z`.

@@ -2,7 +2,7 @@
 // from user input (age1…, AGE-SECRET-KEY-1…, identity files). They are never printed, except when
 // the user asks for a new identity. Values; any thread.
 
-import Glibc
+import CordwoodCore
 
 public struct AgeRecipient: Equatable, Sendable {
     static let stanzaKind = "X25519"
@@ -143,17 +143,17 @@ public struct AgeIdentity: Sendable {
     /// SAFETY: each read fills at most the rest of the array.
     private static func read(_ path: String) throws(AgeError) -> AgeSecret {
         // The caller chose this path, unlike the files of a store: links and pipes are allowed.
-        let descriptor = unsafe Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY)
-        guard descriptor >= 0 else { throw .system("open \(path)", errno: errno) }
-        defer { close(descriptor) }
+        let descriptor = Files.openFollowing(path, [.read, .noTerminal])
+        guard descriptor >= 0 else { throw .system("open \(path)", errno: Errno.last) }
+        defer { FileCalls.close(descriptor) }
         var bytes = [UInt8](repeating: 0, count: fileBytesMax)
         var count = 0
         while count < bytes.count {
             let got = unsafe bytes.withUnsafeMutableBytes {
-                unsafe Glibc.read(descriptor, $0.baseAddress! + count, $0.count - count)
+                unsafe Files.readNext(
+                    descriptor, into: UnsafeMutableRawBufferPointer(rebasing: $0[count...]))
             }
-            if got < 0 && errno == EINTR { continue }
-            guard got >= 0 else { throw .system("read \(path)", errno: errno) }
+            guard got >= 0 else { throw .system("read \(path)", errno: Errno.last) }
             if got == 0 { break }
             count += got
         }
@@ -162,23 +162,29 @@ public struct AgeIdentity: Sendable {
         return AgeSecret(bytes)
     }
 
-    /// The file key from the first stanza for this identity; nil: there is none.
+    /// The file key from the first stanza for this identity; nil if no stanza is for it.
     func open(_ header: AgeHeader) throws(AgeError) -> AgeSecret? {
-        for stanza in header.stanzas where stanza.kind == AgeRecipient.stanzaKind {
-            guard stanza.arguments.count == 2,
-                let share = AgeBase64.bytes(Array(stanza.arguments[1].utf8)),
-                share.count == AgeCrypto.keyBytes
-            else { throw .damaged("age header: arguments of an X25519 stanza") }
-            // Checked before decrypting: a longer one could be made to fit several keys.
-            guard stanza.body.count == AgeHeader.fileKeyBytes + AgeCrypto.tagBytes else {
-                throw .damaged("age header: length of an X25519 stanza")
-            }
-            guard let shared = AgeCrypto.multiply(scalar, share) else {
-                throw .damaged("age header: an X25519 share that hides nothing")
-            }
-            let key = AgeRecipient.wrapKey(shared, share: share, recipient: recipient.point)
-            if let fileKey = AgeCrypto.unwrap(stanza.body, with: key) { return fileKey }
+        for stanza in header.stanzas {
+            if let fileKey = try open(stanza) { return fileKey }
         }
         return nil
+    }
+
+    /// nil: it is for somebody else.
+    func open(_ stanza: AgeStanza) throws(AgeError) -> AgeSecret? {
+        guard stanza.kind == AgeRecipient.stanzaKind else { return nil }
+        guard stanza.arguments.count == 2,
+            let share = AgeBase64.bytes(Array(stanza.arguments[1].utf8)),
+            share.count == AgeCrypto.keyBytes
+        else { throw .damaged("age header: arguments of an X25519 stanza") }
+        // Checked before decrypting: a longer one could be made to fit several keys.
+        guard stanza.body.count == AgeHeader.fileKeyBytes + AgeCrypto.tagBytes else {
+            throw .damaged("age header: length of an X25519 stanza")
+        }
+        guard let shared = AgeCrypto.multiply(scalar, share) else {
+            throw .damaged("age header: an X25519 share that hides nothing")
+        }
+        let key = AgeRecipient.wrapKey(shared, share: share, recipient: recipient.point)
+        return AgeCrypto.unwrap(stanza.body, with: key)
     }
 }

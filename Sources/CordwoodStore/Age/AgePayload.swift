@@ -6,7 +6,7 @@
 // all of it was requested; `read` fills the count that the caller reserved.
 
 import CSodium
-import Glibc
+import CordwoodCore
 
 final class AgePayload {
     /// Number of readable plain bytes.
@@ -77,7 +77,7 @@ final class AgePayload {
             }
             let taken = min(plain - skipped, count - done)
             unsafe opened.withUnsafeBytes {
-                _ = unsafe memcpy(out + done, $0.baseAddress! + skipped, taken)
+                unsafe (out + done).copyMemory(from: $0.baseAddress! + skipped, byteCount: taken)
             }
             done += taken
         }
@@ -113,18 +113,12 @@ final class AgePayload {
         guard offset <= UInt64(Int64.max) - UInt64(count), count <= bytes.count else {
             return false
         }
-        var done = 0
-        while done < count {
-            let got = unsafe bytes.withUnsafeMutableBytes {
-                unsafe pread(
-                    descriptor, $0.baseAddress! + done, count - done, off_t(offset) + off_t(done))
-            }
-            if got < 0 && errno == EINTR { continue }
-            guard got >= 0 else { throw .system("read", errno: errno) }
-            if got == 0 { return false }
-            done += got
+        let got = unsafe bytes.withUnsafeMutableBytes {
+            unsafe Files.read(
+                descriptor, into: UnsafeMutableRawBufferPointer(rebasing: $0[..<count]), at: offset)
         }
-        return true
+        guard got >= 0 else { throw .system("read", errno: Errno.last) }
+        return got == count
     }
 
     /// Finds the chunk that was written as the last one.

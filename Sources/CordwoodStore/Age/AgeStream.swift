@@ -5,7 +5,6 @@
 // against the memory they lend.
 
 import CSodium
-import Glibc
 
 /// The key of a payload; seals and opens one chunk at a time.
 struct AgeStreamKey: Sendable {
@@ -87,7 +86,8 @@ final class AgeSealer {
             } else {
                 let count = min(left, chunk.count - filled)
                 unsafe chunk.withUnsafeMutableBytes {
-                    _ = unsafe memcpy($0.baseAddress! + filled, bytes.baseAddress! + at, count)
+                    unsafe ($0.baseAddress! + filled).copyMemory(
+                        from: bytes.baseAddress! + at, byteCount: count)
                 }
                 filled += count
                 at += count

@@ -1,15 +1,13 @@
-// An archive opened for reading: a descriptor, and the size at open. Reads are positional and never
+// An archive opened for reading: a file, and the size at open. Reads are positional and never
 // from a mapping, so a file that is cut meanwhile causes a short read and not a signal. All reads
 // of archives go through here: encrypted content is decrypted here on demand, and the code above
 // sees only the archive inside.
 // SAFETY: reads go into room that `out` has reserved before.
 
-import CShims
 import CordwoodCore
-import Glibc
 
 struct ArchiveFile: ~Copyable {
-    private let descriptor: Int32
+    private let file: OpenFile
     private let sealed: SealedFile?
     let path: String
     /// Size of the archive, which may be inside an age file.
@@ -19,38 +17,42 @@ struct ArchiveFile: ~Copyable {
 
     /// identities: keys for an encrypted archive.
     init(path: String, identities: [AgeIdentity] = []) throws(ReadProblem) {
-        let opened = unsafe path.withCString {
-            unsafe cwi_file_open_own($0, O_RDONLY | O_NONBLOCK, 0)
-        }
-        guard opened >= 0 else { throw .system("open \(path)", errno: errno) }
-        var status = stat()
-        guard unsafe fstat(opened, &status) == 0 else {
-            let problem = errno
-            cwi_file_close(opened)
+        let opened = Files.openOwn(path, [.read, .nonBlocking])
+        guard opened >= 0 else { throw .system("open \(path)", errno: Errno.last) }
+        guard let facts = FileFacts(of: opened) else {
+            let problem = Errno.last
+            Files.close(opened)
             throw .system("stat \(path)", errno: problem)
         }
-        guard status.st_mode & S_IFMT == S_IFREG else {
-            cwi_file_close(opened)
+        guard facts.isRegular else {
+            Files.close(opened)
             throw .damaged("\(path) is not a file")
         }
-        let bytes = UInt64(max(status.st_size, 0))
+        let bytes = facts.bytes
         let found: SealedFile?
         do throws(ReadProblem) {
             found = try SealedFile.find(
                 opened, path: path, fileBytes: bytes, identities: identities)
         } catch {
-            cwi_file_close(opened)
+            Files.close(opened)
             throw error
         }
-        descriptor = opened
+        file = OpenFile(opened, facts, path: path)
         sealed = found
         self.path = path
         fileBytes = bytes
         if let found { size = found.payload?.size ?? 0 } else { size = bytes }
     }
 
-    deinit { cwi_file_close(descriptor) }
+    deinit { file.end() }
 
+    /// From now on the file may be closed while nobody reads it. Encrypted ones stay open.
+    func join(_ files: OpenFiles) {
+        if sealed == nil { file.join(files) }
+    }
+
+    /// It was closed, and its name leads to it no longer.
+    var isGone: Bool { file.isGone }
     var isEncrypted: Bool { sealed != nil }
     /// The public facts of an encrypted archive.
     var facts: SealedFacts? { sealed?.facts }
@@ -63,9 +65,16 @@ struct ArchiveFile: ~Copyable {
         return SealedFile.problem(problem, path)
     }
 
+    /// The recipients of an encrypted archive; nil: not all of them are among the identities.
+    func recipients(_ identities: [AgeIdentity]) throws(ReadProblem) -> [AgeRecipient]? {
+        guard isEncrypted else { return [] }
+        return try SealedFile.recipients(
+            file.held, path: path, fileBytes: fileBytes, identities: identities)
+    }
+
     /// Finds problems of a locked archive that show without a key.
     func checkLocked() throws(ReadProblem) -> String? {
-        try sealed?.check(descriptor, path: path, fileBytes: fileBytes)
+        try sealed?.check(file.held, path: path, fileBytes: fileBytes)
     }
 
     /// Replaces `out` by [offset, + count) of the archive; false if the archive is shorter. The
@@ -76,7 +85,7 @@ struct ArchiveFile: ~Copyable {
         out.removeAll()
         guard offset <= size, count <= size - offset else { return false }
         let wanted = Int(count)
-        guard out.reserve(wanted) else { throw .system("read \(path)", errno: ENOMEM) }
+        guard out.reserve(wanted) else { throw .system("read \(path)", errno: Errno.ENOMEM) }
         if let payload = sealed?.payload {
             do throws(AgeError) {
                 try unsafe payload.read(wanted, at: offset, into: out.base)
@@ -86,17 +95,10 @@ struct ArchiveFile: ~Copyable {
             out.resize(wanted)
             return true
         }
-        var done = 0
-        while done < wanted {
-            let got = unsafe pread(descriptor, out.base + done, wanted - done, Int(offset) + done)
-            if got > 0 {
-                done += got
-            } else if got == 0 {
-                return false
-            } else if errno != EINTR {
-                throw .system("read \(path)", errno: errno)
-            }
-        }
+        let room = unsafe UnsafeMutableRawBufferPointer(start: out.base, count: wanted)
+        let got = unsafe file.read(into: room, at: offset)
+        guard got >= 0 else { throw .system("read \(path)", errno: Errno.last) }
+        guard got == wanted else { return false }
         out.resize(wanted)
         return true
     }

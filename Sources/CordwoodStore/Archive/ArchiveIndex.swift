@@ -5,7 +5,6 @@
 // length.
 
 import CordwoodCore
-import Glibc
 
 struct ArchiveIndex {
     /// Contents of the footer, besides its entries.
@@ -119,18 +118,26 @@ struct ArchiveIndex {
         guard incompat & ~FormatVersion.incompatKnown == 0 else {
             throw .version("\(file.path): features \(incompat)")
         }
-        guard readCovers(content) else { return "covers of the archive" }
+        let compat = content.word(ArchiveHeader.compat, UInt64.self)
+        guard readCovers(content, compat) else { return "covers of the archive" }
         info.id = content.id(ArchiveHeader.archiveID)
         info.createdRealtime = content.word(ArchiveHeader.createdRealtime, UInt64.self)
+        info.hasRecordIDs = compat & ArchiveHeader.compatRecordIDs != 0
         headerSpan = UInt64(start) + UInt64(length)
         return nil
     }
 
-    @safe private mutating func readCovers(_ content: UnsafeRawBufferPointer) -> Bool {
-        let list = unsafe UnsafeRawBufferPointer(rebasing: content[ArchiveHeader.covers...])
+    @safe private mutating func readCovers(
+        _ content: UnsafeRawBufferPointer, _ compat: UInt64
+    ) -> Bool {
+        var cursor = unsafe ByteCursor(
+            UnsafeRawBufferPointer(rebasing: content[ArchiveHeader.covers...]))
         let count = content.word(ArchiveHeader.coverCount, UInt32.self)
-        guard let covers = ArchiveCover.list(list, count: count) else { return false }
+        guard let covers = ArchiveCover.list(&cursor, count: count) else { return false }
         info.covers = covers
+        guard compat & ArchiveHeader.compatReplaces != 0 else { return true }
+        guard let replaced = ArchiveInfo.replacedIDs(&cursor) else { return false }
+        info.replaced = replaced
         return true
     }
 
@@ -205,9 +212,8 @@ struct ArchiveIndex {
 
 extension ArchiveCover {
     /// The list of covers (FORMAT §11.1); nil if there are not exactly `count`.
-    @safe static func list(_ bytes: UnsafeRawBufferPointer, count: UInt32) -> [ArchiveCover]? {
+    static func list(_ cursor: inout ByteCursor, count: UInt32) -> [ArchiveCover]? {
         guard count >= 1, count <= UInt32(ArchiveLimits.coversMax) else { return nil }
-        var cursor = ByteCursor(bytes)
         var covers: [ArchiveCover] = []
         for _ in 0..<count {
             guard let lane = cursor.id(), let first = cursor.word(UInt64.self),
@@ -219,7 +225,28 @@ extension ArchiveCover {
     }
 }
 
+extension GrowingBytes {
+    /// FORMAT §11.1: their number, and the ids.
+    mutating func append(ids: [LaneID]) {
+        append(word: UInt32(ids.count))
+        for id in ids { append(id: id) }
+    }
+}
+
 extension ArchiveInfo {
+    /// FORMAT §11.1: a number, and so many ids; nil: out of bounds.
+    static func replacedIDs(_ cursor: inout ByteCursor) -> [LaneID]? {
+        guard let count = cursor.word(UInt32.self), count >= 1,
+            count <= UInt32(ArchiveLimits.replacedMax), Int(count) * 16 <= cursor.left
+        else { return nil }
+        var ids: [LaneID] = []
+        for _ in 0..<count {
+            guard let id = cursor.id() else { return nil }
+            ids.append(id)
+        }
+        return ids
+    }
+
     /// Reads only header and footer. If the footer is damaged, the blocks' headers replace it. For
     /// an encrypted archive, reads its public facts: that needs no key, unless age itself made the
     /// file.

@@ -46,8 +46,18 @@ package struct ArchiveInfo: Sendable {
     /// True for an age file (FORMAT §11.5). Without a key that opens it, `rawBytes` and
     /// `blockCount` are 0, and `levels` and `kinds` are full.
     package var isEncrypted = false
+    /// Whatever sends its records names them by RecordID. False: written before there was one, so
+    /// that the names it was sent under stay (FORMAT §11.1).
+    package var hasRecordIDs = false
+    /// The ids of archives whose records it has, which were removed for it.
+    package var replaced: [LaneID] = []
 
     package var idText: String { ArchiveIdentity.text(id) }
+
+    /// The ids that any of them replaces.
+    package static func replacedIDs(_ all: [ArchiveInfo]) -> Set<LaneID> {
+        Set(all.lazy.flatMap(\.replaced))
+    }
 }
 
 package enum ArchiveError: Error, Sendable {
@@ -60,13 +70,15 @@ package enum ArchiveError: Error, Sendable {
     case argument(String)
     /// Exceeds a limit of FORMAT §1.
     case limit(String)
+    /// The caller did not want what was made; nothing was left behind.
+    case unwanted
 }
 
 package enum ArchiveIdentity {
     /// FORMAT §11: the same covers always give the same id.
     package static func id(_ covers: [ArchiveCover]) -> LaneID {
         var content = GrowingBytes()
-        for byte in "cordwood archive 1".utf8 { content.append(byte: byte) }
+        content.append("cordwood archive 1")
         for cover in covers {
             content.append(id: cover.laneID)
             content.append(word: cover.first)

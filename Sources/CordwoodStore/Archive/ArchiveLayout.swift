@@ -16,6 +16,10 @@ public enum ArchiveHeader {
 
     public static let bytes = 64
     package static let magicValue: UInt64 = 0x3130_4843_5241_5743  // "CWARCH01"
+    /// Bit of `compat`: whatever sends its records names them by RecordID.
+    static let compatRecordIDs: UInt64 = 1
+    /// Likewise: the ids that it replaces follow the covers.
+    static let compatReplaces: UInt64 = 2
 }
 
 /// FORMAT §11.2.
@@ -39,6 +43,7 @@ public enum BlockHeader {
     public static let bytes = 128
     package static let magicValue: UInt64 = 0x3130_4B43_4C42_5743  // "CWBLCK01"
     public static let methodColumns: UInt8 = 1
+    public static let methodDense: UInt8 = 2
     /// Includes the header of the surrounding frame.
     static let frameBytes = bytes + SkippableFrame.headerBytes
 }
@@ -94,5 +99,7 @@ public enum SealedSummary {
     public static let covers = 104
 
     public static let bytes = 104
+    /// A bit of `compat`: the ids that the archive replaces follow the covers.
+    static let compatReplaces: UInt64 = 1
     package static let magicValue: UInt64 = 0x3130_4C41_4553_5743  // "CWSEAL01"
 }

@@ -7,6 +7,8 @@ enum ArchiveLimits {
     static let payloadMax = 64 << 20
     static let blocksMax = 1 << 20
     static let coversMax = 65_536
+    /// Ids of archives that one replaces.
+    static let replacedMax = 65_536
     /// Contents of the header frame.
     static let headerMax = 32 << 20
     /// Entries of one dictionary in a block; also the attributes of all its processes together.

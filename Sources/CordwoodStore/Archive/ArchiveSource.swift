@@ -1,26 +1,25 @@
-// Reads an archive as a run of records (FORMAT §11), with one block in memory at a time. Reports
-// damage in a block once and continues with the next block. One thread at a time; the descriptor
-// stays open, so an archive that is deleted meanwhile is read to its end.
+// Reads an archive as a run of records (FORMAT §11), with one block in memory at a time, a few with
+// `ahead`, or a piece of one where `room` is full. Reports damage in a block once and continues
+// with the next block. One thread at a time; the descriptor stays open, so an archive that is
+// deleted meanwhile is read to its end.
 // SAFETY: a record's views stay valid until `advance` loads the next block.
 
 import CordwoodCore
 
-package final class ArchiveSource: RecordSource {
+package final class ArchiveSource: RunSource, RecordSource {
     package let info: ArchiveInfo
-    /// Problems of header and footer, reported before the first record.
-    private var problems: [ReadProblem]
-    private let file: ArchiveFile
+    /// Problems of header and footer, reported before the first record. Here and below: one thread
+    /// at a time, and nothing calls back, so accesses need no check.
+    @exclusivity(unchecked) private var problems: [ReadProblem]
+    private let shared: SharedArchive
     private let blocks: [BlockEntry]
     private var loader = BlockLoader()
-    private var records: BlockRecords?
+    @exclusivity(unchecked) private var records: BlockRecords?
     private var block = 0
     private var nextBlock = 0
-    private var since: UInt64 = 0
-    private var until: UInt64 = 0
-    private var levels: UInt32 = .max
+    private var limits = RowLimits()
     private var firstProcess: ProcessInfo?
     private var firstMonotonic: UInt64 = 0
-    private var begun = false
     private var known = false
 
     /// Throws `.damaged` if the file is not an archive, `.version` if it is a newer one. An
@@ -32,95 +31,491 @@ package final class ArchiveSource: RecordSource {
         try ArchiveSource(ArchiveFile(path: path, identities: identities))
     }
 
-    private let text = DeferredText()
+    private var text: DeferredText? = DeferredText()
+    private var isWanted: ((borrowing RecordRef) -> Bool)?
+    /// The block names one process: its records are in the order of their monotonic times.
+    private var isOfOneProcess = false
+
+    private var wanted: TextSearch?
+    /// Of the current block; nil: all its rows are wanted.
+    private var test: RowTest?
+    private var fieldSearch: FieldSearch?
+    /// What dense blocks are asked before they are decoded.
+    private var letters: LetterRun?
+    /// Set if the current block has nothing that is wanted and was released.
+    private var passedOver: PassedBlock?
+    /// Loads blocks ahead; nil: each is loaded when its turn comes.
+    package var ahead: ReadAhead?
+    private var blocksAhead: [BlockAhead] = []
+    /// Encrypted: one thread alone reads it.
+    private let isAlone: Bool
+    var passed: PassedRows?
+    /// Bounds what this and other archives hold; nil: each holds a block.
+    var room: BlockRoom? {
+        didSet {
+            guard let room else { return }
+            decoders = room.decoders
+            shared.file.join(room.files)
+        }
+    }
+    /// Of dense blocks; several archives may share them.
+    var decoders = DenseDecoders() {
+        didSet { loader.decoders = decoders }
+    }
+    /// Of that.
+    private var held = 0
+    /// What the current block was asked for.
+    private var rows: DenseRows?
+    /// Set while only some rows of the block are held, in `piece`.
+    private var pieces: BlockPieces?
+    private var piece = GrowingBytes()
+    /// Takes what can be counted without making records.
+    var tally: (any BlockCounter)?
+
+    /// Leaves out records whose message, and fields where they are searched, cannot have these
+    /// bytes, likewise; the caller tests the others.
+    package func look(for wanted: TextSearch, inFields fieldSearch: FieldSearch? = nil) {
+        self.wanted = wanted
+        self.fieldSearch = fieldSearch
+        letters = LetterRun(wanted.wanted)
+    }
+
+    /// False: deferred records keep their arguments and have no message.
+    package var rendersText: Bool {
+        get { text != nil }
+        set { text = newValue ? DeferredText() : nil }
+    }
+
+    /// Leaves out records for which `isWanted` is false, before their text is made. Gives them
+    /// nevertheless, without text, where the order of what follows depends on them.
+    package func select(_ isWanted: @escaping (borrowing RecordRef) -> Bool) {
+        self.isWanted = isWanted
+    }
 
     private init(_ file: consuming ArchiveFile) throws(ReadProblem) {
         let index = try ArchiveIndex.load(file, salvage: true)
         info = index.info
         blocks = index.blocks
-        problems = index.problems.reversed()
-        if let locked = index.locked { problems.append(locked) }
-        self.file = file
+        unsafe problems = index.problems.reversed()
+        if let locked = index.locked { unsafe problems.append(locked) }
+        isAlone = file.isEncrypted
+        shared = SharedArchive(file)
+        super.init()
+    }
+
+    private init(again source: ArchiveSource) {
+        info = source.info
+        blocks = source.blocks
+        unsafe problems = []
+        isAlone = source.isAlone
+        shared = source.shared
+    }
+
+    /// All of its records from the beginning, from the same open file.
+    func again() -> ArchiveSource {
+        let source = ArchiveSource(again: self)
+        source.rendersText = false
+        return source
+    }
+
+    /// Of each thread of a lane its first and last sequence; nil: not all can be read. For a source
+    /// that gives no records.
+    func sequences(of lane: LaneID) -> [UInt32: ClosedRange<UInt64>]? {
+        var found: [UInt32: ClosedRange<UInt64>] = [:]
+        var record = RecordRef()
+        do throws(ReadProblem) {
+            while try next(&record) {
+                guard record.thread.process.laneID == lane else { continue }
+                let (thread, sequence) = (record.thread.serial, record.sequence)
+                let range = found[thread] ?? sequence...sequence
+                found[thread] = min(range.lowerBound, sequence)...max(range.upperBound, sequence)
+            }
+        } catch {
+            return nil
+        }
+        return found
+    }
+
+    deinit {
+        ahead?.remove(blocksAhead)
+        room?.remove(held)
     }
 
     package var header: ArchiveInfo { info }
 
-    /// Skips blocks that hold nothing in [since, until) (UTC ns; 0: open) or nothing at or above
-    /// `level` (0: all). Does not filter the records of other blocks. Call before the first record.
-    package func restrict(since: UInt64, until: UInt64, level: UInt8) {
-        self.since = since
-        self.until = until
-        levels = LevelSet.atLeast(level)
+    /// Skips blocks that hold nothing of this, and rows where their order decides nothing. The
+    /// caller tests the records that come. Call before the first record.
+    package func restrict(_ limits: RowLimits) { self.limits = limits }
+
+    /// Begins with that block; those before it are not even loaded. Call before the first record.
+    func begin(atBlock first: Int) { nextBlock = first }
+
+    /// Blocks as the footer has them; nil if anything about the file is damaged or locked.
+    var intactBlocks: [BlockEntry]? { unsafe problems.isEmpty ? blocks : nil }
+
+    private var digestParts = BlockParts.all
+
+    /// Counts all records by their columns; nil: something is damaged. For a source that gives no
+    /// records.
+    func digest() -> ArchiveDigest? {
+        digestParts = ArchiveDigest.parts
+        var made = ArchiveDigest()
+        while nextBlock < blocks.count {
+            block = nextBlock
+            nextBlock += 1
+            guard limits.mayWant(blocks[block]) else { continue }
+            guard let head = try? load(block, digestParts),
+                unsafe made.add(loader.payload, head)
+            else { return nil }
+        }
+        return made
+    }
+
+    /// The processes of all records; nil: something is damaged, or there are too many of them. For
+    /// a source that gives no records.
+    func origins() -> ArchiveOrigins? {
+        digestParts = ArchiveOrigins.parts
+        var made = ArchiveOrigins()
+        while nextBlock < blocks.count {
+            block = nextBlock
+            nextBlock += 1
+            guard let head = try? load(block, digestParts),
+                unsafe made.add(loader.payload, head)
+            else { return nil }
+        }
+        made.settle()
+        return made
+    }
+
+    /// The times of one block; nil if it cannot be read. For a source that gives no records.
+    func times(ofBlock index: Int, of process: ProcessInfo, offset: UInt64) -> BlockTimes? {
+        guard index < blocks.count,
+            let head = try? loader.load(blocks[index], of: shared.file, parts: .times)
+        else { return nil }
+        return unsafe BlockTimes(
+            loader.payload, recordCount: head.recordCount, of: process, offset: offset)
     }
 
     /// Monotonic time of the first record; 0 if it is not known.
     package var createdMonotonicNs: UInt64 {
-        begin()
+        if !known { peek() }
         return firstMonotonic
     }
 
     package var process: ProcessInfo? {
-        begin()
+        if !known { peek() }
         return firstProcess
     }
 
-    package func advance() throws(ReadProblem) -> RecordRef? {
-        if let problem = problems.popLast() { throw problem }
+    package func next(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
+        if unsafe !problems.isEmpty { throw unsafe problems.removeLast() }
         while true {
-            switch records?.next() {
-            case .record(var record):
-                text.render(&record)
-                return record
+            if let block = passedOver {
+                passedOver = nil
+                stand(&record, for: block)
+                return true
+            }
+            if isOfOneProcess, let test, let count = unsafe records?.pass(test) {
+                unsafe passed?.count &+= UInt64(count)
+            }
+            switch unsafe records?.next(into: &record) {
+            case .record:
+                if !mayBeWanted(record) {
+                    if unsafe records?.isFollowedInOrder == true, isOfOneProcess { continue }
+                } else {
+                    text?.render(&record)
+                }
+                return true
             case .damaged:
-                records = nil
-                throw .damaged("\(info.path): columns of the block at \(blocks[block].offset)")
+                unsafe records = nil
+                pieces = nil
+                throw damagedColumns
             case .end, nil:
-                records = nil
-                guard try load() else { return nil }
+                unsafe records = nil
+                if try loadPiece() { continue }
+                guard try load() else { return false }
             }
         }
     }
 
+    /// Where every row of the block is wanted, and all are of one process.
+    package func run() -> RecordRun? {
+        guard test == nil, passedOver == nil, text == nil, isOfOneProcess,
+            unsafe problems.isEmpty, unsafe records != nil
+        else { return nil }
+        return RecordRun(self)
+    }
+
+    /// Of the block that a run is of.
+    override var runProcess: ProcessInfo? { unsafe records?.dictionaries.processes.first }
+
+    override func next(
+        _ record: inout RecordRef, through lastMonotonic: UInt64, offset: UInt64,
+        _ lastOrdering: UInt64
+    ) -> Bool {
+        unsafe records?.next(
+            into: &record, through: lastMonotonic, offset: offset, lastOrdering) ?? false
+    }
+
+    private func mayBeWanted(_ record: borrowing RecordRef) -> Bool {
+        if let isWanted, !isWanted(record) { return false }
+        guard let text = test?.text, let index = unsafe records?.formatIndex else { return true }
+        if text.mayBeInFields, FieldSearch.hasParts(record), mayBeInFields(of: record) {
+            return true
+        }
+        if record.isDeferred { return TextSearch.isPossible(text.odds[index], record.arguments) }
+        return text.mayBePlain && text.wanted.isIn(record.message)
+    }
+
+    /// Apart, so that records without fields cost nothing.
+    @inline(never)
+    private func mayBeInFields(of record: borrowing RecordRef) -> Bool {
+        fieldSearch?.mayBeIn(record, hasMessage: !record.isDeferred) ?? true
+    }
+
+    /// A record without text at the time of the block's last one.
+    private func stand(_ record: inout RecordRef, for block: PassedBlock) {
+        record = RecordRef(thread: block.thread)
+        record.monotonicNs = block.last
+        unsafe passed?.count &+= UInt64(block.count) &- 1
+    }
+
     /// Loads the next wanted block; false at the end.
     private func load() throws(ReadProblem) -> Bool {
-        begun = true
-        while nextBlock < blocks.count, !isWanted(blocks[nextBlock]) { nextBlock += 1 }
-        guard nextBlock < blocks.count else { return false }
-        block = nextBlock
-        nextBlock += 1
-        let head = try loader.load(blocks[block], of: file)
-        guard let found = unsafe BlockRecords(loader.payload, recordCount: head.recordCount) else {
-            throw .damaged("\(info.path): columns of the block at \(blocks[block].offset)")
+        while nextBlock < blocks.count {
+            if passed?.isStopped == true { return false }
+            block = nextBlock
+            nextBlock += 1
+            let entry = blocks[block]
+            guard limits.mayWant(entry) else { continue }
+            borrowLoader()
+            if let counter = counter(of: entry), try count(counter) { continue }
+            rows = limits.rows(of: entry)
+            let head = try load(block, .all)
+            if loader.isWithout {
+                if passOver(head) {
+                    returnLoader()
+                    return true
+                }
+                rows = nil
+                _ = try loader.load(entry, of: shared.file)
+            }
+            guard let found = unsafe BlockRecords(loader.payload, recordCount: loader.rowCount)
+            else { throw damagedColumns }
+            unsafe passed?.count &+= UInt64(head.recordCount &- loader.rowCount)
+            isOfOneProcess = found.dictionaries.processes.count == 1
+            if !known { learn(found) }
+            look(into: found, entry)
+            if passedOver == nil { keep(found) } else { returnLoader() }
+            return true
         }
-        records = found
-        if !known { learn(found) }
+        return false
+    }
+
+    // MARK: Memory
+
+    /// Takes the loader that several archives share, if this one has none of its own.
+    private func borrowLoader() {
+        guard let room else { return }
+        room.remove(held)
+        held = 0
+        if loader.bytes == 0 { swap(&loader, &room.loader) }
+    }
+
+    /// Others use the loader's memory.
+    private func returnLoader() {
+        guard let room else { return }
+        swap(&loader, &room.loader)
+        loader = BlockLoader(decoders: decoders)
+    }
+
+    /// Holds the rest of the block, whose rows come next, or as much as there is room for.
+    private func keep(_ block: BlockRecords) {
+        unsafe records = block
+        guard let room else { return }
+        if room.isLean { loader.trim() }
+        if room.take(loader.bytes) {
+            held = loader.bytes
+            pieces = nil
+            piece.clear(keeping: 0)
+            return
+        }
+        var found = block
+        if isOfOneProcess, let test { unsafe passed?.count &+= UInt64(found.pass(test)) }
+        let first = found.recordCount - Int(found.left)
+        var made = pieces ?? BlockPieces(recordCount: found.recordCount)
+        let rows = made.take(from: first)
+        let names = found.dictionaries
+        guard
+            unsafe BlockCut.cut(
+                loader.payload, names, rows: rows, of: found.recordCount, into: &piece),
+            let part = unsafe BlockRecords(piece.bytes, recordCount: UInt32(rows.count))
+        else {
+            // Damage is reported where it is met.
+            unsafe records = found
+            room.add(loader.bytes)
+            held = loader.bytes
+            pieces = nil
+            return
+        }
+        unsafe records = part
+        pieces = made
+        returnLoader()
+        held = piece.capacity
+        room.add(held)
+    }
+
+    /// Loads the next rows of a block that is held in pieces. False: the block has no more.
+    private func loadPiece() throws(ReadProblem) -> Bool {
+        guard let made = pieces, !made.isLast else {
+            pieces = nil
+            return false
+        }
+        pieces = nil
+        piece.clear(keeping: 0)
+        borrowLoader()
+        _ = try loader.load(blocks[block], of: shared.file, rows: rows)
+        guard var found = unsafe BlockRecords(loader.payload, recordCount: loader.rowCount),
+            found.recordCount == made.recordCount
+        else { throw damagedColumns }
+        var record = RecordRef()
+        for _ in 0..<made.next {
+            guard found.next(into: &record) == .record else { throw damagedColumns }
+        }
+        pieces = made
+        keep(found)
         return true
+    }
+
+    /// Loads a block, or takes it from those that were loaded ahead, and has the next ones loaded.
+    private func load(_ block: Int, _ parts: BlockParts) throws(ReadProblem) -> BlockHead {
+        do throws(ReadProblem) {
+            return try take(block, parts)
+        } catch {
+            // Removed while it was closed: that is told once.
+            if shared.file.isGone { nextBlock = blocks.count }
+            throw error
+        }
+    }
+
+    private func take(_ block: Int, _ parts: BlockParts) throws(ReadProblem) -> BlockHead {
+        guard let ahead, !isAlone else { return try loadNow(block, parts) }
+        let mine = blocksAhead.first?.block == block ? blocksAhead.removeFirst() : nil
+        var next = (blocksAhead.last?.block ?? block) + 1
+        while blocksAhead.count < ReadAhead.depth, next < blocks.count {
+            let entry = blocks[next]
+            if limits.mayWant(entry) {
+                let made = BlockAhead(
+                    next, entry, of: shared,
+                    parts: counter(of: entry)?.parts(of: entry) ?? digestParts,
+                    unless: letters, rows: limits.rows(of: entry), decoders: decoders)
+                guard ahead.add(made) else { break }
+                blocksAhead.append(made)
+            }
+            next += 1
+        }
+        guard let mine else { return try loadNow(block, parts) }
+        ahead.finish(mine)
+        ahead.take(mine, for: &loader)
+        return try mine.result!.get()
+    }
+
+    private func loadNow(_ block: Int, _ parts: BlockParts) throws(ReadProblem) -> BlockHead {
+        try loader.load(
+            blocks[block], of: shared.file, parts: parts, unless: letters,
+            rows: limits.rows(of: blocks[block]))
+    }
+
+    private var damagedColumns: ReadProblem {
+        .damaged("\(info.path): columns of the block at \(blocks[block].offset)")
+    }
+
+    /// Decides which rows of the new block may be wanted. If none is, no record is made, but for
+    /// one that stands for all.
+    private func look(into found: BlockRecords, _ entry: BlockEntry) {
+        test = nil
+        if wanted == nil, limits.wantsAll(entry) { return }
+        let made = RowTest(limits, wanted, fieldSearch, found)
+        test = made
+        guard let text = made.text, !text.mayHaveBytes, isOfOneProcess,
+            let thread = found.dictionaries.threads.first,
+            let last = found.lastInOrder
+        else { return }
+        passedOver = PassedBlock(thread: thread, last: last, count: found.left)
+    }
+
+    /// The same for a dense block whose text says so: it has the payload's beginning. False: the
+    /// order of what follows depends on more.
+    private func passOver(_ head: BlockHead) -> Bool {
+        guard head.recordCount > 0,
+            let streams = unsafe BlockRecords.streams(loader.payload, through: BlockTimes.last),
+            let dictionaries = BlockDictionaries(streams), dictionaries.processes.count == 1,
+            let thread = dictionaries.threads.first,
+            let (first, last) = unsafe BlockTimes.inOrder(
+                streams[BlockTimes.monotonic], head.recordCount)
+        else { return false }
+        if !known {
+            known = true
+            firstProcess = dictionaries.processes.first
+            firstMonotonic = first
+        }
+        passedOver = PassedBlock(thread: thread, last: last, count: head.recordCount)
+        return true
+    }
+
+    /// Who counts the block; nil: its records are given.
+    private func counter(of entry: BlockEntry) -> (any BlockCounter)? {
+        tally.flatMap { $0.mayCount(entry, limits) ? $0 : nil }
+    }
+
+    /// False: nothing was counted, since it takes the records.
+    private func count(_ counter: any BlockCounter) throws(ReadProblem) -> Bool {
+        let head = try load(block, counter.parts(of: blocks[block]))
+        switch unsafe counter.add(loader.payload, head, limits) {
+        case .counted:
+            unsafe passed?.count &+= UInt64(head.recordCount)
+            return true
+        case .unclear: return false
+        case .damaged: throw damagedColumns
+        }
     }
 
     private func learn(_ found: BlockRecords) {
         known = true
         firstProcess = found.dictionaries.processes.first
-        var peeked = found
-        if case .record(let record) = peeked.next() { firstMonotonic = record.monotonicNs }
-    }
-
-    private func isWanted(_ block: BlockEntry) -> Bool {
-        (since == 0 || block.timeMax >= since) && (until == 0 || block.timeMin < until)
-            && block.levels & levels != 0
-    }
-
-    /// Looks at the first block without consuming it; damage found before it is reported later.
-    private func begin() {
-        if begun { return }
-        var met: [ReadProblem] = []
-        while met.count < ArchiveLimits.problemsMax {
-            do throws(ReadProblem) {
-                _ = try load()
-                break
-            } catch {
-                met.append(error)
-            }
+        if let time = loader.firstTime {
+            firstMonotonic = time
+            return
         }
-        problems = met.reversed() + problems
+        var peeked = found
+        var record = RecordRef()
+        if peeked.next(into: &record) == .record { firstMonotonic = record.monotonicNs }
     }
+
+    /// Looks at the beginning of the first block that can be read. What is damaged is reported when
+    /// its turn comes.
+    private func peek() {
+        known = true
+        var failures = 0
+        for entry in blocks.dropFirst(nextBlock) where limits.mayWant(entry) {
+            if let head = try? loader.load(entry, of: shared.file, parts: .times),
+                let (process, monotonic) = unsafe BlockTimes.first(
+                    loader.payload, recordCount: head.recordCount)
+            {
+                firstProcess = process
+                firstMonotonic = monotonic
+                return
+            }
+            failures += 1
+            if failures == ArchiveLimits.problemsMax { return }
+        }
+    }
+}
+
+/// A block of one process of which no record is made.
+private struct PassedBlock {
+    var thread: ThreadInfo
+    /// The monotonic time of its last record, of which none is older than the one before it.
+    var last: UInt64
+    var count: UInt32
 }

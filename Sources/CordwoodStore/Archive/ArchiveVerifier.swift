@@ -32,8 +32,10 @@ package enum ArchiveVerifier {
     /// Throws if the file cannot be read, is not an archive, or has a newer format; also, before
     /// inflating anything, if its payloads exceed `rawBytesMax` together. If none of the identities
     /// opens an encrypted archive, only the outside is checked.
+    /// - Parameter progress: called after each block, with the bytes of the file up to its end.
     package static func verify(
-        path: String, identities: [AgeIdentity] = [], rawBytesMax: UInt64 = .max
+        path: String, identities: [AgeIdentity] = [], rawBytesMax: UInt64 = .max,
+        progress: (_ bytes: UInt64) -> Void = { _ in }
     ) throws(ReadProblem) -> ArchiveVerification {
         let file = try ArchiveFile(path: path, identities: identities)
         let index = try ArchiveIndex.load(file, salvage: true)
@@ -67,6 +69,7 @@ package enum ArchiveVerifier {
                 if case .system = error { throw error }
                 result.report(text(error))
             }
+            progress(entry.offset &+ entry.spanBytes)
         }
         if result.blocksWhole == index.blocks.count, result.recordCount != index.info.recordCount {
             result.report("\(path): \(result.recordCount) records of \(index.info.recordCount)")
@@ -120,9 +123,10 @@ package enum ArchiveVerifier {
             return
         }
         var seen = BlockSummary()
+        var record = RecordRef()
         while true {
-            switch records.next() {
-            case .record(let record):
+            switch records.next(into: &record) {
+            case .record:
                 seen.count(record)
                 if record.flags.contains(.unverified) { result.unverifiedCount &+= 1 }
             case .damaged:

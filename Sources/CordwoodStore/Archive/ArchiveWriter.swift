@@ -2,34 +2,49 @@
 // rename. The helper thread and `cordwood archive` call it; one thread at a time per archive.
 // Damage that the source reports is collected and skipped; any other problem abandons the archive,
 // so that no unread record is removed.
-// SAFETY: `frame`, `payload` and `entries` are this writer's; a view of one is consumed in the call
-// it is made for, and only another one grows during that call.
+// SAFETY: `frame` and `entries` are this writer's; a view of one is consumed in the call it is made
+// for, and only another one grows during that call. A payload is the builder's, which changes again
+// once its block is written.
 
 import CordwoodCore
-import Glibc
+
+/// The method of an archive's blocks (FORMAT §11.2).
+public enum ArchiveMethod: String, Sendable, CaseIterable {
+    case plain
+    /// Each block that is smaller that way has dense columns.
+    case dense
+}
 
 package struct ArchiveWriter: ~Copyable {
     private var file: PartFile
     private var builder: BlockBuilder
     private let compressor: BlockCompressor
     private let codec: Codec
-    private var payload = GrowingBytes()
+    private var dense: DenseTrial?
     private var frame = GrowingBytes()
     private var entries = GrowingBytes()
     private var info: ArchiveInfo
 
     /// Writes everything that `source` has. `name` is required unless there is exactly one cover;
     /// an existing archive of that name is replaced. If there are recipients, the archive is
-    /// encrypted to them.
+    /// encrypted to them. `method`: of blocks; with another codec than zstd they are plain.
+    /// `blockBytes`: the size at which a block is closed; nil: the usual one. `timeStepNs`: times
+    /// are rounded down to a multiple of it. `replaced`: ids of archives that this one replaces.
+    /// `accepts`: asked before it gets its name; false: it is dropped, and `.unwanted` is thrown.
     package static func write(
         source: any RecordSource, covers: [ArchiveCover], archivesDirectory: String,
         name: String? = nil, codec: Codec, level: Int32, now: UInt64,
-        recipients: [AgeRecipient] = []
+        recipients: [AgeRecipient] = [], method: ArchiveMethod = .plain, blockBytes: Int? = nil,
+        timeStepNs: UInt64 = 1, replaced: [LaneID] = [], hasRecordIDs: Bool = true,
+        accepts: (ArchiveInfo) -> Bool = { _ in true }
     ) throws(ArchiveError) -> ArchiveInfo {
         guard !covers.isEmpty, covers.count <= ArchiveLimits.coversMax else {
             throw .argument("an archive covers 1 to \(ArchiveLimits.coversMax) runs of segments")
         }
         let derived = covers.count == 1 ? ArchiveIdentity.fileName(covers[0]) : nil
+        guard replaced.count <= ArchiveLimits.replacedMax else {
+            throw .limit("archives that one replaces")
+        }
         guard let fileName = name ?? derived, ArchiveIdentity.isFileName(fileName)
         else { throw .argument("not a name for an archive: \(name ?? covers[0].laneName)") }
         guard let compressor = BlockCompressor(codec: codec, level: level) else { throw .memory }
@@ -38,26 +53,35 @@ package struct ArchiveWriter: ~Copyable {
             id: ArchiveIdentity.id(covers), covers: covers, createdRealtime: now, recordCount: 0,
             timeMin: .max, timeMax: 0, rawBytes: 0, fileBytes: 0, blockCount: 0, levels: 0,
             kinds: 0, path: file.path)
+        info.hasRecordIDs = hasRecordIDs
+        info.replaced = replaced
         if !recipients.isEmpty {
             info.isEncrypted = true
             try file.encrypt(to: recipients, info)
         }
-        var writer = ArchiveWriter(file: file, compressor: compressor, codec: codec, info: info)
+        var writer = ArchiveWriter(
+            file: file, compressor: compressor, codec: codec, info: info,
+            blockBytes: blockBytes ?? ArchiveLimits.blockTarget, timeStepNs: timeStepNs)
+        if method == .dense, codec == .zstd {
+            guard let trial = DenseTrial(level: codec.level(level)) else { throw .memory }
+            writer.dense = consume trial
+        }
         try writer.appendHeader()
         try writer.appendRecords(of: source)
         try writer.appendFooter()
-        return try writer.finish()
+        return try writer.finish(accepts)
     }
 
     private init(
         file: consuming PartFile, compressor: consuming BlockCompressor, codec: Codec,
-        info: ArchiveInfo
+        info: ArchiveInfo, blockBytes: Int, timeStepNs: UInt64
     ) {
         self.file = file
         self.compressor = compressor
         self.codec = codec
         self.info = info
-        builder = BlockBuilder(seed: .random(in: .min ... .max))
+        builder = BlockBuilder(
+            seed: .random(in: .min ... .max), target: blockBytes, timeStepNs: timeStepNs)
     }
 
     private mutating func appendHeader() throws(ArchiveError) {
@@ -67,7 +91,9 @@ package struct ArchiveWriter: ~Copyable {
         frame.append(word: ArchiveHeader.magicValue)
         frame.append(word: FormatVersion.current)
         frame.append(word: UInt32(0))
-        frame.append(word: UInt64(0))
+        frame.append(
+            word: (info.hasRecordIDs ? ArchiveHeader.compatRecordIDs : 0)
+                | (info.replaced.isEmpty ? 0 : ArchiveHeader.compatReplaces))
         frame.append(word: UInt64(0))
         frame.append(id: info.id)
         frame.append(word: info.createdRealtime)
@@ -79,6 +105,7 @@ package struct ArchiveWriter: ~Copyable {
             frame.append(word: cover.last)
             frame.append(string: cover.laneName, max: 255)
         }
+        if !info.replaced.isEmpty { frame.append(ids: info.replaced) }
         if frame.failed { throw .memory }
         let start = SkippableFrame.headerBytes
         let length = frame.count - start
@@ -122,20 +149,16 @@ package struct ArchiveWriter: ~Copyable {
             throw .limit("blocks of one archive")
         }
         if builder.failed { throw .memory }
-        builder.assemble(into: &payload)
-        if payload.failed { throw .memory }
+        let payload = builder.assemble()
+        if builder.failed { throw .memory }
         guard payload.count <= ArchiveLimits.payloadMax else {
             throw .limit("payload of one block")
         }
 
-        frame.removeAll()
-        guard unsafe frame.claim(BlockHeader.frameBytes) != nil,
-            unsafe compressor.append(payload.bytes, to: &frame)
-        else { throw .memory }
-        let stored = frame.count - BlockHeader.frameBytes
+        let denseCRC = try makeFrame(payload)
         let storedCRC = unsafe checksum(frame.bytes, from: BlockHeader.frameBytes)
-        storeBlockHeader(stored: stored, storedCRC: storedCRC)
-        appendEntry(span: frame.count, storedCRC: storedCRC)
+        storeBlockHeader(payload, storedCRC: storedCRC, denseCRC: denseCRC)
+        appendEntry(rawBytes: payload.count, span: frame.count, storedCRC: storedCRC)
         try unsafe file.append(frame.bytes)
 
         info.blockCount += 1
@@ -148,30 +171,65 @@ package struct ArchiveWriter: ~Copyable {
         builder.removeAll()
     }
 
-    private mutating func storeBlockHeader(stored: Int, storedCRC: UInt32) {
+    /// Makes `frame`, behind room for the block's header: by method 2, unless method 1 takes no
+    /// more bytes, or no memory is left for method 2. Returns rawCRC of method 2.
+    @safe private mutating func makeFrame(
+        _ payload: UnsafeRawBufferPointer
+    ) throws(ArchiveError) -> UInt32? {
+        frame.clear(keeping: .max)
+        guard unsafe frame.claim(BlockHeader.frameBytes) != nil else { throw .memory }
+        if dense?.make(
+            payload, recordCount: Int(builder.summary.recordCount),
+            headerBytes: BlockHeader.frameBytes) == true, let most = dense?.storedBytes
+        {
+            if dense?.mayBeLarger(than: payload) == true {
+                // Where method 1 takes even more, it does not matter how many bytes.
+                let isPlain = compressor.append(payload, atMost: 2 * most, to: &frame)
+                let plain = isPlain ? frame.count - BlockHeader.frameBytes : 2 * most
+                dense?.note(plain: plain)
+                if isPlain, plain <= most { return nil }
+                frame.resize(BlockHeader.frameBytes)
+            }
+            if let crc = dense?.check(payload) ?? nil {
+                dense?.swapFrame(&frame)
+                return crc
+            }
+        }
+        guard compressor.append(payload, to: &frame) else { throw .memory }
+        return nil
+    }
+
+    /// `denseCRC`: rawCRC of a block of method 2.
+    @safe private mutating func storeBlockHeader(
+        _ payload: UnsafeRawBufferPointer, storedCRC: UInt32, denseCRC: UInt32?
+    ) {
         let start = SkippableFrame.headerBytes
         let summary = builder.summary
-        unsafe memset(frame.base, 0, BlockHeader.frameBytes)
+        unsafe frame.base.initializeMemory(
+            as: UInt8.self, repeating: 0, count: BlockHeader.frameBytes)
         frame.store(SkippableFrame.magicValue, at: 0)
         frame.store(UInt32(BlockHeader.bytes), at: 4)
         frame.store(BlockHeader.magicValue, at: start + BlockHeader.magic)
-        frame.store(BlockHeader.methodColumns, at: start + BlockHeader.method)
+        let method = denseCRC == nil ? BlockHeader.methodColumns : BlockHeader.methodDense
+        frame.store(method, at: start + BlockHeader.method)
         frame.store(codec.rawValue, at: start + BlockHeader.codec)
         frame.store(summary.recordCount, at: start + BlockHeader.recordCount)
         frame.store(UInt64(payload.count), at: start + BlockHeader.rawBytes)
-        frame.store(UInt64(stored), at: start + BlockHeader.storedBytes)
+        frame.store(
+            UInt64(frame.count - BlockHeader.frameBytes), at: start + BlockHeader.storedBytes)
         frame.store(summary.timeMin, at: start + BlockHeader.timeMin)
         frame.store(summary.timeMax, at: start + BlockHeader.timeMax)
         frame.store(summary.levels, at: start + BlockHeader.levels)
         frame.store(summary.kinds, at: start + BlockHeader.kinds)
         frame.store(storedCRC, at: start + BlockHeader.storedCRC)
-        unsafe frame.store(checksum(payload.bytes, from: 0), at: start + BlockHeader.rawCRC)
+        let rawCRC = denseCRC ?? checksum(payload, from: 0)
+        frame.store(rawCRC, at: start + BlockHeader.rawCRC)
         let header = unsafe UnsafeRawBufferPointer(
             start: frame.base + start, count: BlockHeader.bytes)
         frame.store(checksum(header, from: 0), at: start + BlockHeader.headerCRC)
     }
 
-    private mutating func appendEntry(span: Int, storedCRC: UInt32) {
+    private mutating func appendEntry(rawBytes: Int, span: Int, storedCRC: UInt32) {
         let summary = builder.summary
         entries.append(word: file.written)
         entries.append(word: UInt64(span))
@@ -181,7 +239,7 @@ package struct ArchiveWriter: ~Copyable {
         entries.append(word: summary.kinds)
         entries.append(word: summary.recordCount)
         entries.append(word: storedCRC)
-        entries.append(word: UInt64(payload.count))
+        entries.append(word: UInt64(rawBytes))
         entries.append(word: UInt64(0))
     }
 
@@ -208,10 +266,13 @@ package struct ArchiveWriter: ~Copyable {
         try unsafe file.append(frame.bytes)
     }
 
-    private consuming func finish() throws(ArchiveError) -> ArchiveInfo {
+    private consuming func finish(
+        _ accepts: (ArchiveInfo) -> Bool
+    ) throws(ArchiveError) -> ArchiveInfo {
         try file.finish(info)
-        try file.publish()
         info.fileBytes = file.fileBytes
+        guard accepts(info) else { throw .unwanted }
+        try file.publish()
         return info
     }
 }

@@ -1,7 +1,7 @@
 // Turns records into the columns of one block (FORMAT §11.4). All memory is reused for the next
 // block; a record costs a few appends and no allocation. One writer owns one builder; one thread.
 // SAFETY: a record's views stay valid during `add`, which copies what it keeps; views of the
-// columns are used only while nothing but `out` grows.
+// columns are used only while nothing but `head` grows.
 
 import CordwoodCore
 
@@ -14,10 +14,14 @@ struct BlockSummary {
     var kinds: UInt32 = 0
 
     @inline(__always)
-    mutating func count(_ record: borrowing RecordRef) {
+    mutating func count(_ record: borrowing RecordRef) { count(record, at: record.timeNs) }
+
+    /// `timeNs`: the time that is shown.
+    @inline(__always)
+    mutating func count(_ record: borrowing RecordRef, at timeNs: UInt64) {
         recordCount &+= 1
-        timeMin = min(timeMin, record.timeNs)
-        timeMax = max(timeMax, record.timeNs)
+        timeMin = min(timeMin, timeNs)
+        timeMax = max(timeMax, timeNs)
         levels |= LevelSet.bit(record.level)
         kinds |= 1 &<< UInt32(BlockKind.stored(record.kind))
     }
@@ -55,17 +59,31 @@ struct BlockBuilder: ~Copyable {
     var sections = GrowingBytes()
     private var format = GrowingBytes()
     private var arguments = GrowingBytes()
-    private var messages = GrowingBytes(capacity: ArchiveLimits.blockTarget + 65_536)
+    /// Behind `headRoom` bytes for the other streams: a payload is whole without a copy of these.
+    private var messages = GrowingBytes()
+    private let headRoom: Int
+    /// The other streams, while they are put together.
+    private var head = GrowingBytes()
     var scratch = GrowingBytes()
     var sectionBytesOfRecord = 0
     private var lastTime: UInt64 = 0
     private var lastOffset: UInt64 = 0
 
-    init(seed: UInt64) {
+    private let target: Int
+    private let timeStepNs: UInt64
+
+    /// `target`: a block is closed when it holds so many bytes. `timeStepNs`: times are rounded
+    /// down to a multiple of it.
+    init(seed: UInt64, target: Int, timeStepNs: UInt64 = 1) {
+        self.target = target
+        self.timeStepNs = max(timeStepNs, 1)
         loggers = ByteTable(seed: seed)
         sites = ByteTable(seed: seed)
         formats = ByteTable(seed: seed)
         contexts = ByteTable(seed: seed)
+        headRoom = target / 4
+        _ = messages.reserve(headRoom + target + 65_536)
+        _ = unsafe messages.claim(headRoom)
     }
 
     var isEmpty: Bool { summary.recordCount == 0 }
@@ -73,14 +91,15 @@ struct BlockBuilder: ~Copyable {
     // `mutating` although they change nothing: reading a borrowed builder would copy it.
     @inline(__always)
     private mutating func size() -> Int {
-        messages.count &+ arguments.count &+ sections.count &+ loggers.size &+ sites.size
+        messages.count &- headRoom &+ arguments.count &+ sections.count &+ loggers.size
+            &+ sites.size
             &+ formats.size &+ contexts.size &+ people.size &+ Int(summary.recordCount)
             &* ArchiveLimits.recordCost
     }
 
     /// True when it is time to close the block.
     mutating func isFull() -> Bool {
-        size() >= ArchiveLimits.blockTarget || people.full
+        size() >= target || people.full
             || loggers.count >= ArchiveLimits.dictionaryMax
             || sites.count >= ArchiveLimits.dictionaryMax
             || formats.count >= ArchiveLimits.dictionaryMax
@@ -112,8 +131,8 @@ struct BlockBuilder: ~Copyable {
         let wanted =
             record.message.count &+ record.arguments.count &+ record.sections.count
             &+ record.context.count
-        return isEmpty || wanted <= ArchiveLimits.blockTarget
-            || size() &+ wanted <= 2 &* ArchiveLimits.blockTarget
+        return isEmpty || wanted <= target
+            || size() &+ wanted <= 2 &* target
     }
 
     var failed: Bool {
@@ -121,19 +140,21 @@ struct BlockBuilder: ~Copyable {
             || thread.failed || format.failed || arguments.failed
             || time.failed || offset.failed || sequence.failed || level.failed || kind.failed
             || logger.failed || context.failed || length.failed || sectionLength.failed
-            || sections.failed || messages.failed || scratch.failed
+            || sections.failed || messages.failed || scratch.failed || head.failed
     }
 
     mutating func add(_ record: borrowing RecordRef) {
         let who = people.index(record.thread)
         thread.append(varint: UInt64(who))
         sequence.append(zigzag: people.sequenceStep(thread: who, sequence: record.sequence))
-        time.append(zigzag: record.monotonicNs &- lastTime)
-        lastTime = record.monotonicNs
+        let late = timeStepNs == 1 ? 0 : record.monotonicNs % timeStepNs
+        let monotonic = record.monotonicNs &- late
+        time.append(zigzag: monotonic &- lastTime)
+        lastTime = monotonic
         let toUTC = record.writtenNs &- record.monotonicNs
         offset.append(zigzag: toUTC &- lastOffset)
         lastOffset = toUTC
-        level.append(byte: record.level)
+        level.append(record.level)
         let name = unsafe UnsafeRawBufferPointer(
             rebasing: record.logger.prefix(ArchiveLimits.stringMax))
         logger.append(varint: UInt64(loggers.index(name)))
@@ -152,7 +173,7 @@ struct BlockBuilder: ~Copyable {
         if plain, whole, record.flags.isEmpty, record.timeNs == record.writtenNs,
             record.originalLength <= UInt64(message.count)
         {
-            context.append(byte: 0)
+            context.append(0)
         } else {
             context.append(varint: UInt64(contextNumber(record)))
             cut = appendSections(record, cut: cut, budget: ArchiveLimits.sectionsMax)
@@ -167,9 +188,20 @@ struct BlockBuilder: ~Copyable {
         } else {
             length.append(varint: UInt64(message.count))
             messages.append(message)
-            messages.append(byte: 0x0a)
+            messages.append(0x0a)
         }
-        summary.count(record)
+        let isOwn = late != 0 && BlockBuilder.hasOwnTime(record)
+        summary.count(record, at: isOwn ? record.timeNs : record.timeNs &- late)
+    }
+
+    /// An event's own time is not rounded.
+    private static func hasOwnTime(_ record: borrowing RecordRef) -> Bool {
+        if record.timeNs != record.writtenNs { return true }
+        var walk = SectionWalk(record.sections)
+        while let (kind, body, _) = walk.next() {
+            if kind == SectionKind.time { return body.count == 8 }
+        }
+        return false
     }
 
     /// Index into stream 16.
@@ -192,7 +224,7 @@ struct BlockBuilder: ~Copyable {
     private mutating func formatSaid(_ record: borrowing RecordRef) -> Int {
         let keeps = record.arguments.count <= ArchiveLimits.messageMax
         putPlace(record)
-        scratch.append(byte: keeps ? record.style : 1)
+        scratch.append(keeps ? record.style : 1)
         scratch.append(string: record.format, max: ArchiveLimits.stringMax)
         scratch.append(string: keeps ? record.argumentTypes : Bytes.none, max: 255)
         return unsafe formats.index(scratch.bytes)
@@ -207,13 +239,31 @@ struct BlockBuilder: ~Copyable {
             bits |= BlockKind.hasSections
             sectionLength.append(varint: UInt64(sectionBytesOfRecord))
         }
-        kind.append(byte: bits)
+        kind.append(bits)
     }
 
-    /// Concatenates the streams.
-    mutating func assemble(into out: inout GrowingBytes) {
+    /// All streams, one after another. Valid until the builder changes; whole unless it `failed`.
+    @safe mutating func assemble() -> UnsafeRawBufferPointer {
+        if failed { return Bytes.none }
+        var head = GrowingBytes()
+        swap(&head, &self.head)
+        defer { swap(&head, &self.head) }
+        assembleHead(into: &head)
+        // Messages go last, so that `zstd -dc` shows them at the end of each block.
+        let count = messages.count - headRoom
+        head.store(UInt32(truncatingIfNeeded: count), at: 4 * ArchiveLimits.streams)
+        if head.count > headRoom {
+            unsafe head.append(UnsafeRawBufferPointer(rebasing: messages.bytes.suffix(count)))
+            return unsafe head.bytes
+        }
+        let start = headRoom - head.count
+        unsafe (messages.base + start).copyMemory(from: head.base, byteCount: head.count)
+        return unsafe UnsafeRawBufferPointer(rebasing: messages.bytes.dropFirst(start))
+    }
+
+    /// The table, and all streams but messages.
+    private mutating func assembleHead(into out: inout GrowingBytes) {
         out.removeAll()
-        scratch.removeAll()
         let table = 4 + 4 * ArchiveLimits.streams
         guard unsafe out.claim(table) != nil else { return }
         out.store(UInt32(ArchiveLimits.streams), at: 0)
@@ -261,8 +311,6 @@ struct BlockBuilder: ~Copyable {
         close(&out, start)
         put(format, &out)
         put(arguments, &out)
-        // Messages go last, so that `zstd -dc` shows them at the end of each block.
-        put(messages, &out)
     }
 
     mutating func removeAll() {
@@ -286,7 +334,7 @@ struct BlockBuilder: ~Copyable {
         length.removeAll()
         sectionLength.removeAll()
         sections.removeAll()
-        messages.removeAll()
+        messages.resize(headRoom)
         lastTime = 0
         lastOffset = 0
     }

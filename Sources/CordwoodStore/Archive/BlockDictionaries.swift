@@ -22,7 +22,7 @@ import CordwoodCore
     }
     @safe struct Context {
         @safe var fields: UnsafeRawBufferPointer
-        /// Empty if there is none.
+        /// Empty if the context has no trace.
         @safe var trace: UnsafeRawBufferPointer
     }
 
@@ -32,18 +32,39 @@ import CordwoodCore
     var sites: [Site] = []
     var contexts: [Context] = []
     var formats: [Format] = []
+    /// By format.
+    var shapes: [ArgumentShape] = []
 
-    /// nil if a stream does not parse. The pointers stay valid as long as the block does.
+    /// nil if a stream does not parse. The pointers stay valid as long as the block does. Of the
+    /// beginning of a payload, the formats are missing.
     @safe init?(_ streams: [UnsafeRawBufferPointer]) {
         guard unsafe readProcesses(streams[0]), unsafe readThreads(streams[1]),
             unsafe readLoggers(streams[2]),
-            unsafe readSites(streams[3]), unsafe readContexts(streams[4]),
-            unsafe readFormats(streams[16])
+            unsafe readSites(streams[3]), unsafe readContexts(streams[4])
         else { return nil }
+        if unsafe streams.count <= 16 { return }
+        guard let formats = unsafe Self.formats(streams[16])
+        else { return nil }
+        self.formats = formats
+        shapes = formats.map { ArgumentShape($0.types) }
     }
 
+    /// The processes alone, of the beginning of a payload that has stream 0.
+    @safe static func processes(_ payload: UnsafeRawBufferPointer) -> [ProcessInfo]? {
+        var cursor = ByteCursor(payload)
+        guard let count = cursor.word(UInt32.self), count >= 1,
+            count <= UInt32(ArchiveLimits.streamsMax), let length = cursor.word(UInt32.self),
+            unsafe cursor.bytes(UInt64(count - 1) * 4) != nil,
+            let stream = cursor.bytes(UInt64(length))
+        else { return nil }
+        var found = BlockDictionaries()
+        return found.readProcesses(stream) ? found.processes : nil
+    }
+
+    private init() {}
+
     /// `least`: the fewest bytes that one entry needs.
-    private func count(_ cursor: inout ByteCursor, least: Int, max: Int) -> Int? {
+    private static func count(_ cursor: inout ByteCursor, least: Int, max: Int) -> Int? {
         guard let count = cursor.varint(), count <= UInt64(max),
             Int(count) * least <= cursor.left
         else { return nil }
@@ -52,7 +73,7 @@ import CordwoodCore
 
     @safe private mutating func readProcesses(_ stream: UnsafeRawBufferPointer) -> Bool {
         var cursor = ByteCursor(stream)
-        guard let count = count(&cursor, least: 37, max: ArchiveLimits.processesMax) else {
+        guard let count = Self.count(&cursor, least: 37, max: ArchiveLimits.processesMax) else {
             return false
         }
         var attributes = 0
@@ -61,7 +82,7 @@ import CordwoodCore
                 let processID = cursor.varint(), processID <= UInt64(UInt32.max),
                 let realtime = cursor.varint(), let monotonic = cursor.varint(),
                 let name = cursor.text(),
-                let resources = self.count(&cursor, least: 2, max: ArchiveLimits.dictionaryMax)
+                let resources = Self.count(&cursor, least: 2, max: ArchiveLimits.dictionaryMax)
             else { return false }
             attributes += resources
             guard attributes <= ArchiveLimits.dictionaryMax else { return false }
@@ -81,7 +102,7 @@ import CordwoodCore
 
     @safe private mutating func readThreads(_ stream: UnsafeRawBufferPointer) -> Bool {
         var cursor = ByteCursor(stream)
-        guard let count = count(&cursor, least: 4, max: ArchiveLimits.dictionaryMax) else {
+        guard let count = Self.count(&cursor, least: 4, max: ArchiveLimits.dictionaryMax) else {
             return false
         }
         threads.reserveCapacity(count)
@@ -101,7 +122,7 @@ import CordwoodCore
 
     @safe private mutating func readLoggers(_ stream: UnsafeRawBufferPointer) -> Bool {
         var cursor = ByteCursor(stream)
-        guard let count = count(&cursor, least: 1, max: ArchiveLimits.dictionaryMax) else {
+        guard let count = Self.count(&cursor, least: 1, max: ArchiveLimits.dictionaryMax) else {
             return false
         }
         unsafe loggers.reserveCapacity(count)
@@ -114,7 +135,7 @@ import CordwoodCore
 
     @safe private mutating func readSites(_ stream: UnsafeRawBufferPointer) -> Bool {
         var cursor = ByteCursor(stream)
-        guard let count = count(&cursor, least: 3, max: ArchiveLimits.dictionaryMax) else {
+        guard let count = Self.count(&cursor, least: 3, max: ArchiveLimits.dictionaryMax) else {
             return false
         }
         sites.reserveCapacity(count)
@@ -127,30 +148,32 @@ import CordwoodCore
         return true
     }
 
-    @safe private mutating func readFormats(_ stream: UnsafeRawBufferPointer) -> Bool {
+    /// Of stream 16 alone; nil if it does not parse.
+    @safe static func formats(_ stream: UnsafeRawBufferPointer) -> [Format]? {
         var cursor = ByteCursor(stream)
-        guard let count = count(&cursor, least: 6, max: ArchiveLimits.dictionaryMax) else {
-            return false
+        guard let count = Self.count(&cursor, least: 6, max: ArchiveLimits.dictionaryMax) else {
+            return nil
         }
+        var formats: [Format] = []
         formats.reserveCapacity(count)
         for _ in 0..<count {
             guard let line = cursor.varint(), line <= UInt64(UInt32.max),
                 let file = cursor.string(), let function = cursor.string(),
                 let style = cursor.byte(), let format = cursor.string(),
                 let types = cursor.string()
-            else { return false }
+            else { return nil }
             unsafe formats.append(
                 Format(
                     line: UInt32(line), file: file, function: function, style: style,
                     format: format, types: types))
         }
-        return true
+        return formats
     }
 
     @safe private mutating func readContexts(_ stream: UnsafeRawBufferPointer) -> Bool {
         var cursor = ByteCursor(stream)
         let least = 1 + TraceLayout.bytes
-        guard let count = count(&cursor, least: least, max: ArchiveLimits.dictionaryMax) else {
+        guard let count = Self.count(&cursor, least: least, max: ArchiveLimits.dictionaryMax) else {
             return false
         }
         contexts.reserveCapacity(count)
@@ -165,5 +188,46 @@ import CordwoodCore
     /// A trace of zeros means none.
     @safe static func meant(_ trace: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
         unsafe trace.contains { $0 != 0 } ? trace : Bytes.none
+    }
+}
+
+/// How many bytes the arguments of a format are (FORMAT §8.7).
+@safe struct ArgumentShape {
+    /// Before the only string, after its length, and those of one of its units; 0: no string; -1:
+    /// the types say.
+    private var before = 0
+    private var after = 0
+    private var unit = 0
+    @safe private let types: UnsafeRawBufferPointer
+
+    @safe init(_ types: UnsafeRawBufferPointer) {
+        unsafe self.types = types
+        for index in 0..<types.count {
+            let type = Bytes.u8(types, index)
+            let bytes = ArgumentType.fixedBytes(type)
+            let isText = type == ArgumentType.text || type == ArgumentType.wide
+            if bytes == 0 || isText && unit != 0 {
+                unit = -1
+                return
+            }
+            if isText {
+                unit = type == ArgumentType.wide ? 4 : 1
+            } else if unit == 0 {
+                before &+= bytes
+            } else {
+                after &+= bytes
+            }
+        }
+    }
+
+    /// Of those that begin here; nil: they do not fit.
+    @safe @inline(__always)
+    func size(_ bytes: UnsafeRawBufferPointer) -> Int? {
+        if unit == 0 { return before <= bytes.count ? before : nil }
+        if unit < 0 { return DeferredText.size(types, bytes) }
+        let word = Bytes.u32(bytes, before)
+        var size = before &+ 4 &+ after
+        if word != LengthWord.null { size &+= Int(word & ~LengthWord.cut) &* unit }
+        return size <= bytes.count ? size : nil
     }
 }

@@ -49,6 +49,7 @@ struct BlockHead {
         case bad(String)
     }
 
+    let isDense: Bool
     let codec: Codec
     let recordCount: UInt32
     let rawBytes: UInt64
@@ -75,13 +76,15 @@ struct BlockHead {
         guard incompat & ~FormatVersion.incompatKnown == 0 else {
             return .newer("features \(incompat)")
         }
-        guard unsafe content[BlockHeader.method] == BlockHeader.methodColumns else {
-            return unsafe .newer("method \(content[BlockHeader.method])")
+        let method = content.word(BlockHeader.method, UInt8.self)
+        let isDense = method == BlockHeader.methodDense
+        guard isDense || method == BlockHeader.methodColumns else {
+            return .newer("method \(method)")
         }
-        guard let codec = unsafe Codec(rawValue: content[BlockHeader.codec]) else {
-            return unsafe .newer("codec \(content[BlockHeader.codec])")
-        }
-        let head = BlockHead(content, codec: codec)
+        guard let codec = unsafe Codec(rawValue: content[BlockHeader.codec]),
+            !isDense || codec == .zstd
+        else { return unsafe .newer("codec \(content[BlockHeader.codec])") }
+        let head = BlockHead(content, codec: codec, isDense: isDense)
         guard head.storedBytes <= Codec.storedMax,
             codec.plausible(raw: head.rawBytes, stored: head.storedBytes),
             UInt64(head.recordCount) <= head.rawBytes
@@ -96,7 +99,8 @@ struct BlockHead {
             && bytes.word(8, UInt64.self) == BlockHeader.magicValue
     }
 
-    @safe private init(_ content: UnsafeRawBufferPointer, codec: Codec) {
+    @safe private init(_ content: UnsafeRawBufferPointer, codec: Codec, isDense: Bool) {
+        self.isDense = isDense
         self.codec = codec
         recordCount = content.word(BlockHeader.recordCount, UInt32.self)
         rawBytes = content.word(BlockHeader.rawBytes, UInt64.self)

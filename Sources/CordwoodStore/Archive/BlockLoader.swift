@@ -1,27 +1,52 @@
 // Loads one block from the file into memory (FORMAT §11.2): header, stored bytes, checksum, frame,
-// checksum. Its two buffers are reused for the next block; the limits of the format bound their
-// total size. One reader owns one loader.
+// checksum. A dense block (§11.6) gives the payload that it stands for. Its buffers are reused for
+// the next block; the limits of the format bound their total size. One reader owns one loader.
 
 import CordwoodCore
-import Glibc
 
 struct BlockLoader: ~Copyable {
     private var stored = GrowingBytes()
     private var raw = GrowingBytes()
     private var decompressor = BlockDecompressor()
+    var decoders: DenseDecoders
 
     /// Refuses to inflate blocks whose header and footer disagree.
     private let isStrict: Bool
 
-    init(isStrict: Bool = false) { self.isStrict = isStrict }
+    init(isStrict: Bool = false, decoders: DenseDecoders = DenseDecoders()) {
+        self.isStrict = isStrict
+        self.decoders = decoders
+    }
+
+    /// Nothing of the block is wanted: the payload ends behind its times.
+    private(set) var isWithout = false
+    /// Records of `payload`: fewer than those of the block, if few are wanted.
+    private(set) var rowCount: UInt32 = 0
+    /// Monotonic time of the block's first record, if it may not be in `payload`.
+    private(set) var firstTime: UInt64?
 
     /// SAFETY: valid until the next `load`.
     var payload: UnsafeRawBufferPointer { unsafe raw.bytes }
 
-    /// Loads that block into `payload` and returns its header.
-    mutating func load(_ entry: BlockEntry, of file: borrowing ArchiveFile) throws(ReadProblem)
-        -> BlockHead
-    {
+    /// Bytes that it holds for the sake of `payload`.
+    var bytes: Int { raw.capacity &+ stored.capacity }
+
+    /// Lets go of what only loading needs.
+    mutating func trim() {
+        stored = GrowingBytes()
+        decompressor = BlockDecompressor()
+    }
+
+    /// Loads that block into `payload` and returns its header. Where not all parts are wanted,
+    /// `payload` may end behind the last one; then the checksum of what is stored alone is
+    /// compared. Likewise if the block's text says that `letters` are in no record, or if it is
+    /// dense and `rows` are few.
+    mutating func load(
+        _ entry: BlockEntry, of file: borrowing ArchiveFile, parts: BlockParts = .all,
+        unless letters: LetterRun? = nil, rows: DenseRows? = nil
+    ) throws(ReadProblem) -> BlockHead {
+        isWithout = false
+        firstTime = nil
         let headBytes = UInt64(BlockHeader.frameBytes)
         guard try file.read(headBytes, at: entry.offset, into: &stored) else {
             throw .damaged("\(file.path): cut in the block at \(entry.offset)")
@@ -41,16 +66,53 @@ struct BlockLoader: ~Copyable {
         guard unsafe checksum(stored.bytes, from: 0) == head.storedCRC else {
             throw .damaged("\(file.path): stored checksum of the block at \(entry.offset)")
         }
-        guard
-            unsafe decompressor.inflate(
-                stored.bytes, codec: head.codec, raw: Int(head.rawBytes), into: &raw)
-        else {
-            if raw.failed { throw .system("read \(file.path)", errno: ENOMEM) }
+        rowCount = head.recordCount
+        if head.isDense {
+            try decode(head, entry, file, parts, letters, rows)
+            return head
+        }
+        let isInflated =
+            if parts.last != .max {
+                unsafe decompressor.inflate(
+                    stored.bytes, codec: head.codec, raw: Int(head.rawBytes),
+                    through: parts.last, into: &raw)
+            } else {
+                unsafe decompressor.inflate(
+                    stored.bytes, codec: head.codec, raw: Int(head.rawBytes), into: &raw)
+            }
+        guard isInflated else {
+            if raw.failed { throw .system("read \(file.path)", errno: Errno.ENOMEM) }
             throw .damaged("\(file.path): frame of the block at \(entry.offset)")
         }
+        if parts.last != .max, raw.count < Int(head.rawBytes) { return head }
         guard unsafe checksum(raw.bytes, from: 0) == head.rawCRC else {
             throw .damaged("\(file.path): checksum of the block at \(entry.offset)")
         }
         return head
+    }
+
+    private mutating func decode(
+        _ head: BlockHead, _ entry: BlockEntry, _ file: borrowing ArchiveFile,
+        _ parts: BlockParts, _ letters: LetterRun?, _ rows: DenseRows?
+    ) throws(ReadProblem) {
+        let lent = decoders.take()
+        defer { decoders.put(back: lent) }
+        do throws(DenseProblem) {
+            isWithout = unsafe try !lent.decoder.decode(
+                unsafe stored.bytes, recordCount: Int(head.recordCount),
+                rawBytes: Int(head.rawBytes), rawCRC: head.rawCRC,
+                parts: parts, rows: rows,
+                endsEarly: letters.map { letters in
+                    { text, formats in letters.isMissing(in: text, formats: formats) }
+                }, into: &raw)
+            rowCount = unsafe UInt32(lent.decoder.rowCount)
+            if rowCount != head.recordCount { firstTime = unsafe lent.decoder.firstTime }
+        } catch .memory {
+            throw .system("read \(file.path)", errno: Errno.ENOMEM)
+        } catch .newer(let what) {
+            throw .version("\(file.path): \(what) of the block at \(entry.offset)")
+        } catch {
+            throw .damaged("\(file.path): dense columns of the block at \(entry.offset)")
+        }
     }
 }

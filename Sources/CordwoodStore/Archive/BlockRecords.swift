@@ -4,31 +4,41 @@
 import CordwoodCore
 
 struct BlockRecords {
-    enum NextRecord {
-        case record(RecordRef)
+    enum Step {
+        case record
         case end
         case damaged
     }
 
     let dictionaries: BlockDictionaries
-    private(set) var left: UInt32
-    private var expected: [UInt64]
-    private var thread: ByteCursor
-    private var time: ByteCursor
-    private var offset: ByteCursor
-    private var sequence: ByteCursor
-    private var level: ByteCursor
-    private var kind: ByteCursor
-    private var logger: ByteCursor
-    private var context: ByteCursor
-    private var length: ByteCursor
-    private var sectionLength: ByteCursor
-    private var sections: ByteCursor
-    private var messages: ByteCursor
-    private var format: ByteCursor
-    private var arguments: ByteCursor
-    private var lastTime: UInt64 = 0
-    private var lastOffset: UInt64 = 0
+    var left: UInt32
+    let recordCount: Int
+    var expected: [UInt64]
+    var thread: ByteCursor
+    var time: ByteCursor
+    var offset: ByteCursor
+    var sequence: ByteCursor
+    var level: ByteCursor
+    var kind: ByteCursor
+    var logger: ByteCursor
+    var context: ByteCursor
+    var length: ByteCursor
+    var sectionLength: ByteCursor
+    var sections: ByteCursor
+    var messages: ByteCursor
+    var format: ByteCursor
+    var arguments: ByteCursor
+    /// Of the current record, if it is deferred.
+    private(set) var formatIndex = 0
+    /// What `pass` has looked at: so many of the next rows are unwanted, and the row after them is
+    /// wanted, or not looked at.
+    var scan: RowScan?
+    var unwanted: UInt32 = 0
+    var isAheadWanted = false
+    /// `next` reports it.
+    var isDamaged = false
+    var lastTime: UInt64 = 0
+    var lastOffset: UInt64 = 0
 
     /// SAFETY: `payload` must stay valid as long as this value and its records are used.
     @safe init?(_ payload: UnsafeRawBufferPointer, recordCount: UInt32) {
@@ -39,6 +49,7 @@ struct BlockRecords {
         else { return nil }
         self.dictionaries = dictionaries
         left = recordCount
+        self.recordCount = Int(recordCount)
         expected = Array(repeating: 0, count: dictionaries.threads.count)
         thread = unsafe ByteCursor(streams[5])
         time = unsafe ByteCursor(streams[6])
@@ -56,10 +67,11 @@ struct BlockRecords {
         arguments = unsafe ByteCursor(streams[18])
     }
 
-    /// The known streams; others are skipped.
-    @safe private static func streams(_ payload: UnsafeRawBufferPointer)
-        -> [UnsafeRawBufferPointer]?
-    {
+    /// The known streams; others are skipped. `through`: the streams up to that one, of a payload
+    /// that may end behind it.
+    @safe static func streams(
+        _ payload: UnsafeRawBufferPointer, through last: Int = .max
+    ) -> [UnsafeRawBufferPointer]? {
         var cursor = ByteCursor(payload)
         guard let count = cursor.word(UInt32.self), count >= UInt32(ArchiveLimits.streams),
             count <= UInt32(ArchiveLimits.streamsMax),
@@ -69,8 +81,19 @@ struct BlockRecords {
         while let length = lengths.word(UInt32.self) {
             guard let stream = cursor.bytes(UInt64(length)) else { return nil }
             if unsafe found.count < ArchiveLimits.streams { unsafe found.append(stream) }
+            if unsafe found.count > last { return unsafe found }
         }
         return unsafe cursor.left == 0 ? found : nil
+    }
+
+    /// Where the stream ends in the payload that begins with these bytes; nil: more of them must
+    /// be known.
+    @safe static func end(ofStream last: Int, _ payload: UnsafeRawBufferPointer) -> Int? {
+        let count = Int(payload.word(0, UInt32.self))
+        guard last < count, payload.count >= 4 &+ (last &+ 1) &* 4 else { return nil }
+        var end = 4 &+ count &* 4
+        for stream in 0...last { end &+= Int(payload.word(4 &+ stream &* 4, UInt32.self)) }
+        return end
     }
 
     /// True if the per-record streams are used up.
@@ -80,24 +103,83 @@ struct BlockRecords {
             | format.left | arguments.left == 0
     }
 
-    mutating func next() -> NextRecord {
+    /// True if the record after the current one is in this block and not older. If all are of one
+    /// process, the current one then decides nothing about the order of those that follow.
+    var isFollowedInOrder: Bool {
+        var peeked = time
+        guard left > 0, let step = peeked.zigzag() else { return false }
+        return Int64(bitPattern: step) >= 0
+    }
+
+    /// Whether texts of each format, and plain messages, may have the bytes; and what arguments
+    /// must have for it. Call before `next`.
+    func odds(
+        _ wanted: TextSearch
+    ) -> (formats: [TextSearch.Odds], pieces: [TextSearch], plain: Bool) {
+        let all = unsafe arguments.rest
+        // Those that are there, and those that are not.
+        var (found, missing): ([TextSearch], [TextSearch]) = ([], [])
+        let formats = dictionaries.formats.map { format in
+            let odds = wanted.odds(of: format.format, style: format.style, types: format.types)
+            guard case .with(let pieces) = odds else { return odds }
+            for piece in pieces where !found.contains(piece) && !missing.contains(piece) {
+                if piece.isIn(all) { found.append(piece) } else { missing.append(piece) }
+            }
+            return pieces.contains { found.contains($0) } ? odds : .never
+        }
+        return unsafe (formats, found, wanted.isIn(messages.rest))
+    }
+
+    /// Whether fields of a record may show what is searched. Call before `next`.
+    func mayHaveInFields(_ search: FieldSearch) -> Bool {
+        let stored = unsafe dictionaries.contexts.map(\.fields) + [sections.rest]
+        guard unsafe stored.contains(where: { search.hasLast($0) }) else { return false }
+        guard let longest = search.anywhere, unsafe !stored.contains(where: { longest.isIn($0) })
+        else { return true }
+        let (formats, _, plain) = odds(longest)
+        return plain || formats.contains { $0.isPossible }
+    }
+
+    /// The monotonic time of the last record if no record is older than the one before it.
+    var lastInOrder: UInt64? {
+        unsafe BlockTimes.inOrder(time.rest, left)?.last
+    }
+
+    mutating func next(into record: inout RecordRef) -> Step {
         guard left > 0 else { return isSpent ? .end : .damaged }
-        guard let record = decode() else {
+        guard !isDamaged, decode(into: &record) else {
             left = 0
             return .damaged
         }
-        left -= 1
-        return .record(record)
+        left &-= 1
+        if unwanted > 0 { unwanted &-= 1 } else { isAheadWanted = false }
+        return .record
     }
 
-    private mutating func decode() -> RecordRef? {
+    /// The next record, if it is not after these times; false: it is, or `next` says what is.
+    @inline(__always)
+    mutating func next(
+        into record: inout RecordRef, through lastMonotonic: UInt64, offset: UInt64,
+        _ lastOrdering: UInt64
+    ) -> Bool {
+        var peeked = time
+        guard left > 0, !isDamaged, let step = peeked.zigzag() else { return false }
+        let next = lastTime &+ step
+        guard next <= lastMonotonic, next &+ offset <= lastOrdering else { return false }
+        isDamaged = !decode(into: &record)
+        if isDamaged { return false }
+        left &-= 1
+        return true
+    }
+
+    private mutating func decode(into record: inout RecordRef) -> Bool {
         guard let who = thread.varint(), who < UInt64(expected.count),
             let timeStep = time.zigzag(), let offsetStep = offset.zigzag(),
             let sequenceStep = sequence.zigzag(), let level = level.byte(), let bits = kind.byte(),
             let name = logger.varint(), unsafe name < UInt64(dictionaries.loggers.count),
             let context = context.varint(), context <= UInt64(dictionaries.contexts.count)
-        else { return nil }
-        var record = RecordRef(thread: dictionaries.threads[Int(who)])
+        else { return false }
+        record.begin(dictionaries.threads[Int(who)])
         lastTime &+= timeStep
         lastOffset &+= offsetStep
         record.monotonicNs = lastTime
@@ -111,11 +193,11 @@ struct BlockRecords {
         if bits & BlockKind.unverified != 0 { record.flags.insert(.unverified) }
         record.logger = unsafe dictionaries.loggers[Int(name)]
         if bits & BlockKind.deferred != 0 {
-            guard takeArguments(&record) else { return nil }
+            guard takeArguments(&record) else { return false }
         } else {
             guard let size = length.varint(), let message = messages.bytes(size),
                 messages.byte() != nil
-            else { return nil }
+            else { return false }
             record.message = unsafe message
             record.originalLength = UInt64(message.count)
         }
@@ -126,20 +208,21 @@ struct BlockRecords {
         }
         if bits & BlockKind.hasSections != 0 {
             guard let size = sectionLength.varint(), let found = sections.bytes(size) else {
-                return nil
+                return false
             }
             record.sections = unsafe found
-            guard apply(found, to: &record) else { return nil }
+            guard apply(found, to: &record) else { return false }
         }
-        return record
+        return true
     }
 
     private mutating func takeArguments(_ record: inout RecordRef) -> Bool {
         guard let index = format.varint(), index < UInt64(dictionaries.formats.count) else {
             return false
         }
-        let found = dictionaries.formats[Int(index)]
-        guard let size = DeferredText.size(found.types, unsafe arguments.rest),
+        formatIndex = Int(index)
+        let found = dictionaries.formats[formatIndex]
+        guard let size = dictionaries.shapes[formatIndex].size(unsafe arguments.rest),
             let bytes = arguments.bytes(UInt64(size))
         else { return false }
         record.isDeferred = true
@@ -160,11 +243,13 @@ struct BlockRecords {
             case SectionKind.site where body.count == 4:
                 let index = body.word(0, UInt32.self)
                 guard index < UInt32(dictionaries.sites.count) else { return false }
+                // FORMAT §8.7: place and format are the site's.
+                if record.isDeferred { continue }
                 let site = dictionaries.sites[Int(index)]
                 record.line = site.line
                 record.file = site.file
                 record.function = site.function
-            case SectionKind.place: applyPlace(body, to: &record)
+            case SectionKind.place where !record.isDeferred: applyPlace(body, to: &record)
             case SectionKind.trace where body.count == TraceLayout.bytes:
                 record.trace = BlockDictionaries.meant(body)
             case SectionKind.time where body.count == 8:

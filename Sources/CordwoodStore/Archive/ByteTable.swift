@@ -3,7 +3,7 @@
 // is seeded, because strangers choose log text. The seed never shows in the output.
 // SAFETY: an entry's offset and size lie in the arena, which shrinks only in `removeAll`.
 
-import Glibc
+import CordwoodCore
 
 struct ByteTable: ~Copyable {
     private struct Entry {
@@ -53,7 +53,7 @@ struct ByteTable: ~Copyable {
         let entry = entries[index]
         guard entry.size == key.count else { return false }
         guard let start = key.baseAddress else { return true }
-        return unsafe memcmp(arena.base + entry.offset, start, key.count) == 0
+        return unsafe Memory.isSame(arena.base + entry.offset, start, key.count)
     }
 
     @safe private mutating func find(_ key: UnsafeRawBufferPointer) -> Int {

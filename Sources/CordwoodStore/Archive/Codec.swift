@@ -6,7 +6,7 @@
 
 import CLZ4
 import CZstd
-import Glibc
+import CordwoodCore
 
 /// The numbers are the header's CW_CODEC_….
 public enum Codec: UInt8, Sendable, CaseIterable {
@@ -38,12 +38,6 @@ public enum Codec: UInt8, Sendable, CaseIterable {
     static let storedMax = UInt64(ArchiveLimits.payloadMax) + UInt64(ArchiveLimits.payloadMax >> 6)
 }
 
-/// FORMAT §11.
-enum SkippableFrame {
-    static let magicValue: UInt32 = 0x184D_2A50
-    static let headerBytes = 8
-}
-
 @safe struct BlockCompressor: ~Copyable {
     private let codec: Codec
     private let level: Int32
@@ -69,6 +63,19 @@ enum SkippableFrame {
 
     deinit {
         if let context = unsafe context { unsafe ZSTD_freeCCtx(context) }
+    }
+
+    /// Appends one frame, if it is not larger than `most` and the codec is zstd; false: nothing was
+    /// appended. It stops as soon as that is known.
+    @safe func append(
+        _ payload: UnsafeRawBufferPointer, atMost most: Int, to out: inout GrowingBytes
+    ) -> Bool {
+        guard codec == .zstd, out.reserve(most) else { return false }
+        let size = unsafe ZSTD_compress2(
+            context, out.base + out.count, most, payload.baseAddress, payload.count)
+        guard ZSTD_isError(size) == 0 else { return false }
+        out.resize(out.count + size)
+        return true
     }
 
     /// Appends one frame; false: out of memory.
@@ -120,12 +127,15 @@ enum SkippableFrame {
 
 @safe struct BlockDecompressor: ~Copyable {
     private var zstd: OpaquePointer?
+    /// For beginnings: its output stays where it is.
+    private var zstdStream: OpaquePointer?
     private var lz4: OpaquePointer?
 
     init() {}
 
     deinit {
         if let zstd = unsafe zstd { unsafe ZSTD_freeDCtx(zstd) }
+        if let zstdStream = unsafe zstdStream { unsafe ZSTD_freeDCtx(zstdStream) }
         if let lz4 = unsafe lz4 { unsafe LZ4F_freeDecompressionContext(lz4) }
     }
 
@@ -144,6 +154,53 @@ enum SkippableFrame {
             }
         if done { out.resize(raw) }
         return done
+    }
+
+    /// Likewise, but only the beginning, up to the end of that stream (FORMAT §11.4) at least, if
+    /// the codec can.
+    @safe mutating func inflate(
+        _ frame: UnsafeRawBufferPointer, codec: Codec, raw: Int, through stream: Int,
+        into out: inout GrowingBytes
+    ) -> Bool {
+        out.removeAll()
+        guard codec == .zstd, out.reserve(max(raw, 1)),
+            unsafe ZSTD_getFrameContentSize(frame.baseAddress, frame.count) == UInt64(raw),
+            let count = unsafe inflateStart(frame, raw: raw, through: stream, into: out.base)
+        else { return inflate(frame, codec: codec, raw: raw, into: &out) }
+        out.resize(count)
+        return true
+    }
+
+    /// The compressed bytes handed over at a time.
+    private static let pieceBytes = 16 << 10
+
+    /// nil: that does not work.
+    private mutating func inflateStart(
+        _ frame: UnsafeRawBufferPointer, raw: Int, through stream: Int,
+        into start: UnsafeMutableRawPointer
+    ) -> Int? {
+        if unsafe zstdStream == nil { unsafe zstdStream = ZSTD_createDCtx() }
+        guard let context = unsafe zstdStream,
+            unsafe ZSTD_isError(ZSTD_DCtx_reset(context, ZSTD_reset_session_only)) == 0,
+            // stableOutBuffer: no copy of what was written is kept.
+            unsafe ZSTD_isError(
+                ZSTD_DCtx_setParameter(context, ZSTD_d_experimentalParam2, 1)) == 0
+        else { return nil }
+        var out = unsafe ZSTD_outBuffer(dst: start, size: raw, pos: 0)
+        var read = unsafe ZSTD_inBuffer(src: frame.baseAddress, size: 0, pos: 0)
+        while true {
+            let known = unsafe UnsafeRawBufferPointer(start: start, count: out.pos)
+            if let end = BlockRecords.end(ofStream: stream, known), end <= known.count {
+                return unsafe out.pos
+            }
+            let isAll = unsafe read.size == frame.count && read.pos == frame.count
+            if isAll { return unsafe out.pos == raw ? raw : nil }
+            unsafe read.size = min(frame.count, read.pos + Self.pieceBytes)
+            let (before, after) = unsafe (read.pos, out.pos)
+            guard unsafe ZSTD_isError(ZSTD_decompressStream(context, &out, &read)) == 0,
+                unsafe read.pos > before || out.pos > after
+            else { return nil }
+        }
     }
 
     private mutating func inflateZstd(
@@ -192,7 +249,7 @@ enum SkippableFrame {
             frame.word(0, UInt32.self) == SkippableFrame.magicValue,
             frame.word(4, UInt32.self) == UInt32(raw)
         else { return false }
-        unsafe memcpy(out, start + SkippableFrame.headerBytes, raw)
+        unsafe out.copyMemory(from: start + SkippableFrame.headerBytes, byteCount: raw)
         return true
     }
 }

@@ -43,7 +43,7 @@ struct FrameWalk: ~Copyable {
         unsafe UnsafeRawBufferPointer(rebasing: window.bytes[Int(offset - windowStart)...])
     }
 
-    /// Takes the block at `offset`. False if there is none.
+    /// Takes the block at `offset`. False if no block begins there.
     private mutating func take(_ file: borrowing ArchiveFile) -> Bool {
         switch BlockHead.read(here) {
         case .bad: return false

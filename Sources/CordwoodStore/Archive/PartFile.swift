@@ -3,10 +3,9 @@
 // `.part`.
 // CRASH: a `.part` means nothing, and the next writer of the same name replaces it; after the
 // rename the archive is complete, and the covered segments are still there.
-// SAFETY: each name is lent to one system call; writes take exactly the view's bytes.
+// SAFETY: writes take exactly the view's bytes.
 
-import CShims
-import Glibc
+import CordwoodCore
 
 struct PartFile: ~Copyable {
     private let directory: Int32
@@ -24,18 +23,18 @@ struct PartFile: ~Copyable {
     private var partName: String { name + ".part" }
 
     init(directory path: String, name: String) throws(ArchiveError) {
-        let opened = unsafe path.withCString { unsafe openDirectory($0) }
+        let opened = Files.openKept(path, .directory)
         guard opened >= 0 else {
-            throw .system(operation: "open", path: path, errno: errno)
+            throw .system(operation: "open", path: path, errno: Errno.last)
         }
         var made = Self.create(opened, name + ".part")
-        if made < 0, errno == EEXIST {
-            unsafe unlinkat(opened, name + ".part", 0)
+        if made < 0, Errno.last == Errno.EEXIST {
+            Files.remove(name + ".part", in: opened)
             made = Self.create(opened, name + ".part")
         }
         guard made >= 0 else {
-            let problem = errno
-            close(opened)
+            let problem = Errno.last
+            FileCalls.close(opened)
             throw .system(operation: "create", path: path + "/" + name + ".part", errno: problem)
         }
         directory = opened
@@ -45,13 +44,13 @@ struct PartFile: ~Copyable {
     }
 
     deinit {
-        cwi_file_close(descriptor)
-        if !published { unsafe unlinkat(directory, name + ".part", 0) }
-        close(directory)
+        Files.close(descriptor)
+        if !published { Files.remove(name + ".part", in: directory) }
+        FileCalls.close(directory)
     }
 
     private static func create(_ directory: Int32, _ name: String) -> Int32 {
-        unsafe cwi_file_open_at(directory, name, O_CREAT | O_EXCL | O_WRONLY, 0o600)
+        Files.open(name, in: directory, [.write, .new])
     }
 
     /// From its first byte on, the file is an age file. `info` holds the facts known so far.
@@ -66,43 +65,31 @@ struct PartFile: ~Copyable {
     func finish(_ info: ArchiveInfo) throws(ArchiveError) { try sealing?.finish(info) }
 
     @safe mutating func append(_ bytes: UnsafeRawBufferPointer) throws(ArchiveError) {
-        guard let start = bytes.baseAddress else { return }
         if let sealing {
             try sealing.append(bytes)
             written &+= UInt64(bytes.count)
             return
         }
-        var done = 0
-        while done < bytes.count {
-            let size = unsafe write(descriptor, start + done, bytes.count - done)
-            if size > 0 {
-                done += size
-            } else if size == 0 || errno != EINTR {
-                throw failure("write", size == 0 ? EIO : errno)
-            }
-        }
+        let error = unsafe Files.write(descriptor, bytes)
+        guard error == 0 else { throw failure("write", error) }
         written &+= UInt64(bytes.count)
     }
 
     mutating func publish() throws(ArchiveError) {
-        guard fdatasync(descriptor) == 0 else { throw failure("fdatasync", errno) }
-        guard unsafe renameat(directory, partName, directory, name) == 0 else {
-            throw failure("rename", errno)
+        guard Files.syncData(descriptor) else { throw failure("fdatasync", Errno.last) }
+        guard Files.move(partName, to: name, in: directory) else {
+            throw failure("rename", Errno.last)
         }
         published = true
-        guard fsync(directory) == 0 else {
+        guard Files.sync(directory) else {
             // The name may not survive; the covered segments do, so the archive may go.
-            let problem = errno
-            unsafe unlinkat(directory, name, 0)
+            let problem = Errno.last
+            Files.remove(name, in: directory)
             throw failure("fsync", problem)
         }
     }
 
-    private func failure(_ operation: String, _ errno: Int32) -> ArchiveError {
-        .system(operation: operation, path: directoryPath + "/" + partName, errno: errno)
+    private func failure(_ operation: String, _ code: Int32) -> ArchiveError {
+        .system(operation: operation, path: directoryPath + "/" + partName, errno: code)
     }
-}
-
-private func openDirectory(_ path: UnsafePointer<CChar>) -> Int32 {
-    unsafe cw_open_file(path, O_RDONLY | O_DIRECTORY, 0)
 }

@@ -2,6 +2,8 @@
 // return one object per thread, so comparing identities nearly always suffices; objects with equal
 // content share one entry. Owned by one BlockBuilder.
 
+import CordwoodCore
+
 struct PeopleColumns: ~Copyable {
     private struct ThreadKey: Hashable {
         var process: Int

@@ -11,6 +11,8 @@ struct SealedFacts: Equatable {
 
     var id: LaneID
     var covers: [ArchiveCover]
+    /// The ids of archives whose records it has.
+    var replaced: [LaneID]
     var createdRealtime: UInt64
     var recordCount: UInt64 = 0
     var timeMin: UInt64 = 0
@@ -22,6 +24,7 @@ struct SealedFacts: Equatable {
     init(_ info: ArchiveInfo) {
         id = info.id
         covers = info.covers
+        replaced = info.replaced
         createdRealtime = info.createdRealtime
         recordCount = info.recordCount
         timeMin = info.timeMin
@@ -34,7 +37,7 @@ struct SealedFacts: Equatable {
         body.append(word: SealedSummary.magicValue)
         body.append(word: FormatVersion.current)
         body.append(word: UInt32(0))
-        body.append(word: UInt64(0))
+        body.append(word: replaced.isEmpty ? 0 : SealedSummary.compatReplaces)
         body.append(word: UInt64(0))
         body.append(id: id)
         body.append(word: createdRealtime)
@@ -52,6 +55,7 @@ struct SealedFacts: Equatable {
             body.append(word: cover.last)
             body.append(string: cover.laneName, max: 255)
         }
+        if !replaced.isEmpty { body.append(ids: replaced) }
         if body.failed { return nil }
         body.store(UInt32(truncatingIfNeeded: body.count), at: SealedSummary.length)
         unsafe body.store(
@@ -91,14 +95,17 @@ struct SealedFacts: Equatable {
         guard incompat & ~FormatVersion.incompatKnown == 0 else {
             return .newer("features \(incompat)")
         }
-        guard let covers = covers(body) else {
+        guard let (covers, replaced) = runs(body) else {
             return .bad("covers in the summary of an encrypted archive")
         }
-        return .facts(SealedFacts(body, covers))
+        return .facts(SealedFacts(body, covers, replaced))
     }
 
-    @safe private init(_ body: UnsafeRawBufferPointer, _ covers: [ArchiveCover]) {
+    @safe private init(
+        _ body: UnsafeRawBufferPointer, _ covers: [ArchiveCover], _ replaced: [LaneID]
+    ) {
         self.covers = covers
+        self.replaced = replaced
         id = body.id(SealedSummary.archiveID)
         createdRealtime = body.word(SealedSummary.createdRealtime, UInt64.self)
         recordCount = body.word(SealedSummary.recordCount, UInt64.self)
@@ -108,15 +115,23 @@ struct SealedFacts: Equatable {
         payloadCRC = body.word(SealedSummary.payloadCRC, UInt32.self)
     }
 
-    @safe private static func covers(_ body: UnsafeRawBufferPointer) -> [ArchiveCover]? {
-        let rest = unsafe UnsafeRawBufferPointer(rebasing: body[SealedSummary.covers...])
-        return ArchiveCover.list(rest, count: body.word(SealedSummary.coverCount, UInt32.self))
+    @safe private static func runs(
+        _ body: UnsafeRawBufferPointer
+    ) -> ([ArchiveCover], [LaneID])? {
+        var cursor = unsafe ByteCursor(
+            UnsafeRawBufferPointer(rebasing: body[SealedSummary.covers...]))
+        let count = body.word(SealedSummary.coverCount, UInt32.self)
+        guard let covers = ArchiveCover.list(&cursor, count: count) else { return nil }
+        let compat = body.word(SealedSummary.compat, UInt64.self)
+        guard compat & SealedSummary.compatReplaces != 0 else { return (covers, []) }
+        return ArchiveInfo.replacedIDs(&cursor).map { (covers, $0) }
     }
 
     /// Fills in what header and footer would have said.
     func fill(_ info: inout ArchiveInfo) {
         info.id = id
         info.covers = covers
+        info.replaced = replaced
         info.createdRealtime = createdRealtime
         info.recordCount = recordCount
         info.timeMin = timeMin
@@ -127,8 +142,9 @@ struct SealedFacts: Equatable {
 
     /// True if the archive inside matches the facts outside.
     func agrees(with info: ArchiveInfo) -> Bool {
-        id == info.id && covers == info.covers && createdRealtime == info.createdRealtime
-            && recordCount == info.recordCount && timeMin == info.timeMin
+        id == info.id && covers == info.covers && replaced == info.replaced
+            && createdRealtime == info.createdRealtime && recordCount == info.recordCount
+            && timeMin == info.timeMin
             && timeMax == info.timeMax
     }
 }

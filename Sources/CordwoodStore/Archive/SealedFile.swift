@@ -4,7 +4,6 @@
 
 import CShims
 import CordwoodCore
-import Glibc
 
 struct SealedFile {
     /// nil: an age file without our summary.
@@ -57,6 +56,30 @@ struct SealedFile {
                     ? "and no identity was given" : "of whom none is an identity that was given"))
     }
 
+    /// The recipients of an age file. A header does not name them: nil if one of them is no
+    /// identity that was given.
+    static func recipients(
+        _ descriptor: Int32, path: String, fileBytes: UInt64, identities: [AgeIdentity]
+    ) throws(ReadProblem) -> [AgeRecipient]? {
+        do throws(AgeError) {
+            guard let header = try header(descriptor, fileBytes) else { return nil }
+            var found: [AgeRecipient] = []
+            for stanza in header.stanzas where stanza.kind != SealedFacts.stanzaKind {
+                var owner: AgeRecipient?
+                for identity in identities where owner == nil {
+                    guard let fileKey = try identity.open(stanza), header.isGenuine(fileKey)
+                    else { continue }
+                    owner = identity.recipient
+                }
+                guard let owner else { return nil }
+                if !found.contains(owner) { found.append(owner) }
+            }
+            return found
+        } catch {
+            throw problem(error, path)
+        }
+    }
+
     private static func header(
         _ descriptor: Int32, _ fileBytes: UInt64
     ) throws(AgeError) -> AgeHeader? {
@@ -95,9 +118,8 @@ struct SealedFile {
         var crc: UInt32 = 0
         while at < fileBytes {
             let wanted = min(buffer.count, Int(fileBytes - at))
-            let got = unsafe pread(descriptor, &buffer, wanted, off_t(at))
-            if got < 0 && errno == EINTR { continue }
-            guard got >= 0 else { throw .system("read \(path)", errno: errno) }
+            let got = Files.readOnce(descriptor, into: &buffer, wanted, at: at)
+            guard got >= 0 else { throw .system("read \(path)", errno: Errno.last) }
             if got == 0 { return "size of the encrypted payload" }
             crc = unsafe cwi_crc32c(crc, buffer, got)
             at += UInt64(got)

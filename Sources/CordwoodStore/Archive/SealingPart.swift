@@ -6,7 +6,7 @@
 // SAFETY: writes take exactly a view's bytes.
 
 import CShims
-import Glibc
+import CordwoodCore
 
 final class SealingPart {
     private let descriptor: Int32
@@ -60,8 +60,8 @@ final class SealingPart {
         facts.payloadCRC = crc
         guard let summary = facts.stanza else { throw .memory }
         let header = AgeHeader.make(recipients + [summary], fileKey: fileKey)
-        guard header.count == headerBytes, lseek(descriptor, 0, SEEK_SET) == 0 else {
-            throw failure(EIO)
+        guard header.count == headerBytes, Files.rewind(descriptor) else {
+            throw failure(Errno.EIO)
         }
         try write(header)
     }
@@ -79,19 +79,11 @@ final class SealingPart {
     }
 
     @safe private func write(_ bytes: UnsafeRawBufferPointer) throws(ArchiveError) {
-        guard let start = bytes.baseAddress else { return }
-        var done = 0
-        while done < bytes.count {
-            let size = unsafe Glibc.write(descriptor, start + done, bytes.count - done)
-            if size > 0 {
-                done += size
-            } else if size == 0 || errno != EINTR {
-                throw failure(size == 0 ? EIO : errno)
-            }
-        }
+        let error = unsafe Files.write(descriptor, bytes)
+        guard error == 0 else { throw failure(error) }
     }
 
-    private func failure(_ errno: Int32) -> ArchiveError {
-        .system(operation: "write", path: path, errno: errno)
+    private func failure(_ code: Int32) -> ArchiveError {
+        .system(operation: "write", path: path, errno: code)
     }
 }

@@ -102,7 +102,7 @@ extension BlockBuilder {
         if shared {
             scratch.append(record.trace)
         } else {
-            for _ in 0..<TraceLayout.bytes { scratch.append(byte: 0) }
+            for _ in 0..<TraceLayout.bytes { scratch.append(0) }
         }
         return unsafe contexts.index(scratch.bytes) + 1
     }

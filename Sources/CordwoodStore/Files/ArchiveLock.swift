@@ -5,8 +5,7 @@
 // looks the name up again, because the file may have been deleted in between. Released explicitly
 // in deinit: a forked child may still hold the descriptor.
 
-import CShims
-import Glibc
+import CordwoodCore
 
 package struct ArchiveLock: ~Copyable {
     package let stem: String
@@ -21,49 +20,46 @@ package struct ArchiveLock: ~Copyable {
     /// - Parameter target: nil: the whole archive.
     package init?(paths: StorePaths, stem: String, target: TargetKey?) throws(UploadError) {
         let path = paths.archive(stem)
-        let opened = unsafe cwi_file_open(path, O_RDWR | O_NONBLOCK | O_NOCTTY, 0)
+        let opened = Files.open(path, [.readWrite, .nonBlocking, .noTerminal])
         guard opened >= 0 else {
             // A link is not an archive, whoever put it there.
-            if errno == ENOENT || errno == ELOOP || errno == ENXIO || errno == EISDIR {
+            if Errno.last == Errno.ENOENT || Errno.last == Errno.ELOOP || Errno.last == Errno.ENXIO
+                || Errno.last == Errno.EISDIR
+            {
                 return nil
             }
-            throw UploadError.system(call: "open", path: path, errno: errno)
+            throw UploadError.system(call: "open", path: path, errno: Errno.last)
         }
         guard StoreFiles.isRegular(opened) else {
-            cwi_file_close(opened)
+            Files.close(opened)
             return nil
         }
-        let refused =
-            if let target { cwi_lock_byte(opened, ArchiveLock.byte(of: target)) } else {
-                cwi_lock_file(opened)
-            }
-        var held = stat()
-        var named = stat()
-        guard refused == 0, unsafe fstat(opened, &held) == 0, unsafe lstat(path, &named) == 0,
-            held.st_ino == named.st_ino, held.st_dev == named.st_dev
+        guard Files.lockOpenFile(opened, byte: target.map(ArchiveLock.byte)),
+            let held = FileFacts(of: opened), let named = FileFacts(at: path),
+            held.isSameFile(as: named)
         else {
-            cwi_unlock_file(opened)
-            cwi_file_close(opened)
+            Files.unlockOpenFile(opened)
+            Files.close(opened)
             return nil
         }
         self.stem = stem
         descriptor = opened
-        bytes = UInt64(max(held.st_size, 0))
+        bytes = held.bytes
     }
 
     deinit {
-        cwi_unlock_file(descriptor)
-        cwi_file_close(descriptor)
+        Files.unlockOpenFile(descriptor)
+        Files.close(descriptor)
     }
 
     /// Widens one target's lock to the whole file. False: another target is sending it.
-    package func widen() -> Bool { cwi_lock_file(descriptor) == 0 }
+    package func widen() -> Bool { Files.lockOpenFile(descriptor) }
 
     /// The byte for a target. Two targets that share one take turns.
-    private static func byte(of target: TargetKey) -> off_t {
+    private static func byte(of target: TargetKey) -> UInt64 {
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325
         for byte in target.text.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
-        return off_t(targetsAt + hash % targetsSpan)
+        return targetsAt + hash % targetsSpan
     }
 
     /// Deletes the archive, then forgets its states. First, the removal of the segments it covers

@@ -2,9 +2,8 @@
 // capture HTTP exchanges and at which levels they log. Text (FORMAT §2.4), replaced as a whole, so
 // a reader finds the old or the new file. Engines check whether it is a different file now and then
 // read it; a file that cannot be read changes nothing. Any thread, any process.
-// SAFETY: each struct is lent to one system call.
 
-import Glibc
+import CordwoodCore
 
 public struct ControlFile: Equatable, Sendable {
     public struct Level: Equatable, Sendable {
@@ -37,14 +36,24 @@ public struct ControlFile: Equatable, Sendable {
     public static func change(
         storeDirectory: String, _ body: (inout ControlFile) -> Void
     ) throws(UploadError) {
+        _ = try change(storeDirectory: storeDirectory, if: { _ in true }, body)
+    }
+
+    /// The same, if the file is still as the caller knows it. False: it is not, and stays.
+    package static func change(
+        storeDirectory: String, if isKnown: (ControlFile) -> Bool,
+        _ body: (inout ControlFile) -> Void
+    ) throws(UploadError) -> Bool {
         let lock = try StoreFiles.lockStore(storeDirectory)
         defer { _ = lock.number }
         var file = try read(storeDirectory: storeDirectory) ?? ControlFile()
+        guard isKnown(file) else { return false }
         body(&file)
         guard file.levels.count <= levelsMax else {
             throw .limit("over \(levelsMax) level prefixes")
         }
         try StoreFiles.replace(fileName, inStore: storeDirectory, with: file.bytes)
+        return true
     }
 
     /// nil removes the prefix's line.
@@ -107,7 +116,7 @@ public struct ControlFile: Equatable, Sendable {
             })
     }
 
-    /// Identifies the file as far as one system call can; nil: there is none.
+    /// Identifies the file as far as one system call can; nil if it does not exist.
     public struct Stamp: Equatable, Sendable {
         var inode: UInt64
         var modifiedNs: UInt64
@@ -116,14 +125,9 @@ public struct ControlFile: Equatable, Sendable {
     }
 
     public static func stamp(storeDirectory: String) -> Stamp? {
-        var status = stat()
-        guard unsafe lstat(storeDirectory + "/" + fileName, &status) == 0 else { return nil }
+        guard let file = FileFacts(at: storeDirectory + "/" + fileName) else { return nil }
         return Stamp(
-            inode: UInt64(status.st_ino), modifiedNs: ns(status.st_mtim),
-            changedNs: ns(status.st_ctim), bytes: UInt64(clamping: status.st_size))
-    }
-
-    private static func ns(_ time: timespec) -> UInt64 {
-        UInt64(clamping: time.tv_sec) &* 1_000_000_000 &+ UInt64(clamping: time.tv_nsec)
+            inode: file.inode, modifiedNs: file.modifiedNs, changedNs: file.changedNs,
+            bytes: file.bytes)
     }
 }

@@ -6,7 +6,6 @@
 import CShims
 import CordwoodCore
 import CordwoodFormats
-import Glibc
 
 /// A moment by both clocks. Between records of one boot, the monotonic clock decides which came
 /// first, even if the other clock was set meanwhile.

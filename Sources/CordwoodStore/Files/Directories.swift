@@ -1,22 +1,19 @@
 // Makes, lists and syncs the directories of a store. Any thread; any process at the same time.
-// SAFETY: structs of the C library are on the stack, for one call.
 
 import CShims
 import CordwoodCore
-import Glibc
 
 package enum Directories {
     /// Makes a directory and its missing parents, 0700. lasts: makes their names survive a power
     /// cut; their contents are worth nothing without them.
     package static func make(_ path: String, lasts: Bool = false) throws(CordwoodError) {
-        var status = stat()
-        if unsafe stat(path, &status) == 0 {
-            guard status.st_mode & S_IFMT == S_IFDIR else {
+        if let found = FileFacts(following: path) {
+            guard found.isDirectory else {
                 throw CordwoodError(Status.notDirectory, "\(path) is not a directory")
             }
             return
         }
-        if errno == ENOTDIR {
+        if Errno.last == Errno.ENOTDIR {
             throw CordwoodError(Status.notDirectory, "a part of \(path) is not a directory")
         }
         var parent = path.hasPrefix("/") ? "/" : "."
@@ -24,8 +21,8 @@ package enum Directories {
             parent = String(path[..<slash])
             try make(parent, lasts: lasts)
         }
-        if unsafe mkdir(path, 0o700) != 0 {
-            if errno == EEXIST { return }
+        if !Files.makeDirectory(path) {
+            if Errno.last == Errno.EEXIST { return }
             throw failure("make directory", path)
         }
         // We may have no right to read another user's folder: no reason not to log.
@@ -35,8 +32,7 @@ package enum Directories {
     /// Makes one of the store's own directories. Refuses a link: files would be made and removed
     /// elsewhere.
     package static func makeOwn(_ path: String) throws(CordwoodError) {
-        var status = stat()
-        if unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT != S_IFDIR {
+        if let found = FileFacts(at: path), !found.isDirectory {
             throw CordwoodError(Status.notDirectory, "\(path) is not a directory")
         }
         try make(path)
@@ -45,15 +41,14 @@ package enum Directories {
     /// The host may change its working directory as soon as a store is open.
     package static func absolute(_ path: String) throws(CordwoodError) -> String {
         if path.hasPrefix("/") { return path }
-        let here = unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 4096) { buffer in
-            unsafe getcwd(buffer.baseAddress!, buffer.count).map { unsafe String(cString: $0) }
+        guard let here = Files.workingDirectory() else {
+            throw failure("find the working directory for", path)
         }
-        guard let here else { throw failure("find the working directory for", path) }
         return here == "/" ? here + path : here + "/" + path
     }
 
     package static func open(_ path: String) throws(CordwoodError) -> Int32 {
-        let descriptor = unsafe cw_open_file(path, O_RDONLY | O_DIRECTORY, 0)
+        let descriptor = Files.openKept(path, .directory)
         guard descriptor >= 0 else { throw failure("open directory", path) }
         return descriptor
     }
@@ -64,8 +59,8 @@ package enum Directories {
     /// The same, but nil if the directory cannot be read.
     static func list(_ path: String) -> [String]? {
         let listing = DirectoryListing(path, hidden: true)
-        guard listing.error == 0 || listing.error == ENOENT else {
-            errno = listing.error
+        guard listing.error == 0 || listing.error == Errno.ENOENT else {
+            Errno.last = listing.error
             return nil
         }
         return listing.names
@@ -73,18 +68,18 @@ package enum Directories {
 
     /// Makes a directory's names, or a file's content, durable. Returns 0 or an errno.
     package static func sync(_ path: String) -> Int32 {
-        var descriptor = unsafe cw_open_file(path, O_RDONLY | O_NONBLOCK, 0)
-        if descriptor < 0, errno == ELOOP, let target = SegmentLink.target(path) {
-            descriptor = unsafe cw_open_file(target, O_RDONLY | O_NONBLOCK, 0)
+        var descriptor = Files.openKept(path, [.read, .nonBlocking])
+        if descriptor < 0, Errno.last == Errno.ELOOP, let target = SegmentLink.target(path) {
+            descriptor = Files.openKept(target, [.read, .nonBlocking])
         }
-        guard descriptor >= 0 else { return errno }
-        defer { Glibc.close(descriptor) }
-        return fsync(descriptor) == 0 ? 0 : errno
+        guard descriptor >= 0 else { return Errno.last }
+        defer { FileCalls.close(descriptor) }
+        return Files.sync(descriptor) ? 0 : Errno.last
     }
 
     /// Turns the last errno into an error that names the action and the path.
     package static func failure(_ action: String, _ path: String) -> CordwoodError {
-        let number = errno
+        let number = Errno.last
         return CordwoodError(
             Status.of(errno: number),
             "could not \(action) \(path): \(systemText(number))")
@@ -94,9 +89,11 @@ package enum Directories {
     package static func removeTree(_ path: String) {
         for name in names(path) {
             let child = path + "/" + name
-            if unsafe unlink(child) != 0, errno == EISDIR || errno == EPERM { removeTree(child) }
+            if !Files.remove(child), Errno.last == Errno.EISDIR || Errno.last == Errno.EPERM {
+                removeTree(child)
+            }
         }
-        unsafe rmdir(path)
+        Files.removeDirectory(path)
     }
 
     /// Makes a directory and its missing parents and sets it up as a store; leaves an existing

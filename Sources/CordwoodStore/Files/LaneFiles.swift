@@ -4,10 +4,8 @@
 // it runs twice. One of the two runs finds a file that existed before and is renamed once (a
 // segment that is sealed); a file that is renamed again meanwhile is in an archive.
 
-import CShims
 import CordwoodCore
 import CordwoodFormats
-import Glibc
 
 package struct LaneFiles: Sendable {
     package struct Segment: Sendable {
@@ -53,7 +51,7 @@ package struct LaneFiles: Sendable {
     /// The names in a directory, unsorted; empty if it does not exist.
     package static func names(in directory: String) throws(ReadProblem) -> [String] {
         let listing = DirectoryListing(directory)
-        guard listing.error == 0 || listing.error == ENOENT else {
+        guard listing.error == 0 || listing.error == Errno.ENOENT else {
             throw .system("list \(directory)", errno: listing.error)
         }
         return listing.names
@@ -112,9 +110,9 @@ extension LaneFiles {
     /// Whether a process holds that lane file (FORMAT §2). Tests it by taking a shared lock for a
     /// moment.
     package static func isLocked(_ path: String) -> Bool {
-        let fd = unsafe cw_open_file(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0)
+        let fd = Files.openKept(path, [.read, .nonBlocking, .noTerminal])
         guard fd >= 0 else { return false }
-        defer { close(fd) }
-        return flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK
+        defer { FileCalls.close(fd) }
+        return !Files.lock(fd, shared: true) && Errno.last == Errno.EWOULDBLOCK
     }
 }

@@ -1,7 +1,6 @@
 // Lists the files of a store's lanes by their names (FORMAT §2). Names only: no file is opened.
-// SAFETY: each `stat` is lent to one call.
 
-import Glibc
+import CordwoodCore
 
 package struct LaneListing {
     package struct Lane {
@@ -14,12 +13,13 @@ package struct LaneListing {
     package var lanes: [String: Lane] = [:]
     /// Lane files that were still being made.
     var unpublished: [String] = []
-    /// False: there may be more lanes, which could not be listed.
-    package let isWhole: Bool
+    /// Why there may be more lanes, which could not be listed; empty: these are all.
+    package let cause: String
+    package var isWhole: Bool { cause.isEmpty }
 
     package init(directory: String) {
         let names = Directories.list(directory + "/lanes")
-        isWhole = names != nil
+        cause = names == nil ? Directories.failure("list", directory + "/lanes").text : ""
         for name in names ?? [] { add(name, directory) }
     }
 
@@ -53,9 +53,8 @@ package struct LaneListing {
     /// looked up first: a rename leads from the hidden name to the other one, never back.
     static func hasFile(_ lane: String, _ directory: String) -> Bool {
         for name in [".\(lane).lane", "\(lane).lane"] {
-            var status = stat()
             // If it cannot be looked at, it may be there.
-            if unsafe lstat("\(directory)/lanes/\(name)", &status) == 0 || errno != ENOENT {
+            if FileFacts(at: "\(directory)/lanes/\(name)") != nil || Errno.last != Errno.ENOENT {
                 return true
             }
         }

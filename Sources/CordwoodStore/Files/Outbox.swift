@@ -55,7 +55,7 @@ package struct Outbox: Sendable {
         let new = state.suffix.map { "\(stem)@\(target.text).\($0)" }
         let lines = refusals?.lines ?? 0
         if let new, lines > 0 {
-            let text = cause.replacing("\n", with: " ") + "\n" + (refusals?.text ?? "")
+            let text = String(cause.map { $0 == "\n" ? " " : $0 }) + "\n" + (refusals?.text ?? "")
             try StoreFiles.replace(
                 paths.queue + "/" + new,
                 temporary: paths.queue + "/" + StorePaths.body(of: stem, thread: cw_gettid()),
@@ -75,7 +75,7 @@ package struct Outbox: Sendable {
         try StoreFiles.syncDirectory(paths.queue)
     }
 
-    /// The text in a state's file; empty if there is none, or if the pair has another state by now.
+    /// The text in a state's file; empty if the file has no text or the pair's state has changed.
     package func cause(
         _ stem: String, _ target: TargetKey, _ state: PairState
     ) throws(UploadError) -> String {
@@ -131,7 +131,8 @@ package struct Outbox: Sendable {
     /// behind, and names of bodies whose archive is gone.
     /// INVARIANT: the queue is listed first. A state is written only when its archive and its
     /// target exist, so a listed state without an archive or a target has lost it.
-    package func removeOrphans() throws(UploadError) {
+    /// - Parameter ofArchives: only states whose archive is gone.
+    package func removeOrphans(ofArchives: Bool = false) throws(UploadError) {
         let names = try StoreFiles.list(paths.queue, hidden: true)
         let stems = Set(
             try StoreFiles.list(paths.archives).compactMap { StorePaths.stem(ofFile: $0) })
@@ -142,7 +143,7 @@ package struct Outbox: Sendable {
                 try StoreFiles.remove(paths.queue + "/" + name)
             }
             guard !name.hasPrefix("."), let entry = Outbox.parse(name) else { continue }
-            if !stems.contains(entry.stem) || !targets.contains(entry.target) {
+            if !stems.contains(entry.stem) || !ofArchives && !targets.contains(entry.target) {
                 try StoreFiles.remove(paths.queue + "/" + name)
             }
         }

@@ -4,7 +4,6 @@
 // open a new store at once agree on one identity. Any thread.
 
 import CordwoodFormats
-import Glibc
 
 public enum Consent: UInt32, Sendable {
     case granted = 0
@@ -68,15 +67,16 @@ package struct StoreFile: Equatable, Sendable {
     }
 
     /// Stores another consent and returns the updated file.
+    /// - Parameter known: what the caller takes it to be; if it is not, it stays. nil: anything.
     package static func setConsent(
-        storeDirectory: String, to consent: Consent
+        storeDirectory: String, to consent: Consent, from known: Consent? = nil
     ) throws(UploadError) -> StoreFile {
         let lock = try StoreFiles.lockStore(storeDirectory)
         defer { _ = lock.number }
         guard var file = try read(storeDirectory: storeDirectory) else {
             throw UploadError.notFound("\(storeDirectory)/\(fileName) does not exist")
         }
-        if file.consent == consent { return file }
+        if file.consent == consent || file.consent != known ?? file.consent { return file }
         guard file.compat == 0 else {
             throw UploadError.version("\(storeDirectory) was written by a newer version")
         }

@@ -5,22 +5,15 @@
 
 import CShims
 import CordwoodCore
-import Glibc
 
 extension UploadError {
     static func status(errno code: Int32) -> UploadStatus {
         switch code {
-        case ENOSPC, EDQUOT: return .full
-        case ENOMEM, EMFILE, ENFILE: return .memory
-        case EACCES, EPERM, EROFS: return .permission
+        case Errno.ENOSPC, Errno.EDQUOT: return .full
+        case Errno.ENOMEM, Errno.EMFILE, Errno.ENFILE: return .memory
+        case Errno.EACCES, Errno.EPERM, Errno.EROFS: return .permission
         default: return .io
         }
-    }
-
-    package static func cause(errno code: Int32) -> String {
-        var buffer = [CChar](repeating: 0, count: 128)
-        guard unsafe strerror_r(code, &buffer, buffer.count) == 0 else { return "error \(code)" }
-        return unsafe buffer.withUnsafeBufferPointer { unsafe String(cString: $0.baseAddress!) }
     }
 }
 
@@ -28,11 +21,11 @@ extension UploadError {
 package struct FileDescriptor: ~Copyable {
     package let number: Int32
 
-    package init(path: String, flags: Int32, mode: mode_t = 0o600) throws(UploadError) {
+    package init(path: String, flags: OpenFlags) throws(UploadError) {
         // A child that kept it would keep its lock, too.
-        let opened = unsafe cwi_file_open(path, flags, mode)
+        let opened = Files.open(path, flags)
         guard opened >= 0 else {
-            throw UploadError.system(call: "open", path: path, errno: errno)
+            throw UploadError.system(call: "open", path: path, errno: Errno.last)
         }
         number = opened
     }
@@ -44,8 +37,8 @@ package struct FileDescriptor: ~Copyable {
 
     /// Releases any lock on it explicitly: a child of a raw clone(2) may still have the descriptor.
     deinit {
-        flock(number, LOCK_UN)
-        cwi_file_close(number)
+        Files.unlock(number)
+        Files.close(number)
     }
 }
 
@@ -54,14 +47,13 @@ package enum StoreFiles {
     static let readBytesMax = 1 << 20
 
     static func makeDirectory(_ path: String) throws(UploadError) {
-        if unsafe mkdir(path, 0o700) == 0 { return }
-        guard errno == EEXIST else {
-            throw UploadError.system(call: "mkdir", path: path, errno: errno)
+        if Files.makeDirectory(path) { return }
+        guard Errno.last == Errno.EEXIST else {
+            throw UploadError.system(call: "mkdir", path: path, errno: Errno.last)
         }
         // Through a link, files would be made and removed elsewhere.
-        var status = stat()
-        guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
-            throw UploadError.system(call: "mkdir", path: path, errno: ENOTDIR)
+        guard FileFacts(at: path)?.isDirectory == true else {
+            throw UploadError.system(call: "mkdir", path: path, errno: Errno.ENOTDIR)
         }
     }
 
@@ -72,43 +64,32 @@ package enum StoreFiles {
         _ path: String, hidden: Bool = false, prefix: String = ""
     ) throws(UploadError) -> [String] {
         let listing = DirectoryListing(path, hidden: hidden, prefix: prefix)
-        guard listing.error == 0 || listing.error == ENOENT else {
+        guard listing.error == 0 || listing.error == Errno.ENOENT else {
             throw UploadError.system(call: "readdir", path: path, errno: listing.error)
         }
         return listing.names
     }
 
     package static func isRegular(_ descriptor: Int32) -> Bool {
-        var status = stat()
-        return unsafe fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+        FileFacts(of: descriptor)?.isRegular == true
     }
 
-    package static func exists(_ path: String) -> Bool {
-        var status = stat()
-        return unsafe lstat(path, &status) == 0
-    }
+    package static func exists(_ path: String) -> Bool { FileFacts(at: path) != nil }
 
     /// When the content was last changed, in UTC ns; 0: there is no file.
     package static func modifiedNs(_ path: String) -> UInt64 {
-        var status = stat()
-        guard unsafe lstat(path, &status) == 0 else { return 0 }
-        let time = status.st_mtim
-        return UInt64(clamping: time.tv_sec) &* 1_000_000_000 &+ UInt64(clamping: time.tv_nsec)
+        FileFacts(at: path)?.modifiedNs ?? 0
     }
 
     /// Size in bytes; 0: there is no file.
     package static func size(_ path: String) -> UInt64 {
-        var status = stat()
-        return unsafe lstat(path, &status) == 0 ? UInt64(max(status.st_size, 0)) : 0
+        FileFacts(at: path)?.bytes ?? 0
     }
 
     /// The disk space of a regular file, as quotas count it; nil: there is no such file.
     package static func bytesOnDisk(_ path: String) -> UInt64? {
-        var status = stat()
-        guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-            return nil
-        }
-        return FileSystem.bytesTaken(status)
+        guard let file = FileFacts(at: path), file.isRegular else { return nil }
+        return file.bytesOnDisk
     }
 
     /// nil: there is no file. Anything but a regular file counts as damage: reading a FIFO or a
@@ -116,10 +97,10 @@ package enum StoreFiles {
     package static func read(
         _ path: String, bytesMax: Int = readBytesMax
     ) throws(UploadError) -> [UInt8]? {
-        let opened = unsafe cwi_file_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0)
+        let opened = Files.open(path, [.read, .nonBlocking, .noTerminal])
         guard opened >= 0 else {
-            if errno == ENOENT { return nil }
-            throw UploadError.system(call: "open", path: path, errno: errno)
+            if Errno.last == Errno.ENOENT { return nil }
+            throw UploadError.system(call: "open", path: path, errno: Errno.last)
         }
         let file = FileDescriptor(owning: opened)
         guard isRegular(opened) else { throw UploadError.damaged("\(path) is not a file") }
@@ -127,11 +108,11 @@ package enum StoreFiles {
         var count = 0
         while true {
             let got = unsafe bytes.withUnsafeMutableBytes { buffer in
-                unsafe Glibc.read(file.number, buffer.baseAddress! + count, buffer.count - count)
+                unsafe Files.readNext(
+                    file.number, into: UnsafeMutableRawBufferPointer(rebasing: buffer[count...]))
             }
-            if got < 0 && errno == EINTR { continue }
             guard got >= 0 else {
-                throw UploadError.system(call: "read", path: path, errno: errno)
+                throw UploadError.system(call: "read", path: path, errno: Errno.last)
             }
             if got == 0 { break }
             count += got
@@ -150,15 +131,9 @@ package enum StoreFiles {
     )
         throws(UploadError)
     {
-        var offset = 0
-        while offset < bytes.count {
-            let put = unsafe Glibc.write(
-                descriptor, bytes.baseAddress! + offset, bytes.count - offset)
-            if put < 0 && errno == EINTR { continue }
-            guard put > 0 else {
-                throw UploadError.system(call: "write", path: path, errno: errno)
-            }
-            offset += put
+        let error = unsafe Files.write(descriptor, bytes)
+        guard error == 0 else {
+            throw UploadError.system(call: "write", path: path, errno: error)
         }
     }
 
@@ -170,15 +145,15 @@ package enum StoreFiles {
         _ path: String, temporary: String, directory: String, with bytes: [UInt8]
     ) throws(UploadError) {
         do throws(UploadError) {
-            let file = try createNew(temporary, O_WRONLY)
+            let file = try createNew(temporary, .write)
             try unsafe bytes.withUnsafeBufferPointer { (buffer) throws(UploadError) in
                 try write(file.number, UnsafeRawBufferPointer(buffer), path: temporary)
             }
-            guard fsync(file.number) == 0 else {
-                throw UploadError.system(call: "fsync", path: temporary, errno: errno)
+            guard Files.sync(file.number) else {
+                throw UploadError.system(call: "fsync", path: temporary, errno: Errno.last)
             }
         } catch {
-            unsafe unlink(temporary)
+            Files.remove(temporary)
             throw error
         }
         // CRASH: the temporary has one name, which the next replacement overwrites.
@@ -188,56 +163,56 @@ package enum StoreFiles {
 
     /// Makes an empty file; it may exist already.
     static func create(_ path: String) throws(UploadError) {
-        let file = try FileDescriptor(path: path, flags: O_WRONLY | O_CREAT | O_NONBLOCK)
+        let file = try FileDescriptor(path: path, flags: [.write, .create, .nonBlocking])
         giveToOwner(file.number, path)
     }
 
     /// Writes a text for people; if that fails, nothing is lost.
     static func note(_ text: String, in path: String) {
         guard !text.isEmpty || size(path) > 0,
-            let file = try? FileDescriptor(path: path, flags: O_WRONLY | O_TRUNC | O_NONBLOCK)
+            let file = try? FileDescriptor(path: path, flags: [.write, .empty, .nonBlocking])
         else { return }
         let bytes = Array(text.utf8.prefix(noteBytesMax))
-        _ = unsafe bytes.withUnsafeBytes {
-            unsafe Glibc.write(file.number, $0.baseAddress, $0.count)
-        }
+        _ = unsafe bytes.withUnsafeBytes { unsafe Files.writeOnce(file.number, $0) }
     }
 
     private static let noteBytesMax = 1_024
 
     /// Creates a file that did not exist: never a link, a FIFO or another name of somebody's file.
-    static func createNew(_ path: String, _ flags: Int32) throws(UploadError) -> FileDescriptor {
-        unsafe unlink(path)
-        let file = try FileDescriptor(path: path, flags: flags | O_CREAT | O_EXCL)
+    static func createNew(
+        _ path: String, _ flags: OpenFlags
+    ) throws(UploadError) -> FileDescriptor {
+        Files.remove(path)
+        let file = try FileDescriptor(path: path, flags: flags.union(.new))
         giveToOwner(file.number, path)
         return file
     }
 
     /// A file that root makes in a user's store goes to that user, who could not read it otherwise.
     private static func giveToOwner(_ descriptor: Int32, _ path: String) {
-        guard geteuid() == 0, let slash = path.lastIndex(of: "/") else { return }
-        var status = stat()
-        guard unsafe stat(String(path[...slash]), &status) == 0, status.st_uid != 0 else { return }
-        _ = fchown(descriptor, status.st_uid, status.st_gid)
+        guard Machine.userID() == 0, let slash = path.lastIndex(of: "/"),
+            let parent = FileFacts(following: String(path[...slash])), parent.owner != 0
+        else { return }
+        Files.giveTo(descriptor, owner: parent.owner, group: parent.group)
     }
 
     static func move(_ from: String, to: String) throws(UploadError) {
-        guard unsafe Glibc.rename(from, to) == 0 else {
-            throw UploadError.system(call: "rename", path: from, errno: errno)
+        guard Files.move(from, to: to) else {
+            throw UploadError.system(call: "rename", path: from, errno: Errno.last)
         }
     }
 
     /// A missing file counts as removed.
     static func remove(_ path: String) throws(UploadError) {
-        guard unsafe unlink(path) == 0 || errno == ENOENT else {
-            throw UploadError.system(call: "unlink", path: path, errno: errno)
+        guard Files.remove(path) || Errno.last == Errno.ENOENT else {
+            throw UploadError.system(call: "unlink", path: path, errno: Errno.last)
         }
     }
 
     static func syncDirectory(_ path: String) throws(UploadError) {
-        let directory = try FileDescriptor(path: path, flags: O_RDONLY | O_DIRECTORY)
-        guard fsync(directory.number) == 0 else {
-            throw UploadError.system(call: "fsync", path: path, errno: errno)
+        let directory = try FileDescriptor(path: path, flags: .directory)
+        guard Files.sync(directory.number) else {
+            throw UploadError.system(call: "fsync", path: path, errno: Errno.last)
         }
     }
 
@@ -246,14 +221,17 @@ package enum StoreFiles {
     /// Holds an exclusive lock on a directory until the value goes away. It excludes both processes
     /// and threads, because each call opens the directory anew.
     package static func lockDirectory(_ path: String) throws(UploadError) -> FileDescriptor {
-        let directory = try FileDescriptor(path: path, flags: O_RDONLY | O_DIRECTORY)
+        let directory = try FileDescriptor(path: path, flags: .directory)
         let bound = cw_monotonic_ns() + lockWaitNs
-        while flock(directory.number, LOCK_EX | LOCK_NB) != 0 {
+        while !Files.lock(directory.number) {
             // The holder may be stopped for ever, or be dead while a child has inherited the lock.
-            guard errno == EINTR || errno == EWOULDBLOCK && cw_monotonic_ns() < bound else {
-                throw UploadError.system(call: "flock", path: path, errno: errno)
+            guard
+                Errno.last == Errno.EINTR
+                    || Errno.last == Errno.EWOULDBLOCK && cw_monotonic_ns() < bound
+            else {
+                throw UploadError.system(call: "flock", path: path, errno: Errno.last)
             }
-            usleep(1_000)
+            ThreadIdentity.pause(microseconds: 1_000)
         }
         return directory
     }

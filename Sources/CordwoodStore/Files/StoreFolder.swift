@@ -2,15 +2,15 @@
 // it contains.
 
 import CordwoodCore
-import Glibc
+import CordwoodFormats
 
 package enum StoreFolder {
     /// Throws if there is no store, or one of a newer format (FORMAT §2.1).
     package static func check(_ path: String) throws(ReadProblem) {
         let names = try LaneFiles.names(in: path)
-        guard isDirectory(path) else { throw .system("\(path): no store", errno: ENOENT) }
+        guard isDirectory(path) else { throw .system("\(path): no store", errno: Errno.ENOENT) }
         guard names.contains("store") || names.contains("lanes") || names.contains("archives")
-        else { throw .system("\(path): no store", errno: ENOENT) }
+        else { throw .system("\(path): no store", errno: Errno.ENOENT) }
         // An unreadable file must not hide records.
         guard let bytes = try? StoreFiles.read(path + "/store") else { return }
         for line in KeyValueFile.lines(bytes) {
@@ -23,26 +23,27 @@ package enum StoreFolder {
     }
 
     package static func isDirectory(_ path: String) -> Bool {
-        var status = stat()
-        return unsafe stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+        FileFacts(following: path)?.isDirectory == true
     }
 
     /// Total size of the files directly in a directory.
     static func bytes(of path: String) -> UInt64 {
-        var status = stat()
-        guard unsafe stat(path, &status) == 0, status.st_size > 0 else { return 0 }
-        return UInt64(status.st_size)
+        FileFacts(following: path)?.bytes ?? 0
     }
 
     /// Paths of the archives, sorted by name.
     static func archives(_ store: String) throws(ReadProblem) -> [String] {
         let directory = store + "/archives"
-        return try LaneFiles.names(in: directory).filter { $0.hasSuffix(".cwa") }.sorted()
-            .map { "\(directory)/\($0)" }
+        let listing = SortedPaths(in: directory, suffix: ".cwa")
+        guard listing.error == 0 || listing.error == Errno.ENOENT else {
+            throw .system("list \(directory)", errno: listing.error)
+        }
+        return listing.paths
     }
 
     /// Lanes whose lane file is missing: their segments cannot be read without it. An adopter
-    /// removes the lane file last (PROTOCOL R32), so a segment that outlives it was not archived.
+    /// removes the lane file last (RELIABILITY R32), so a segment that outlives it was not
+    /// archived.
     /// - Parameter covered: ranges that archives cover, by lane name.
     static func headless(
         _ listed: [LaneFiles], covered: [String: [ClosedRange<UInt64>]]
@@ -54,12 +55,12 @@ package enum StoreFolder {
                 return isCovered != true && !isMissing(segment.path)
             }
             guard left > 0 else { return nil }
-            return .damaged("\(files.lanePath): missing, and with it \(left) segments")
+            let segments = Counted.text(left, "segment")
+            return .damaged("\(files.lanePath): missing, and with it \(segments)")
         }
     }
 
     private static func isMissing(_ path: String) -> Bool {
-        var status = stat()
-        return unsafe lstat(path, &status) != 0 && errno == ENOENT
+        FileFacts(at: path) == nil && Errno.last == Errno.ENOENT
     }
 }

@@ -2,6 +2,8 @@
 // name path, value and cause; they never hold a URL's path or query, a header or a token, because
 // those carry secrets. The numbers are the header's; a test compares them.
 
+import CordwoodCore
+
 /// The statuses of these errors (include/cordwood/cordwood.h).
 public enum UploadStatus: Int32, Sendable {
     case ok = 0
@@ -60,7 +62,7 @@ public enum UploadError: Error, Equatable, Sendable {
     public var text: String {
         switch self {
         case .system(let call, let path, let code):
-            return "\(call) \(path): \(UploadError.cause(errno: code))"
+            return "\(call) \(path): \(Errno.text(code))"
         case .argument(let text), .version(let text), .damaged(let text), .notFound(let text),
             .exists(let text), .unsupported(let text), .limit(let text), .locked(let text):
             return text

@@ -8,7 +8,7 @@ import CordwoodCore
 
 @safe package final class Adoption: @unchecked Sendable {
     // SAFETY: everything below `monitor` is read and written under it, except `next`, `ranNs` and
-    // `witness`, which belong to the ship thread.
+    // `witness`, which belong to the ship thread, and `firstNs`, which never changes.
     private let monitor = Monitor()
     private var begun: UInt64 = 0
     private var count: UInt64 = 0
@@ -19,17 +19,22 @@ import CordwoodCore
     private let witness = AdoptionWitness()
     private let directory: String
 
+    /// When the first run is due, on the monotonic clock: soon after open.
+    package let firstNs = cw_monotonic_ns() + 1_000_000_000
+
     package init(directory: String) { self.directory = directory }
 
-    private static let firstNs: UInt64 = 1_000_000_000
     private static let everyNs: UInt64 = 60_000_000_000
     private static let everyShortNs: UInt64 = 1_000_000_000
 
     /// The first call on the ship thread.
     package func begin() {
-        let isCrowded =
-            LaneListing(directory: directory).lanes.count > StoreArchiver.lanesAtOnce
-        next = isCrowded ? 0 : cw_monotonic_ns() + Adoption.firstNs
+        next = isCrowded ? 0 : firstNs
+    }
+
+    /// So many lanes have piled up that adoption is due at once.
+    package var isCrowded: Bool {
+        LaneListing(directory: directory).lanes.count > StoreArchiver.lanesAtOnce
     }
 
     package func isDue(_ now: UInt64) -> Bool { now >= next || monitor.locked { isWanted } }
@@ -52,8 +57,8 @@ import CordwoodCore
             isWanted = false
         }
         let summary = try? StoreArchiver.archiveDead(
-            directory: directory, codec: form.codec, level: form.level,
-            recipients: form.recipients, witness: witness,
+            directory: directory, codec: form.codec, level: form.level, method: form.method,
+            timeStepNs: form.timeStepNs, recipients: form.recipients, witness: witness,
             shouldStop: { monitor.locked { isStopping } })
         let pause = witness.waiting > 0 ? AdoptionWitness.quietNs : Adoption.everyNs
         ranNs = cw_monotonic_ns()

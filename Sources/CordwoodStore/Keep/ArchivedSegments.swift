@@ -1,15 +1,36 @@
 // Which segments of a store archives already cover (FORMAT §2, §11): determined from the archives'
 // names, and from their headers if they cover several lanes.
-// SAFETY: each `stat` is lent to one call.
 
 import CordwoodCore
 import CordwoodFormats
-import Glibc
 
 extension LaneListing {
+    /// True while a segment exists that the archive covers (FORMAT §11). Segment 0 exists in the
+    /// lane file until the file says otherwise.
+    package func isCovered(archive name: String, _ directory: String) -> Bool {
+        guard let covers = try? LaneListing.covers(of: name, directory) else {
+            let unread = UnreadArchive(name: name, why: "", directory: directory)
+            return !isWhole || lanes.values.contains(where: unread.mayCover)
+        }
+        guard !covers.isEmpty else { return false }
+        // A segment that cannot be checked may exist.
+        guard isWhole else { return true }
+        return covers.contains { cover in
+            guard let lane = lanes[cover.lane] else { return false }
+            if cover.range.contains(0), lane.hasLaneFile,
+                let head = LaneHead.read(
+                    LaneFiles(lane: lane.name, directory: directory + "/lanes")),
+                head.archivedBelow == 0
+            {
+                return true
+            }
+            return lane.segments.contains { cover.range.contains($0.number) }
+        }
+    }
+
     /// The covers of an archive: from its name, or from its header if the name says there are more.
     /// An archive that is gone covers nothing. Throws if it exists and cannot be read.
-    package static func covers(
+    static func covers(
         of name: String, _ directory: String
     ) throws(ReadProblem) -> [(lane: String, range: ClosedRange<UInt64>)] {
         if let one = cover(of: name) { return [one] }
@@ -18,7 +39,7 @@ extension LaneListing {
             let info = try ArchiveInfo.peek(path: "\(directory)/archives/\(name)")
             return info.covers.filter { $0.first <= $0.last }
                 .map { ($0.laneName, $0.first...$0.last) }
-        } catch .system(_, ENOENT) {
+        } catch .system(_, Errno.ENOENT) {
             return []
         }
     }
@@ -37,7 +58,7 @@ extension LaneListing {
 
 /// An archive of several lanes that cannot be read now. Its lanes are unknown, except for what all
 /// such archives have in common (FORMAT §11).
-package struct UnreadArchive {
+struct UnreadArchive {
     let name: String
     let why: String
     private let firstLane: Substring
@@ -46,19 +67,18 @@ package struct UnreadArchive {
     /// If a clock was set back since, an archive looks older than its lanes.
     private static let clockNs: UInt64 = 86_400_000_000_000
 
-    package init(name: String, why: String, directory: String) {
+    init(name: String, why: String, directory: String) {
         self.name = name
         self.why = why
         firstLane = name.prefix { $0 != "." }
-        var status = stat()
-        let found = unsafe lstat("\(directory)/archives/\(name)", &status) == 0
-        writtenNs = found ? UInt64(clamping: status.st_mtim.tv_sec) &* 1_000_000_000 : .max
+        let file = FileFacts(at: "\(directory)/archives/\(name)")
+        writtenNs = file.map { $0.modifiedSeconds &* 1_000_000_000 } ?? .max
     }
 
-    /// Lanes go into one archive in the order of their names, none of them has a segment outside
-    /// its lane file, and none is younger than the archive.
-    package func mayCover(_ lane: LaneListing.Lane) -> Bool {
-        guard lane.segments.isEmpty, lane.name >= firstLane else { return false }
+    /// Lanes go into one archive in the order of their names, each from its segment 0 on, and none
+    /// is younger than the archive.
+    func mayCover(_ lane: LaneListing.Lane) -> Bool {
+        guard lane.name >= firstLane else { return false }
         let start = LaneName.start(lane.name) ?? 0
         return start <= writtenNs || start - writtenNs <= UnreadArchive.clockNs
     }

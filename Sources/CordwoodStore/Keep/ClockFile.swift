@@ -4,7 +4,6 @@
 
 import CordwoodCore
 import CordwoodFormats
-import Glibc
 
 package enum ClockFile {
     static let fileName = "clock"
@@ -21,8 +20,9 @@ package enum ClockFile {
             switch error {
             case .damaged: return AgeTrust()
             // Not a file of ours: a new one replaces it.
-            case .system(_, _, EACCES), .system(_, _, EPERM), .system(_, _, ELOOP),
-                .system(_, _, ENXIO):
+            case .system(_, _, Errno.EACCES), .system(_, _, Errno.EPERM),
+                .system(_, _, Errno.ELOOP),
+                .system(_, _, Errno.ENXIO):
                 return AgeTrust()
             default: return nil
             }

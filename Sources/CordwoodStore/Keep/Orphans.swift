@@ -3,11 +3,10 @@
 // its cursor, and no archive holds a lane whose file somebody removed by hand. So before anything
 // is removed, the lane file is looked up by name and the archives are listed after that; a journal
 // is read before it is removed, because it may hold records that exist nowhere else. Adopters only.
-// SAFETY: each buffer and struct is lent to one call.
+// SAFETY: the buffer is lent to one call.
 
 import CShims
 import CordwoodCore
-import Glibc
 
 extension StoreArchiver {
     /// Throws if the disk is full or cannot be listed; `damage` reports what is left alone.
@@ -47,8 +46,7 @@ extension StoreArchiver {
     }
 
     private static func isThere(_ path: String) -> Bool {
-        var status = stat()
-        return unsafe lstat(path, &status) == 0 || errno != ENOENT
+        FileFacts(at: path) != nil || Errno.last != Errno.ENOENT
     }
 
     /// Archives the records that only a journal has, and removes the lane's files.
@@ -58,14 +56,14 @@ extension StoreArchiver {
     ) throws(CordwoodError) -> ArchivingSummary {
         var summary = ArchivingSummary()
         let path = "\(directory)/lanes/\(lane.name).journal"
-        let descriptor = unsafe cwi_file_open(path, O_RDWR | O_NONBLOCK, 0)
+        let descriptor = Files.open(path, [.readWrite, .nonBlocking])
         guard descriptor >= 0 else {
-            if errno == ENOENT { return summary }
+            if Errno.last == Errno.ENOENT { return summary }
             throw Directories.failure("open", path)
         }
-        defer { cwi_file_close(descriptor) }
+        defer { Files.close(descriptor) }
         // Another adopter is at work; or it has finished, and the journal has lost its name.
-        guard cwi_lock_file(descriptor) == 0, isThere(path), let files = listed else {
+        guard Files.lockOpenFile(descriptor), isThere(path), let files = listed else {
             return summary
         }
         guard try hasFrames(descriptor, path) else {
@@ -98,7 +96,9 @@ extension StoreArchiver {
         _ descriptor: Int32, _ path: String
     ) throws(CordwoodError) -> Bool {
         var words = (UInt64(0), UInt64(0))
-        let count = unsafe pread(descriptor, &words, 16, 0)
+        let count = unsafe withUnsafeMutableBytes(of: &words) {
+            unsafe Files.readOnce(descriptor, into: $0, at: 0)
+        }
         guard count >= 0 else { throw Directories.failure("read", path) }
         return count == 16 && words.0 == JournalHeader.magicValue
     }

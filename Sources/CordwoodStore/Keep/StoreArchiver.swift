@@ -4,7 +4,6 @@
 
 import CShims
 import CordwoodCore
-import Glibc
 
 /// The results of archiving.
 public struct ArchivingSummary: Sendable {
@@ -46,27 +45,37 @@ public struct ArchivingSummary: Sendable {
 }
 
 public enum StoreArchiver {
+    /// Where two parts of a lane meet, a reader tells the order of a thread's records by times that
+    /// are right within 100 microseconds (ChainSource).
+    public static let timeStepNsMax: UInt32 = 10_000
+
     /// Archives and removes every lane that has no living owner. Leaves segments of living lanes
     /// alone. Throws if the directory is not a store; `damage` reports lanes that failed.
+    /// timeStepNs: times are rounded down to a multiple of it, 1 to `timeStepNsMax`.
     /// recipients: the keys that the archives are encrypted to; none: they are plain.
     /// witness: knowledge about lanes whose lock outlived their process; kept between two calls.
+    /// progress: called now and then, on this thread, with the number of records since the last
+    /// call.
     /// shouldStop: called between two lanes; the next adopter takes the rest.
     public static func archiveDead(
-        directory: String, codec: Codec = .zstd, level: Int32 = 0,
-        recipients: [AgeRecipient] = [], witness: AdoptionWitness = AdoptionWitness(),
-        shouldStop: () -> Bool = { false }
+        directory: String, codec: Codec = .zstd, level: Int32 = 0, method: ArchiveMethod = .dense,
+        timeStepNs: UInt64 = 1, recipients: [AgeRecipient] = [],
+        witness: AdoptionWitness = AdoptionWitness(),
+        progress: (@Sendable (_ records: UInt64) -> Void)? = nil, shouldStop: () -> Bool = { false }
     ) throws(CordwoodError) -> ArchivingSummary {
-        let form = ArchiveForm(codec: codec, level: level, recipients: recipients)
-        var status = stat()
-        guard unsafe stat(directory, &status) == 0 else {
+        var form = ArchiveForm(codec: codec, level: level, recipients: recipients)
+        form.progress = progress
+        form.method = method
+        form.timeStepNs = timeStepNs
+        guard let found = FileFacts(following: directory) else {
             throw Directories.failure("open", directory)
         }
-        guard status.st_mode & S_IFMT == S_IFDIR else {
+        guard found.isDirectory else {
             throw CordwoodError(Status.notDirectory, "\(directory) is not a directory")
         }
         for name in ["lanes", "archives"] {
             let path = "\(directory)/\(name)"
-            guard unsafe lstat(path, &status) != 0 || status.st_mode & S_IFMT == S_IFDIR else {
+            guard FileFacts(at: path)?.isDirectory != false else {
                 throw CordwoodError(Status.notDirectory, "\(path) is not a directory")
             }
         }
@@ -77,7 +86,7 @@ public enum StoreArchiver {
         let names = first.lanes.values.filter(\.hasLaneFile).map(\.name).sorted()
         witness.keep(only: Set(names))
         // Only adopters change these lanes now, so one listing serves them all.
-        let over = Set(names.filter { LaneLock.isOver(directory: directory, lane: $0) })
+        let over = Set(names.filter { AdoptionLock.isOver(directory: directory, lane: $0) })
         let listed = try ListedLanes(directory: directory)
         var archives = ListedArchives()
         summary.add(try clearOrphans(directory, listed, &archives, form))
@@ -106,10 +115,10 @@ public enum StoreArchiver {
     ) throws(CordwoodError) -> ArchivingSummary {
         var summary = ArchivingSummary()
         var alone = batch.lanes
-        // Groups short-lived lanes, which left only their lane files.
+        // Groups what short-lived processes left. A lane of which an archive has a part goes alone:
+        // where a group's archive cannot be read, segment 0 says which lanes wait (FORMAT §11).
         let brief = alone.filter { lane, files in
-            batch.covered[lane.name] == nil && !LaneSource.isBlank(files)
-                && numbers(of: lane, files) == [0]
+            batch.covered[lane.name] == nil && !LaneSource.isBlank(files) && isSmall(files)
         }
         let names = Set(brief.map(\.0.name))
         if brief.count > 1 {
@@ -138,7 +147,16 @@ public enum StoreArchiver {
         return summary
     }
 
-    /// Makes one archive of the lane files of several lanes (FORMAT §11).
+    private static let smallBytesMax: UInt64 = 4 << 20
+
+    /// The files hold little, whatever room they have.
+    private static func isSmall(_ files: LaneFiles) -> Bool {
+        ([files.lanePath] + files.segments.map(\.path)).reduce(0) { sum, path in
+            sum &+ (FileFacts(following: path)?.bytesOnDisk ?? 0)
+        } <= smallBytesMax
+    }
+
+    /// Makes one archive of all of several lanes (FORMAT §11).
     private static func archiveTogether(
         _ lanes: [(LaneListing.Lane, LaneFiles)], parts: [String: [String]], directory: String,
         form: ArchiveForm
@@ -147,9 +165,11 @@ public enum StoreArchiver {
         summary.lanes = lanes.count
         do {
             var covers: [ArchiveCover] = []
+            var segments = 0
             let merge = MergeSource()
             for (lane, files) in lanes {
-                let source = try LaneSource(files: files, segments: 0...0)
+                let last = numbers(of: lane, files).max() ?? 0
+                let source = try LaneSource(files: files, segments: 0...last)
                 source.reportsDrops = true
                 source.rendersText = false
                 let primed = PrimedSource(source)
@@ -162,12 +182,14 @@ public enum StoreArchiver {
                         () throws(ReadProblem) -> (any RecordSource)? in primed
                     })
                 covers.append(
-                    ArchiveCover(laneID: source.laneID, first: 0, last: 0, laneName: lane.name))
+                    ArchiveCover(
+                        laneID: source.laneID, first: 0, last: last, laneName: lane.name))
+                segments += lane.segments.count + 1
             }
             if !covers.isEmpty {
                 let info = try write(merge, covers, directory, form)
                 summary.archives = 1
-                summary.segments = covers.count
+                summary.segments = segments
                 summary.records = info.recordCount
                 summary.bytesIn = info.rawBytes
                 summary.bytesOut = info.fileBytes
@@ -183,10 +205,10 @@ public enum StoreArchiver {
         // CRASH: the archive has its name; adopters read in it which lanes it covers.
         for (lane, _) in lanes {
             removeParts(directory, parts[lane.name] ?? [])
-            for name in lane.others { SegmentLink.remove("\(directory)/lanes/\(name)") }
+            removeFiles(directory, lane)
         }
         _ = Directories.sync(directory + "/lanes")
-        for (lane, _) in lanes { unsafe unlink("\(directory)/lanes/\(lane.name).lane") }
+        for (lane, _) in lanes { Files.remove("\(directory)/lanes/\(lane.name).lane") }
         _ = Directories.sync(directory + "/lanes")
         return summary
     }
@@ -196,15 +218,13 @@ public enum StoreArchiver {
     private static func removeUnpublished(_ directory: String, _ names: [String]) {
         for name in names {
             let path = "\(directory)/lanes/\(name)"
-            let descriptor = unsafe cwi_file_open(path, O_RDONLY | O_NONBLOCK, 0)
+            let descriptor = Files.open(path, [.read, .nonBlocking])
             guard descriptor >= 0 else { continue }
-            defer { cwi_file_close(descriptor) }
-            var status = stat()
-            guard unsafe fstat(descriptor, &status) == 0,
-                time(nil) - status.st_mtim.tv_sec > unpublishedSecondsMax,
-                flock(descriptor, LOCK_EX | LOCK_NB) == 0
+            defer { Files.close(descriptor) }
+            guard let file = FileFacts(of: descriptor),
+                file.secondsSinceModified > unpublishedSecondsMax, Files.lock(descriptor)
             else { continue }
-            unsafe unlink(path)
+            Files.remove(path)
         }
     }
 
@@ -251,13 +271,13 @@ public enum StoreArchiver {
 
     /// Left by the owner, or by an adopter that died: only the holder of the lane writes one.
     private static func removeParts(_ directory: String, _ parts: [String]) {
-        for name in parts { unsafe unlink("\(directory)/archives/\(name)") }
+        for name in parts { Files.remove("\(directory)/archives/\(name)") }
     }
 
     private static func remove(_ directory: String, _ lane: LaneListing.Lane) {
         removeFiles(directory, lane)
         _ = Directories.sync(directory + "/lanes")
-        unsafe unlink("\(directory)/lanes/\(lane.name).lane")
+        Files.remove("\(directory)/lanes/\(lane.name).lane")
         _ = Directories.sync(directory + "/lanes")
     }
 
@@ -350,7 +370,11 @@ package struct ArchiveForm: Sendable {
     package var level: Int32
     /// The keys that the archives are encrypted to; none: they are plain.
     package var recipients: [AgeRecipient]
-
+    /// Called with the number of records read since the last call.
+    var progress: (@Sendable (_ records: UInt64) -> Void)?
+    package var method = ArchiveMethod.dense
+    /// Times are rounded down to a multiple of it.
+    package var timeStepNs: UInt64 = 1
     package init(codec: Codec, level: Int32, recipients: [AgeRecipient]) {
         self.codec = codec
         self.level = level
@@ -363,11 +387,35 @@ extension StoreArchiver {
         _ source: any RecordSource, _ covers: [ArchiveCover], _ directory: String,
         _ form: ArchiveForm
     ) throws(ArchiveError) -> ArchiveInfo {
-        try ArchiveWriter.write(
-            source: source, covers: covers, archivesDirectory: directory + "/archives",
+        let told = form.progress.map { CountedSource(source, tell: $0) }
+        return try ArchiveWriter.write(
+            source: told ?? source, covers: covers, archivesDirectory: directory + "/archives",
             name: ArchiveIdentity.fileName(of: covers), codec: form.codec,
             level: form.level == 0 ? form.codec.defaultLevel : form.level, now: cw_realtime_ns(),
-            recipients: form.recipients)
+            recipients: form.recipients, method: form.method, timeStepNs: form.timeStepNs)
+    }
+}
+
+/// Passes records on and tells how many.
+private final class CountedSource: RecordSource {
+    private static let step: UInt64 = 16_384
+
+    private let source: any RecordSource
+    private let tell: (UInt64) -> Void
+    private var count: UInt64 = 0
+
+    init(_ source: any RecordSource, tell: @escaping (UInt64) -> Void) {
+        self.source = source
+        self.tell = tell
+    }
+
+    var createdMonotonicNs: UInt64 { source.createdMonotonicNs }
+    var process: ProcessInfo? { source.process }
+
+    func next(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
+        count &+= 1
+        if count % CountedSource.step == 0 { tell(CountedSource.step) }
+        return try source.next(&record)
     }
 }
 
@@ -389,7 +437,7 @@ struct ListedLanes {
 /// sealed or renamed segments that an earlier listing lacks. What archives cover is always listed
 /// under the locks, because an adopter may have been killed in the middle of its work.
 private struct DeadLanes {
-    private var locks: [LaneLock] = []
+    private var locks: [AdoptionLock] = []
     private(set) var lanesLive = 0
     /// Names of the machines of lanes that may be adopted only if the user says so.
     private(set) var hosts: [String] = []
@@ -405,7 +453,7 @@ private struct DeadLanes {
     ) throws(CordwoodError) {
         var held: [String] = []
         for name in names {
-            if let lock = LaneLock(directory: directory, lane: name, witness: witness) {
+            if let lock = AdoptionLock(directory: directory, lane: name, witness: witness) {
                 locks.append(lock)
                 held.append(name)
             } else if !witness.adoptsForeign,
@@ -479,11 +527,6 @@ private final class PrimedSource: RecordSource {
         }
     }
 
-    func advance() throws(ReadProblem) -> RecordRef? {
-        var record = RecordRef()
-        return try next(&record) ? record : nil
-    }
-
     func next(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
         guard let primed = first else { return try fromSource(&record) }
         first = nil
@@ -496,7 +539,7 @@ private final class PrimedSource: RecordSource {
     private func fromSource(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
         if try source.next(&record) { return true }
         if let number = source.lostSegments.first, !source.isOtherBoot {
-            throw .system("open segment \(number) of lanes/\(source.lane)", errno: ENOENT)
+            throw .system("open segment \(number) of lanes/\(source.lane)", errno: Errno.ENOENT)
         }
         return false
     }
@@ -524,6 +567,7 @@ extension CordwoodError {
         case .memory: self.init(Status.memory, "no memory to archive lane \(lane)")
         case .argument(let text): self.init(Status.argument, text)
         case .limit(let text): self.init(Status.limit, text)
+        case .unwanted: self.init(Status.internal, "an archive was not wanted")
         }
     }
 }

@@ -1,6 +1,7 @@
 // One record as a row of CSV (RFC 4180, except that lines end in LF), after a first row of names.
 // Cells are valid UTF-8: other bytes become U+FFFD, and a message that held any also appears in
-// `message_base64`. No state: any thread.
+// `message_base64`. An owner of many rows keeps a `CSVLines`, which remembers the text of a second
+// and of threads. One thread at a time each.
 // SAFETY: views are read below their count and not kept.
 
 import CordwoodCore
@@ -9,87 +10,189 @@ import CordwoodFormats
 public enum CSVLine {
     private static let names: [StaticString] = [
         "time", "level", "logger", "message", "pid", "tid", "file", "line", "function", "fields",
-        "trace_id", "span_id", "kind", "message_base64",
+        "trace_id", "span_id", "kind", "message_base64", "process", "service", "host", "resource",
+        "record_id",
     ]
 
     package static func appendHeader(to out: inout [UInt8]) {
         for (index, name) in names.enumerated() {
-            if index > 0 { out.append(comma) }
+            if index > 0 { out.append(0x2c) }
             Literal.append(name, &out)
         }
         out.append(0x0a)
     }
 
+    /// One row by itself. See `CSVLines`.
     package static func append(_ r: borrowing RecordRef, to out: inout [UInt8]) {
-        Times.appendExact(r.timeNs, to: &out)
-        out.append(comma)
-        Levels.append(r.level, to: &out)
-        out.append(comma)
-        cell(r.logger, &out)
-        out.append(comma)
-        let isWhole = cell(r.message, &out)
-        out.append(comma)
-        Digits.append(UInt64(r.thread.process.processID), to: &out)
-        out.append(comma)
-        Digits.append(UInt64(r.thread.threadID), to: &out)
-        out.append(comma)
-        cell(r.file, &out)
-        out.append(comma)
-        if r.line > 0 { Digits.append(UInt64(r.line), to: &out) }
-        out.append(comma)
-        cell(r.function, &out)
-        out.append(comma)
-        fields(r, &out)
-        out.append(comma)
-        Hex.append(r.traceID, to: &out)
-        out.append(comma)
-        Hex.append(r.spanID, to: &out)
-        out.append(comma)
-        JSONLine.kind(r.kind, &out)
-        out.append(comma)
-        if !isWhole { JSONText.base64(r.message, &out) }
-        out.append(0x0a)
+        var line = LineCSV(keepsHeads: false)
+        line.append(r)
+        unsafe out.append(contentsOf: line.bytes.bytes)
     }
+}
 
+package final class CSVLines {
+    /// One thread at a time, and nothing here is called back: no need to check each access.
+    @exclusivity(unchecked) private var line = LineCSV(keepsHeads: true)
+
+    package init() {}
+
+    package func append(_ r: borrowing RecordRef, to out: inout GrowingBytes) {
+        // The row is made where it is to be.
+        unsafe swap(&line.bytes, &out)
+        unsafe line.append(r)
+        unsafe swap(&line.bytes, &out)
+    }
+}
+
+/// The row under way.
+private struct LineCSV: ~Copyable {
     private static let comma: UInt8 = 0x2c
     private static let quote: UInt8 = 0x22
 
+    var bytes = GrowingBytes()
+    /// The time of that second, up to its fraction.
+    private var clock = ReadyBytes()
+    private var second: UInt64 = .max
+    /// What takes more than a copy goes through here.
+    private var odd: [UInt8] = []
+    private var json = LineJSON()
+    private var heads: LineHeads
+
+    init(keepsHeads: Bool) { heads = LineHeads(isKept: keepsHeads) }
+
+    mutating func append(_ r: borrowing RecordRef) {
+        time(r.timeNs)
+        head(r)
+        let isWhole = cell(r.message)
+        let writer = heads.find(r.thread)
+        if writer < 0 { number(r.thread) } else { heads.appendStart(writer, to: &bytes) }
+        place(r)
+        fields(r)
+        trace(r)
+        if r.kind == 0 { bytes.append("log") } else { putOdd { JSONLine.kind(r.kind, &$0) } }
+        bytes.append(LineCSV.comma)
+        if !isWhole { putOdd { JSONText.base64(r.message, &$0) } }
+        if writer < 0 { origin(r.thread) } else { heads.appendEnd(writer, to: &bytes) }
+        bytes.append(hex: r.sequence)
+        bytes.append(0x0a)
+    }
+
+    private mutating func time(_ ns: UInt64) {
+        let (seconds, fraction) = ns.quotientAndRemainder(dividingBy: 1_000_000_000)
+        if seconds != second {
+            second = seconds
+            var text: [UInt8] = []
+            Times.append(seconds: Int64(seconds), separator: 0x54, to: &text)
+            text.append(0x2e)
+            clock = unsafe text.withUnsafeBytes { ReadyBytes($0) } ?? ReadyBytes()
+        }
+        bytes.append(clock)
+        bytes.append(decimal: fraction, width: 9)
+    }
+
+    private mutating func head(_ r: borrowing RecordRef) {
+        if heads.append(r, to: &bytes) { return }
+        let start = bytes.count
+        bytes.append("Z,")
+        putOdd { Levels.append(r.level, to: &$0) }
+        bytes.append(LineCSV.comma)
+        _ = cell(r.logger)
+        bytes.append(LineCSV.comma)
+        heads.keep(r, unsafe Bytes.slice(bytes.bytes, start, bytes.count &- start))
+    }
+
+    private mutating func number(_ thread: ThreadInfo) {
+        let start = bytes.count
+        bytes.append(LineCSV.comma)
+        bytes.append(decimal: UInt64(thread.process.processID))
+        bytes.append(LineCSV.comma)
+        bytes.append(decimal: UInt64(thread.threadID))
+        bytes.append(LineCSV.comma)
+        let end = bytes.count
+        origin(thread)
+        let made = unsafe Bytes.slice(bytes.bytes, end, bytes.count &- end) ?? Bytes.none
+        heads.keep(
+            thread, unsafe Bytes.slice(bytes.bytes, start, end &- start), unsafe Array(made))
+        bytes.resize(end)
+    }
+
+    private mutating func place(_ r: borrowing RecordRef) {
+        if r.file.count > 0 { _ = cell(r.file) }
+        bytes.append(LineCSV.comma)
+        if r.line > 0 { bytes.append(decimal: UInt64(r.line)) }
+        bytes.append(LineCSV.comma)
+        if r.function.count > 0 { _ = cell(r.function) }
+        bytes.append(LineCSV.comma)
+    }
+
     /// A JSON object, as in a JSON line; empty if there are no fields.
-    private static func fields(_ r: borrowing RecordRef, _ out: inout [UInt8]) {
-        var text: [UInt8] = []
-        guard JSONLine.appendFields(r, before: "", to: &text) else { return }
-        unsafe text.withUnsafeBytes { _ = cell($0, &out) }
+    private mutating func fields(_ r: borrowing RecordRef) {
+        json.bytes.removeAll()
+        if json.fields(r, before: "") { _ = cell(unsafe json.bytes.bytes) }
+        bytes.append(LineCSV.comma)
+    }
+
+    private mutating func trace(_ r: borrowing RecordRef) {
+        if r.trace.count > 0 { putOdd { Hex.append(r.traceID, to: &$0) } }
+        bytes.append(LineCSV.comma)
+        if r.trace.count > 0 { putOdd { Hex.append(r.spanID, to: &$0) } }
+        bytes.append(LineCSV.comma)
+    }
+
+    /// Process, service, host and the other attributes as a JSON object, empty where they are
+    /// unknown; and the record's id up to the sequence.
+    private mutating func origin(_ thread: ThreadInfo) {
+        bytes.append(LineCSV.comma)
+        let origin = thread.process.origin
+        for text in [thread.process.name, origin.service, origin.host] {
+            var text = text
+            text.withUTF8 { _ = cell(UnsafeRawBufferPointer($0)) }
+            bytes.append(LineCSV.comma)
+        }
+        if origin.object.count > 2 { unsafe origin.object.withUnsafeBytes { _ = cell($0) } }
+        bytes.append(LineCSV.comma)
+        let id = RecordID(lane: thread.process.laneID, threadSerial: thread.serial, sequence: 0)
+        let (a, b, c, d, _, _) = id.digits
+        bytes.append(word: a)
+        bytes.append(word: b)
+        bytes.append(word: c)
+        bytes.append(word: d)
     }
 
     /// False if bytes that are not UTF-8 were replaced.
-    @safe @discardableResult
-    private static func cell(_ text: UnsafeRawBufferPointer, _ out: inout [UInt8]) -> Bool {
+    @safe private mutating func cell(_ text: UnsafeRawBufferPointer) -> Bool {
+        let start = bytes.count
+        // Most need no quotes.
+        if bytes.append(text, before: LineCSV.comma, LineCSV.quote) == text.count { return true }
+        bytes.resize(start)
         let isQuoted = unsafe text.contains {
-            $0 == comma || $0 == quote || $0 == 0x0a || $0 == 0x0d
+            $0 == LineCSV.comma || $0 == LineCSV.quote || $0 == 0x0a || $0 == 0x0d
         }
-        if isQuoted { out.append(quote) }
+        if isQuoted { bytes.append(LineCSV.quote) }
         var isWhole = true
         var at = 0
-        var run = 0
-        while at < text.count {
-            let byte = unsafe text[at]
+        while true {
+            let rest = unsafe UnsafeRawBufferPointer(rebasing: text[at...])
+            at &+= bytes.append(rest, before: LineCSV.quote, LineCSV.quote)
+            if at == text.count { break }
+            let byte = Bytes.u8(text, at)
             let size = byte < 0x80 ? 1 : UTF8Scan.length(text, at)
-            if size > 0 && byte != quote {
-                at &+= size
-                continue
-            }
-            // A quote is doubled: written once here, and again as the start of what follows.
-            let end = size < 0 ? at : at &+ 1
-            unsafe out.append(contentsOf: UnsafeRawBufferPointer(rebasing: text[run..<end]))
-            if size < 0 {
+            if size > 0 {
+                bytes.append(unsafe UnsafeRawBufferPointer(rebasing: text[at..<(at &+ size)]))
+                if byte == LineCSV.quote { bytes.append(byte) }
+            } else {
                 isWhole = false
-                Literal.append("\u{FFFD}", &out)
+                bytes.append(Bytes.literal("\u{FFFD}"))
             }
-            run = size < 0 ? at &- size : at
-            at &+= abs(size)
+            at &+= max(abs(size), 1)
         }
-        unsafe out.append(contentsOf: UnsafeRawBufferPointer(rebasing: text[run..<at]))
-        if isQuoted { out.append(quote) }
+        if isQuoted { bytes.append(LineCSV.quote) }
         return isWhole
+    }
+
+    private mutating func putOdd(_ append: (inout [UInt8]) -> Void) {
+        odd.removeAll(keepingCapacity: true)
+        append(&odd)
+        unsafe odd.withUnsafeBytes { bytes.append($0) }
     }
 }

@@ -1,27 +1,74 @@
-// Field values as text, appended as bytes to a growing array. Only floating-point numbers go
-// through a String.
+// Field values as text, appended to bytes that grow. Only floating-point numbers with more than
+// three decimals go through a String.
 
 import CordwoodCore
 import CordwoodFormats
 
+/// Bytes that grow: an array, or memory that may run out.
+protocol ByteSink: ~Copyable {
+    @safe mutating func put(_ bytes: UnsafeRawBufferPointer)
+    mutating func put(decimal: UInt64, width: Int)
+}
+
+extension GrowingBytes: ByteSink {
+    @safe mutating func put(_ bytes: UnsafeRawBufferPointer) { append(text: bytes) }
+    mutating func put(decimal: UInt64, width: Int) { append(decimal: decimal, width: width) }
+}
+
+extension [UInt8]: ByteSink {
+    @safe mutating func put(_ bytes: UnsafeRawBufferPointer) { unsafe append(contentsOf: bytes) }
+    mutating func put(decimal: UInt64, width: Int) {
+        Digits.append(decimal, to: &self, width: width)
+    }
+}
+
 package enum FieldText {
-    package static func append(_ value: FieldValue, to out: inout [UInt8]) {
+    package static func append(_ value: FieldValue, to out: inout [UInt8]) { put(value, &out) }
+    static func append(_ value: FieldValue, to out: inout GrowingBytes) { put(value, &out) }
+
+    static func append(_ number: Double, to out: inout [UInt8]) { put(number, &out) }
+
+    private static func put(_ value: FieldValue, _ out: inout some ByteSink & ~Copyable) {
         switch value {
-        case .int(let number): Digits.append(signed: number, to: &out)
-        case .uint(let number): Digits.append(number, to: &out)
-        case .double(let number): append(number, to: &out)
-        case .bool(let flag): unsafe out.append(contentsOf: Bytes.literal(flag ? "true" : "false"))
-        case .string(let text): unsafe out.append(contentsOf: text)
+        case .int(let number):
+            if number < 0 { out.put(Bytes.literal("-")) }
+            out.put(decimal: number.magnitude, width: 1)
+        case .uint(let number): out.put(decimal: number, width: 1)
+        case .double(let number): put(number, &out)
+        case .bool(let flag): out.put(Bytes.literal(flag ? "true" : "false"))
+        case .string(let text), .json(let text): out.put(text)
         }
     }
 
-    static func append(_ number: Double, to out: inout [UInt8]) {
+    private static func put(_ number: Double, _ out: inout some ByteSink & ~Copyable) {
         if number.isNaN {
-            unsafe out.append(contentsOf: Bytes.literal("NaN"))
+            out.put(Bytes.literal("NaN"))
         } else if number.isInfinite {
-            unsafe out.append(contentsOf: Bytes.literal(number < 0 ? "-Infinity" : "Infinity"))
-        } else {
-            out.append(contentsOf: number.description.utf8)
+            out.put(Bytes.literal(number < 0 ? "-Infinity" : "Infinity"))
+        } else if !putShort(number, &out) {
+            var text = number.description
+            text.withUTF8 { out.put(UnsafeRawBufferPointer($0)) }
         }
+    }
+
+    /// False: the number has more than three decimals, or 12 digits before them. Otherwise this is
+    /// the shortest text that reads as the same number: no two of 15 digits do.
+    private static func putShort(
+        _ number: Double, _ out: inout some ByteSink & ~Copyable
+    ) -> Bool {
+        let scaled = (number.magnitude * 1_000).rounded()
+        guard scaled < 1e15, scaled / 1_000 == number.magnitude else { return false }
+        if number.sign == .minus { out.put(Bytes.literal("-")) }
+        let (whole, thousandths) = UInt64(scaled).quotientAndRemainder(dividingBy: 1_000)
+        out.put(decimal: whole, width: 1)
+        out.put(Bytes.literal("."))
+        if thousandths % 100 == 0 {
+            out.put(decimal: thousandths / 100, width: 1)
+        } else if thousandths % 10 == 0 {
+            out.put(decimal: thousandths / 10, width: 2)
+        } else {
+            out.put(decimal: thousandths, width: 3)
+        }
+        return true
     }
 }

@@ -1,56 +1,53 @@
 // One record as one line of JSON, in the exact form that the API promises: time, level, logger,
-// message, pid, tid and kind always, the rest only if it is not empty. Bytes that are not UTF-8
-// become U+FFFD; a message that held any is also added in base64. No state: any thread.
-// SAFETY: every index into a view stays below its count; output is an array, which grows by itself.
+// message, pid, tid, kind, process, service, host, resource and record_id always, the rest only if
+// it is not empty. What is unknown of process, service and host is null. Bytes that are not UTF-8
+// become U+FFFD; a message that held any is also added in base64. An owner of many lines keeps a
+// `JSONLines`, which remembers the text of a second and of threads. One thread at a time each.
+// SAFETY: views are read below their count and not kept.
 
 import CordwoodCore
 import CordwoodFormats
 
 public enum JSONLine {
+    /// One line by itself. See `JSONLines`.
     public static func append(_ r: borrowing RecordRef, to out: inout [UInt8]) {
         append(r, mark: "", to: &out)
     }
 
-    /// `mark` ends the message; it needs no escapes.
+    /// `mark` ends the message; it needs no escapes. `hasOrigin`: as `appendTail`.
     package static func append(
-        _ r: borrowing RecordRef, mark: String, to out: inout [UInt8]
+        _ r: borrowing RecordRef, mark: String, hasOrigin: Bool = true, to out: inout [UInt8]
     ) {
-        out.append(0x7b)
-        appendHead(r, mark: mark, to: &out)
-        fields(r, &out)
-        appendTail(r, to: &out)
-        Literal.append("}\n", &out)
+        var line = LineJSON()
+        line.line(r, mark: mark, hasOrigin: hasOrigin)
+        line.copy(to: &out)
     }
 
     /// The members before `fields`. `mark` ends the message.
     package static func appendHead(
         _ r: borrowing RecordRef, mark: String, to out: inout [UInt8]
     ) {
-        Literal.append("\"time\":\"", &out)
-        Times.appendExact(r.timeNs, to: &out)
-        Literal.append("\",\"level\":\"", &out)
-        Levels.append(r.level, to: &out)
-        Literal.append("\",\"logger\":", &out)
-        _ = JSONText.string(r.logger, &out)
-        Literal.append(",\"message\":", &out)
-        if !JSONText.string(r.message, mark: mark, &out) {
-            Literal.append(",\"message_base64\":\"", &out)
-            JSONText.base64(r.message, &out)
-            out.append(0x22)
-        }
-        Literal.append(",\"pid\":", &out)
-        Digits.append(UInt64(r.thread.process.processID), to: &out)
-        Literal.append(",\"tid\":", &out)
-        Digits.append(UInt64(r.thread.threadID), to: &out)
-        place(r, &out)
+        var line = LineJSON()
+        line.head(r, mark: mark)
+        line.copy(to: &out)
     }
 
-    /// The members after `fields`.
-    package static func appendTail(_ r: borrowing RecordRef, to out: inout [UInt8]) {
-        trace(r, &out)
-        Literal.append(",\"kind\":\"", &out)
-        kind(r.kind, &out)
-        out.append(0x22)
+    /// The members after `fields`. `hasOrigin`: with the record's process and id; bodies of
+    /// archives that were written before records had ids have neither (FORMAT §11.1).
+    package static func appendTail(
+        _ r: borrowing RecordRef, hasOrigin: Bool = true, to out: inout [UInt8]
+    ) {
+        var line = LineJSON()
+        line.tail(r, hasOrigin: hasOrigin)
+        line.copy(to: &out)
+    }
+
+    /// Appends the fields as an object. Returns false without fields and then writes nothing.
+    package static func appendFields(_ r: borrowing RecordRef, to out: inout [UInt8]) -> Bool {
+        var line = LineJSON()
+        let isAny = line.fields(r, before: "")
+        line.copy(to: &out)
+        return isAny
     }
 
     package static func kind(_ kind: UInt8, _ out: inout [UInt8]) {
@@ -64,44 +61,140 @@ public enum JSONLine {
         }
     }
 
-    private static func place(_ r: borrowing RecordRef, _ out: inout [UInt8]) {
-        if r.file.count > 0 {
-            Literal.append(",\"file\":", &out)
-            _ = JSONText.string(r.file, &out)
-        }
-        if r.line > 0 {
-            Literal.append(",\"line\":", &out)
-            Digits.append(UInt64(r.line), to: &out)
-        }
-        if r.function.count > 0 {
-            Literal.append(",\"function\":", &out)
-            _ = JSONText.string(r.function, &out)
+    /// Numbers and booleans in JSON's own form; a number that is not finite becomes a string.
+    package static func append(_ value: FieldValue, _ out: inout [UInt8]) {
+        switch value {
+        case .string(let text):
+            _ = JSONText.string(text, &out)
+        case .json(let text): JSONWalk.append(text, to: &out)
+        case .double(let number) where !number.isFinite:
+            out.append(0x22)
+            FieldText.append(number, to: &out)
+            out.append(0x22)
+        default:
+            FieldText.append(value, to: &out)
         }
     }
+}
 
-    private static func fields(_ r: borrowing RecordRef, _ out: inout [UInt8]) {
-        _ = appendFields(r, before: ",\"fields\":", to: &out)
+package final class JSONLines {
+    /// One thread at a time, and nothing here is called back: no need to check each access.
+    @exclusivity(unchecked) private var line = LineJSON(keepsHeads: true)
+
+    package init() {}
+
+    package func append(_ r: borrowing RecordRef, to out: inout GrowingBytes) {
+        // The line is made where it is to be.
+        unsafe swap(&line.bytes, &out)
+        unsafe line.line(r, mark: "", hasOrigin: true)
+        unsafe swap(&line.bytes, &out)
     }
 
-    /// Appends the fields as an object. Returns false without fields and then writes nothing, not
-    /// even `before`. A context field never hides one of the record's own: parsers keep the last
-    /// value of a key.
-    package static func appendFields(
-        _ r: borrowing RecordRef, before: StaticString, to out: inout [UInt8]
-    ) -> Bool {
+    package func append(_ r: borrowing RecordRef, to out: inout [UInt8]) {
+        unsafe line.bytes.removeAll()
+        unsafe line.line(r, mark: "", hasOrigin: true)
+        unsafe line.copy(to: &out)
+    }
+}
+
+/// The line under way.
+struct LineJSON: ~Copyable {
+    var bytes = GrowingBytes()
+    /// The time of that second, up to its fraction.
+    private var clock = ReadyBytes()
+    private var second: UInt64 = .max
+    /// What takes more than a copy goes through here.
+    private var odd: [UInt8] = []
+    private var heads: LineHeads
+
+    /// - Parameter keepsHeads: more lines follow.
+    init(keepsHeads: Bool = false) { heads = LineHeads(isKept: keepsHeads) }
+
+    func copy(to out: inout [UInt8]) { unsafe out.append(contentsOf: bytes.bytes) }
+
+    mutating func line(_ r: borrowing RecordRef, mark: String, hasOrigin: Bool) {
+        bytes.append(0x7b)
+        head(r, mark: mark)
+        _ = fields(r, before: ",\"fields\":")
+        tail(r, hasOrigin: hasOrigin)
+        bytes.append("}\n")
+    }
+
+    mutating func head(_ r: borrowing RecordRef, mark: String) {
+        time(r.timeNs)
+        if !heads.append(r, to: &bytes) {
+            let start = bytes.count
+            name(r)
+            heads.keep(r, unsafe Bytes.slice(bytes.bytes, start, bytes.count &- start))
+        }
+        if !string(r.message, mark: mark) {
+            bytes.append(",\"message_base64\":\"")
+            putOdd { JSONText.base64(r.message, &$0) }
+            bytes.append(0x22)
+        }
+        let writer = heads.find(r.thread)
+        if writer < 0 {
+            let start = bytes.count
+            number(r.thread)
+            let made = unsafe Bytes.slice(bytes.bytes, start, bytes.count &- start)
+            heads.keep(r.thread, made, JSONLine.origin(of: r.thread))
+        } else {
+            heads.appendStart(writer, to: &bytes)
+        }
+        place(r)
+    }
+
+    private mutating func name(_ r: borrowing RecordRef) {
+        bytes.append("Z\",\"level\":\"")
+        putOdd { Levels.append(r.level, to: &$0) }
+        bytes.append("\",\"logger\":")
+        _ = string(r.logger)
+        bytes.append(",\"message\":")
+    }
+
+    private mutating func number(_ thread: ThreadInfo) {
+        bytes.append(",\"pid\":")
+        bytes.append(decimal: UInt64(thread.process.processID))
+        bytes.append(",\"tid\":")
+        bytes.append(decimal: UInt64(thread.threadID))
+    }
+
+    mutating func tail(_ r: borrowing RecordRef, hasOrigin: Bool) {
+        trace(r)
+        if r.kind == 0 {
+            bytes.append(",\"kind\":\"log\"")
+        } else {
+            bytes.append(",\"kind\":\"")
+            putOdd { JSONLine.kind(r.kind, &$0) }
+            bytes.append(0x22)
+        }
+        guard hasOrigin else { return }
+        let writer = heads.find(r.thread)
+        if writer < 0 {
+            unsafe JSONLine.origin(of: r.thread).withUnsafeBytes { bytes.append($0) }
+        } else {
+            heads.appendEnd(writer, to: &bytes)
+        }
+        bytes.append(hex: r.sequence)
+        bytes.append(0x22)
+    }
+
+    /// False without fields; then nothing is written, not even `before`. A context field never
+    /// hides one of the record's own: parsers keep the last value of a key.
+    mutating func fields(_ r: borrowing RecordRef, before: StaticString) -> Bool {
         if r.sections.count == 0 && r.context.count == 0 { return false }
         var fields = RecordFields(r)
         var count = 0
         while let (key, value) = fields.next() {
-            if fields.part != .own, count > 0, isOwn(key, r) { continue }
-            if count == 0 { Literal.append(before, &out) }
-            out.append(count == 0 ? 0x7b : 0x2c)
+            if fields.part != .own, count > 0, LineJSON.isOwn(key, r) { continue }
+            if count == 0 { bytes.append(before) }
+            bytes.append(count == 0 ? 0x7b : 0x2c)
             count &+= 1
-            _ = JSONText.string(key, &out)
-            out.append(0x3a)
-            append(value, &out)
+            _ = string(key)
+            bytes.append(0x3a)
+            put(value)
         }
-        if count > 0 { out.append(0x7d) }
+        if count > 0 { bytes.append(0x7d) }
         return count > 0
     }
 
@@ -114,30 +207,103 @@ public enum JSONLine {
         return false
     }
 
-    /// Numbers and booleans in JSON's own form; a number that is not finite becomes a string.
-    package static func append(_ value: FieldValue, _ out: inout [UInt8]) {
+    private mutating func put(_ value: FieldValue) {
         switch value {
-        case .string(let text):
-            _ = JSONText.string(text, &out)
-        case .double(let number) where !number.isFinite:
-            out.append(0x22)
-            FieldText.append(number, to: &out)
-            out.append(0x22)
-        default:
-            FieldText.append(value, to: &out)
+        case .string(let text): _ = string(text)
+        case .double(let number) where !number.isFinite: putOdd { JSONLine.append(value, &$0) }
+        case .json: putOdd { JSONLine.append(value, &$0) }
+        default: FieldText.append(value, to: &bytes)
         }
     }
 
-    private static func trace(_ r: borrowing RecordRef, _ out: inout [UInt8]) {
+    private mutating func time(_ ns: UInt64) {
+        let (seconds, fraction) = ns.quotientAndRemainder(dividingBy: 1_000_000_000)
+        if seconds != second {
+            second = seconds
+            var text: [UInt8] = []
+            Literal.append("\"time\":\"", &text)
+            Times.append(seconds: Int64(seconds), separator: 0x54, to: &text)
+            text.append(0x2e)
+            clock = unsafe text.withUnsafeBytes { ReadyBytes($0) } ?? ReadyBytes()
+        }
+        bytes.append(clock)
+        bytes.append(decimal: fraction, width: 9)
+    }
+
+    private mutating func place(_ r: borrowing RecordRef) {
+        if r.file.count > 0 {
+            bytes.append(",\"file\":")
+            _ = string(r.file)
+        }
+        if r.line > 0 {
+            bytes.append(",\"line\":")
+            bytes.append(decimal: UInt64(r.line))
+        }
+        if r.function.count > 0 {
+            bytes.append(",\"function\":")
+            _ = string(r.function)
+        }
+    }
+
+    private mutating func trace(_ r: borrowing RecordRef) {
+        if r.trace.count == 0 { return }
         if r.traceID.count > 0 {
-            Literal.append(",\"trace_id\":\"", &out)
-            Hex.append(r.traceID, to: &out)
-            out.append(0x22)
+            bytes.append(",\"trace_id\":\"")
+            putOdd { Hex.append(r.traceID, to: &$0) }
+            bytes.append(0x22)
         }
         if r.spanID.count > 0 {
-            Literal.append(",\"span_id\":\"", &out)
-            Hex.append(r.spanID, to: &out)
-            out.append(0x22)
+            bytes.append(",\"span_id\":\"")
+            putOdd { Hex.append(r.spanID, to: &$0) }
+            bytes.append(0x22)
         }
+    }
+
+    /// A JSON string with `mark` at its end; false where bytes that are not UTF-8 were replaced.
+    @safe private mutating func string(_ text: UnsafeRawBufferPointer, mark: String = "") -> Bool {
+        bytes.append(0x22)
+        var isWhole = true
+        var at = 0
+        while true {
+            let rest = unsafe UnsafeRawBufferPointer(rebasing: text[at...])
+            at &+= bytes.append(rest, before: 0x22, 0x5c)
+            if at == text.count { break }
+            switch Bytes.u8(text, at) {
+            case 0x22: bytes.append("\\\"")
+            case 0x5c: bytes.append("\\\\")
+            case let byte:
+                let end = JSONText.end(of: text, from: at)
+                if end > at {
+                    bytes.append(unsafe UnsafeRawBufferPointer(rebasing: text[at..<end]))
+                    at = end
+                } else {
+                    if byte >= 0x80 { isWhole = false }
+                    putOdd { at &+= JSONText.replace(text, at, &$0) }
+                }
+                continue
+            }
+            at &+= 1
+        }
+        if !mark.isEmpty { putOdd { $0.append(contentsOf: mark.utf8) } }
+        bytes.append(0x22)
+        return isWhole
+    }
+
+    private mutating func putOdd(_ append: (inout [UInt8]) -> Void) {
+        odd.removeAll(keepingCapacity: true)
+        append(&odd)
+        unsafe odd.withUnsafeBytes { bytes.append($0) }
+    }
+}
+
+extension JSONLine {
+    /// The members that say where a thread's records come from, up to the sequence.
+    fileprivate static func origin(of thread: ThreadInfo) -> [UInt8] {
+        var text = thread.process.origin.members
+        Literal.append(",\"record_id\":\"", &text)
+        RecordID(lane: thread.process.laneID, threadSerial: thread.serial, sequence: 0)
+            .append(to: &text)
+        text.removeLast(16)
+        return text
     }
 }

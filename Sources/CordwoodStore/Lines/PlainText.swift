@@ -21,19 +21,29 @@ public enum PlainText {
     /// No record begins with this, so no text can pass for a record.
     public static let continuation: StaticString = "    | "
 
+    /// - Parameter isEnd: the text ends with `bytes`; no line follows a newline there.
     @safe public static func append(
-        _ bytes: UnsafeRawBufferPointer, as form: TextForm, to out: inout [UInt8]
+        _ bytes: UnsafeRawBufferPointer, as form: TextForm, to out: inout [UInt8],
+        isEnd: Bool = true
     ) {
-        guard form != .raw else { return unsafe out.append(contentsOf: bytes) }
-        var at = 0
-        while true {
+        var text = GrowingBytes()
+        append(bytes, as: form, to: &text, isEnd: isEnd)
+        unsafe out.append(contentsOf: text.bytes)
+    }
+
+    @safe package static func append(
+        _ bytes: UnsafeRawBufferPointer, as form: TextForm, to out: inout GrowingBytes,
+        isEnd: Bool = true
+    ) {
+        guard form != .raw else { return out.append(bytes) }
+        // Most text is printable ASCII alone.
+        var at = out.append(printable: bytes)
+        while at < bytes.count {
             let run = at
             at = plainEnd(bytes, at)
-            if run < at {
-                unsafe out.append(contentsOf: UnsafeRawBufferPointer(rebasing: bytes[run..<at]))
-            }
+            if run < at { out.append(unsafe UnsafeRawBufferPointer(rebasing: bytes[run..<at])) }
             guard at < bytes.count else { return }
-            at &+= appendPiece(bytes, at, form, &out)
+            at &+= appendPiece(bytes, at, form, isEnd, &out)
         }
     }
 
@@ -47,14 +57,13 @@ public enum PlainText {
     /// JSON made safe for a terminal: characters that a terminal obeys become JSON escapes, so the
     /// meaning stays the same. Of the ASCII control characters, JSON contains only newlines.
     public static func json(_ bytes: [UInt8]) -> [UInt8] {
-        var out: [UInt8] = []
-        out.reserveCapacity(bytes.count)
+        var out = GrowingBytes()
         unsafe bytes.withUnsafeBytes { bytes in
             var at = 0
             while at < bytes.count {
                 let run = at
                 at = plainEnd(bytes, at)
-                unsafe out.append(contentsOf: bytes[run..<at])
+                out.append(unsafe UnsafeRawBufferPointer(rebasing: bytes[run..<at]))
                 guard at < bytes.count else { break }
                 switch piece(bytes, at) {
                 case .control(let scalar, let size) where scalar >= 0x7F:
@@ -66,7 +75,7 @@ public enum PlainText {
                 }
             }
         }
-        return out
+        return unsafe Array(out.bytes)
     }
 
     /// The number of bytes at the end that may begin something that `json` looks for.
@@ -109,7 +118,7 @@ public enum PlainText {
     }
 
     /// The first byte from `start` on that is not shown unchanged.
-    @safe private static func plainEnd(_ bytes: UnsafeRawBufferPointer, _ start: Int) -> Int {
+    @safe static func plainEnd(_ bytes: UnsafeRawBufferPointer, _ start: Int) -> Int {
         var at = start
         while at < bytes.count {
             if bytes.count &- at >= 8, isPrintable(Bytes.u64(bytes, at)) {
@@ -132,7 +141,8 @@ public enum PlainText {
 
     /// Appends a piece that is not shown unchanged; returns the number of bytes consumed.
     @safe private static func appendPiece(
-        _ bytes: UnsafeRawBufferPointer, _ at: Int, _ form: TextForm, _ out: inout [UInt8]
+        _ bytes: UnsafeRawBufferPointer, _ at: Int, _ form: TextForm, _ isEnd: Bool,
+        _ out: inout GrowingBytes
     ) -> Int {
         switch piece(bytes, at) {
         case .plain(let size): return size
@@ -143,20 +153,20 @@ public enum PlainText {
             switch scalar {
             case 0x09 where form == .lines: out.append(0x09)
             // No line follows the last newline.
-            case 0x0A where form == .lines && at &+ 1 < bytes.count:
+            case 0x0A where form == .lines && (at &+ 1 < bytes.count || !isEnd):
                 out.append(0x0A)
-                Literal.append(continuation, &out)
-            case 0x09: Literal.append("\\t", &out)
-            case 0x0A: Literal.append("\\n", &out)
-            case 0x0D: Literal.append("\\r", &out)
+                out.append(continuation)
+            case 0x09: out.append("\\t")
+            case 0x0A: out.append("\\n")
+            case 0x0D: out.append("\\r")
             default: escape(scalar, &out, isByte: scalar < 0x80)
             }
             return size
         }
     }
 
-    private static func escape(_ code: UInt32, _ out: inout [UInt8], isByte: Bool = false) {
-        Literal.append(isByte ? "\\x" : "\\u", &out)
+    private static func escape(_ code: UInt32, _ out: inout GrowingBytes, isByte: Bool = false) {
+        out.append(isByte ? "\\x" : "\\u")
         for digit in stride(from: isByte ? 4 : 12, through: 0, by: -4) {
             out.append(ASCII.hexDigit(UInt8(truncatingIfNeeded: code >> UInt32(digit) & 15)))
         }

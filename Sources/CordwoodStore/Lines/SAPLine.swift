@@ -48,8 +48,10 @@ public enum SAPLine {
         var fields = RecordFields(r)
         while let (key, value) = fields.next() {
             guard Bytes.equal(key, Bytes.literal(correlationField)) else { continue }
-            guard case .string(let text) = value else { return FieldText.append(value, to: &out) }
-            return column(text, &out)
+            switch value {
+            case .string(let text), .json(let text): return column(text, &out)
+            default: return FieldText.append(value, to: &out)
+            }
         }
         Hex.append(r.traceID, to: &out)
     }

@@ -1,110 +1,265 @@
-// One record as a line for people: time, level, process[pid:tid], logger, message, fields, place;
-// further lines of the message follow it, marked as such. `cat`, `tail`, `grep`, exports, consoles
-// and text bodies all use this. No state.
+// One record as a line for people: time, level, process[pid:tid], logger, message, fields, place.
+// Asked for, the host and the service stand before the process, and the record's id at the end;
+// further lines of the message and the stack trace follow it, marked as such. `cat`, `tail`,
+// `grep`, exports, consoles and text bodies all use this. An owner of many lines keeps a
+// `TextLines`, which remembers the text of a second and of a process. One thread at a time each.
 // SAFETY: views are read below their count and not kept.
 
 import CordwoodCore
 import CordwoodFormats
 
+/// Where a record comes from, as far as a line of text says it.
+public enum TextOrigin: Equatable, Sendable {
+    /// Only its process.
+    case none
+    /// Its host, too, if that is another one than this.
+    case elsewhere
+    /// Host, service and the record's id.
+    case all
+}
+
 public enum TextLine {
+    /// One line by itself. See `TextLines`.
+    public static func append(
+        _ r: borrowing RecordRef, to out: inout [UInt8], utc: Bool, color: Bool,
+        form: TextForm = .lines, origin: TextOrigin = .none
+    ) {
+        var line = LineText(
+            isUTC: utc, hasColor: color, form: form, origin: origin, keepsHeads: false)
+        line.append(r, TextMarks(ranges: []))
+        unsafe out.append(contentsOf: line.bytes.bytes)
+    }
+}
+
+package final class TextLines {
+    /// One thread at a time, and nothing here is called back: no need to check each access.
+    @exclusivity(unchecked) private var line: LineText
+
+    /// - Parameters:
+    ///   - form: of the message and the stack trace; the rest is one line in every form except
+    ///     `raw`. In `oneLine` the stack trace is a field like the others.
+    ///   - origin: what the line says of where the record comes from, besides its process.
+    package init(
+        utc: Bool, color: Bool, form: TextForm = .lines, origin: TextOrigin = .none
+    ) {
+        unsafe line = LineText(
+            isUTC: utc, hasColor: color, form: form, origin: origin, keepsHeads: true)
+    }
+
+    /// - Parameter marked: ranges of `TextLine.Shown` to show in another colour: ascending, not
+    /// empty, apart.
+    package func append(
+        _ r: borrowing RecordRef, to out: inout GrowingBytes, marked: [Range<Int>] = []
+    ) {
+        // The line is made where it is to be.
+        unsafe swap(&line.bytes, &out)
+        unsafe line.append(r, TextMarks(ranges: marked))
+        unsafe swap(&line.bytes, &out)
+    }
+
+    package func append(_ r: borrowing RecordRef, to out: inout [UInt8]) {
+        unsafe line.bytes.removeAll()
+        unsafe line.append(r, TextMarks(ranges: []))
+        unsafe out.append(contentsOf: line.bytes.bytes)
+    }
+}
+
+/// The line under way.
+private struct LineText: ~Copyable {
     /// CW_KIND_HTTP
     private static let exchange: UInt8 = 4
 
-    /// - Parameter form: of the message; the text before and after it is one line in every form
-    /// except `raw`.
-    public static func append(
-        _ r: borrowing RecordRef, to out: inout [UInt8], utc: Bool, color: Bool,
-        form: TextForm = .lines
-    ) {
-        let names: TextForm = form == .raw ? .raw : .oneLine
-        if color { Literal.append("\u{1B}[2m", &out) }
-        // An exchange's own time is its beginning, but among its neighbours it is placed by its
-        // end.
-        Times.appendReadable(r.kind == exchange ? r.writtenNs : r.timeNs, utc: utc, to: &out)
-        if color { Literal.append("\u{1B}[0m", &out) }
-        out.append(0x20)
-        level(r.level, color, &out)
-        out.append(0x20)
-        name(r.thread.process.name, names, &out)
-        out.append(0x5b)
-        Digits.append(UInt64(r.thread.process.processID), to: &out)
-        out.append(0x3a)
-        Digits.append(UInt64(r.thread.threadID), to: &out)
-        Literal.append("] ", &out)
-        if r.logger.count > 0 {
-            PlainText.append(r.logger, as: names, to: &out)
-            Literal.append(": ", &out)
-        }
-        PlainText.append(r.message, as: form, to: &out)
-        var fields = RecordFields(r)
-        while let (key, value) = fields.next() {
-            out.append(0x20)
-            PlainText.append(key, as: names, to: &out)
-            out.append(0x3d)
-            append(value, names, &out)
-        }
-        marks(r, &out)
-        out.append(0x0a)
+    var bytes = GrowingBytes()
+    private let form: TextForm
+    private let names: TextForm
+    private let isUTC: Bool
+    private let hasColor: Bool
+    private let origin: TextOrigin
+    /// The time of a record in the second that begins there, with digits of the milliseconds to be
+    /// replaced.
+    private var clock = ReadyBytes()
+    private var second: UInt64 = 0
+    /// What lines say between the time and the message.
+    private var heads: LineHeads
+
+    init(isUTC: Bool, hasColor: Bool, form: TextForm, origin: TextOrigin, keepsHeads: Bool) {
+        self.isUTC = isUTC
+        self.hasColor = hasColor
+        self.form = form
+        self.origin = origin
+        names = form == .raw ? .raw : .oneLine
+        heads = LineHeads(isKept: keepsHeads, hasThread: true)
     }
 
-    private static func level(_ level: UInt8, _ color: Bool, _ out: inout [UInt8]) {
-        if color {
-            switch level {
-            case 17...: Literal.append("\u{1B}[31m", &out)
-            case 13...: Literal.append("\u{1B}[33m", &out)
-            case 9...: Literal.append("\u{1B}[32m", &out)
-            default: Literal.append("\u{1B}[36m", &out)
+    mutating func append(_ r: borrowing RecordRef, _ marks: TextMarks) {
+        if hasColor { bytes.append("\u{1B}[2m") }
+        time(r)
+        head(r)
+        if !marks.ranges.isEmpty {
+            put(r.message, form, marks, at: 0)
+        } else {
+            // Most messages are printable ASCII alone.
+            let shown = form == .raw ? 0 : bytes.append(printable: r.message)
+            if shown < r.message.count {
+                put(unsafe UnsafeRawBufferPointer(rebasing: r.message[shown...]), form)
             }
         }
-        let start = out.count
-        if level == 0 { out.append(0x2d) } else { Levels.append(level, to: &out) }
-        while out.count &- start < 5 { out.append(0x20) }
-        if color { Literal.append("\u{1B}[0m", &out) }
+        var trace = Bytes.none
+        var fieldsEnd = r.message.count
+        if r.sections.count > 0 || r.context.count > 0 {
+            if marks.ranges.isEmpty {
+                unsafe trace = TextLine.Shown.appendFields(r, form, to: &bytes)
+            } else {
+                var fields = GrowingBytes()
+                unsafe trace = TextLine.Shown.appendFields(r, form, to: &fields)
+                put(unsafe fields.bytes, .raw, marks, at: r.message.count)
+                fieldsEnd &+= fields.count
+            }
+        }
+        appendMarks(r)
+        if case .all = origin {
+            bytes.append(" [")
+            append(r.id)
+            bytes.append(0x5d)
+        }
+        bytes.append(0x0a)
+        if trace.count == 0 { return }
+        if form == .lines { bytes.append(PlainText.continuation) }
+        put(trace, form, marks, at: fieldsEnd &+ 1)
+        bytes.append(0x0a)
     }
 
-    private static func marks(_ r: borrowing RecordRef, _ out: inout [UInt8]) {
-        if r.file.count > 0 || r.line > 0 {
-            Literal.append(" (", &out)
-            PlainText.append(r.file, as: .oneLine, to: &out)
-            out.append(0x3a)
-            Digits.append(UInt64(r.line), to: &out)
-            out.append(0x29)
-        }
-        if r.flags.contains(.truncated) {
-            Literal.append(" [cut, was ", &out)
-            Digits.append(r.originalLength, to: &out)
-            Literal.append(" bytes]", &out)
-        }
-        if r.flags.contains(.unverified) { Literal.append(" [unverified]", &out) }
-        if r.flags.contains(.late) { Literal.append(" [late]", &out) }
+    private mutating func append(_ id: RecordID) {
+        let (a, b, c, d, e, f) = id.digits
+        bytes.append(word: a)
+        bytes.append(word: b)
+        bytes.append(word: c)
+        bytes.append(word: d)
+        bytes.append(word: e)
+        bytes.append(word: f)
     }
 
-    private static func name(_ name: String, _ form: TextForm, _ out: inout [UInt8]) {
+    private mutating func time(_ r: borrowing RecordRef) {
+        // An exchange's own time is its beginning, but among its neighbours it is placed by its
+        // end.
+        let ns = r.kind == LineText.exchange ? r.writtenNs : r.timeNs
+        // A time before that second is far behind it here.
+        if ns &- second >= 1_000_000_000 || clock.count == 0 { setClock(ns) }
+        let start = bytes.count
+        bytes.append(clock)
+        let digits = UInt32(truncatingIfNeeded: ns &- second) / 1_000_000
+        let text = 0x303030 | digits / 100 | (digits / 10 % 10) << 8 | (digits % 10) << 16
+        bytes.store(UInt16(truncatingIfNeeded: text), at: start &+ LineText.millisecondsAt)
+        bytes.store(UInt8(truncatingIfNeeded: text >> 16), at: start &+ LineText.millisecondsAt + 2)
+    }
+
+    /// Behind `2026-11-21 09:15:30.`; UTC ns of 64 bits end in 2554.
+    private static let millisecondsAt = 20
+
+    private mutating func setClock(_ ns: UInt64) {
+        second = ns &- ns % 1_000_000_000
+        var text: [UInt8] = []
+        Times.appendReadable(second, utc: isUTC, to: &text)
+        clock = unsafe text.withUnsafeBytes { ReadyBytes($0) } ?? ReadyBytes()
+    }
+
+    // MARK: Between the time and the message
+
+    private mutating func head(_ r: borrowing RecordRef) {
+        if heads.append(r, to: &bytes) { return }
+        let start = bytes.count
+        makeHead(r)
+        heads.keep(r, unsafe Bytes.slice(bytes.bytes, start, bytes.count &- start))
+    }
+
+    private mutating func makeHead(_ r: borrowing RecordRef) {
+        if hasColor {
+            bytes.append("\u{1B}[0m ")
+            switch r.level {
+            case 17...: bytes.append("\u{1B}[31m")
+            case 13...: bytes.append("\u{1B}[33m")
+            case 9...: bytes.append("\u{1B}[32m")
+            default: bytes.append("\u{1B}[36m")
+            }
+            level(r.level)
+            bytes.append("\u{1B}[0m")
+        } else {
+            bytes.append(0x20)
+            level(r.level)
+        }
+        place(r.thread.process)
+        bytes.append(decimal: UInt64(r.thread.threadID))
+        bytes.append("] ")
+        if r.logger.count > 0 {
+            put(r.logger, names)
+            bytes.append(": ")
+        }
+    }
+
+    private mutating func level(_ level: UInt8) {
+        var text: [UInt8] = []
+        if level == 0 { text.append(0x2d) } else { Levels.append(level, to: &text) }
+        while text.count < 5 { text.append(0x20) }
+        unsafe text.withUnsafeBytes { bytes.append($0) }
+    }
+
+    /// The process, up to the thread.
+    private mutating func place(_ process: ProcessInfo) {
+        bytes.append(0x20)
+        let from = process.origin
+        let isTold =
+            switch origin {
+            case .none: false
+            case .elsewhere: !from.isHere
+            case .all: true
+            }
+        if isTold, !from.host.isEmpty {
+            put(from.host)
+            bytes.append(0x20)
+        }
+        if case .all = origin, !from.service.isEmpty {
+            put(from.service)
+            bytes.append(0x2f)
+        }
+        put(process.name)
+        bytes.append(0x5b)
+        bytes.append(decimal: UInt64(process.processID))
+        bytes.append(0x3a)
+    }
+
+    // MARK: Parts
+
+    private mutating func put(_ name: String) {
         var name = name
-        name.withUTF8 { PlainText.append(UnsafeRawBufferPointer($0), as: form, to: &out) }
+        name.withUTF8 { put(UnsafeRawBufferPointer($0), names) }
     }
 
-    /// Quotes strings that would not read as one word.
-    private static func append(_ value: FieldValue, _ form: TextForm, _ out: inout [UInt8]) {
-        guard case .string(let bytes) = value else { return FieldText.append(value, to: &out) }
-        let start = out.count
-        let isWord =
-            unsafe bytes.count > 0 && !bytes.contains { $0 <= 0x20 || $0 == 0x22 || $0 == 0x3d }
-        if isWord {
-            PlainText.append(bytes, as: form, to: &out)
-            if out.count &- start == bytes.count { return }
-            // The string contains something to escape, so its backslashes must be escaped, too.
-            out.removeSubrange(start...)
+    @safe private mutating func put(
+        _ text: UnsafeRawBufferPointer, _ form: TextForm, _ marks: TextMarks, at start: Int
+    ) {
+        if marks.ranges.isEmpty { return put(text, form) }
+        marks.append(text, at: start, as: form, to: &bytes)
+    }
+
+    @safe private mutating func put(_ text: UnsafeRawBufferPointer, _ form: TextForm) {
+        PlainText.append(text, as: form, to: &bytes)
+    }
+
+    private mutating func appendMarks(_ r: borrowing RecordRef) {
+        if r.file.count > 0 || r.line > 0 {
+            bytes.append(" (")
+            put(r.file, .oneLine)
+            bytes.append(0x3a)
+            bytes.append(decimal: UInt64(r.line))
+            bytes.append(0x29)
         }
-        var quoted: [UInt8] = []
-        quoted.reserveCapacity(bytes.count &+ 2)
-        for at in 0..<bytes.count {
-            let byte = Bytes.u8(bytes, at)
-            if byte == 0x22 || byte == 0x5c { quoted.append(0x5c) }
-            quoted.append(byte)
+        if r.flags.isEmpty { return }
+        if r.flags.contains(.truncated) {
+            bytes.append(" [cut, was ")
+            bytes.append(decimal: r.originalLength)
+            bytes.append(" bytes]")
         }
-        out.append(0x22)
-        unsafe quoted.withUnsafeBytes { PlainText.append($0, as: .oneLine, to: &out) }
-        out.append(0x22)
+        if r.flags.contains(.unverified) { bytes.append(" [unverified]") }
+        if r.flags.contains(.late) { bytes.append(" [late]") }
     }
 }

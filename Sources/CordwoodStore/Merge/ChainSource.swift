@@ -12,11 +12,15 @@ package final class ChainSource: RecordSource {
 
     private var parts: [Part]
     private var next = 0
+    private var hasMore = true
     /// The part being read, and the next one.
     private var near: (any RecordSource)?
     private var far: (any RecordSource)?
-    private var nearRecord: RecordRef?
-    private var farRecord: RecordRef?
+    /// Read before its turn, if `hasNear`; likewise the next part's first record.
+    private var nearRecord = RecordRef()
+    private var farRecord = RecordRef()
+    private var hasNear = false
+    private var hasFar = false
     private var farIsAsked = false
 
     package init(_ parts: [Part]) { self.parts = parts }
@@ -26,51 +30,82 @@ package final class ChainSource: RecordSource {
     /// The last part, where a followed lane continues.
     package var last: (any RecordSource)? { far ?? near }
 
-    package func advance() throws(ReadProblem) -> RecordRef? {
+    package func next(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
         while true {
             if near == nil { near = try open() }
-            guard let first = near else { return nil }
-            if nearRecord == nil { nearRecord = try first.advance() }
-            guard let record = nearRecord else {
+            guard let first = near else { return false }
+            if hasNear {
+                record = nearRecord
+                hasNear = false
+            } else if try !first.next(&record) {
                 if far == nil {
                     far = try open()
                     farIsAsked = false
                 }
-                guard let second = far else { return nil }
+                guard let second = far else { return false }
                 near = second
-                nearRecord = farRecord
+                if hasFar { swap(&nearRecord, &farRecord) }
+                hasNear = hasFar
                 far = nil
-                farRecord = nil
+                hasFar = false
                 farIsAsked = false
                 continue
             }
-            if far == nil { far = try open() }
-            if let second = far, !farIsAsked {
-                farRecord = try second.advance()
-                farIsAsked = true
+            if far == nil ? hasMore : !farIsAsked {
+                do throws(ReadProblem) {
+                    try lookAhead()
+                } catch {
+                    nearRecord = record
+                    hasNear = true
+                    throw error
+                }
             }
-            if let other = farRecord, isEarlier(other, than: record) {
-                farRecord = nil
+            if hasFar, isEarlier(farRecord, than: record) {
+                swap(&record, &farRecord)
+                swap(&nearRecord, &farRecord)
+                hasNear = true
+                hasFar = false
                 farIsAsked = false
-                return other
             }
-            nearRecord = nil
-            return record
+            return true
         }
     }
 
-    private func isEarlier(_ a: RecordRef, than b: RecordRef) -> Bool {
+    /// Of the part that is read, up to where the next one comes first.
+    package func run() -> RecordRun? {
+        guard !hasNear, far == nil ? !hasMore : farIsAsked, var run = near?.run()
+        else { return nil }
+        if hasFar {
+            let (last, overflow) = farRecord.monotonicNs.addingReportingOverflow(
+                ChainSource.clockSlackNs)
+            if !overflow { run.lastMonotonic = last }
+        }
+        return run
+    }
+
+    /// Opens the next part, if there is one, and asks it for its record.
+    private func lookAhead() throws(ReadProblem) {
+        if far == nil { far = try open() }
+        guard let second = far, !farIsAsked else { return }
+        hasFar = try second.next(&farRecord)
+        farIsAsked = true
+    }
+
+    private func isEarlier(_ a: borrowing RecordRef, than b: borrowing RecordRef) -> Bool {
         let (later, overflow) = a.monotonicNs.addingReportingOverflow(ChainSource.clockSlackNs)
         return !overflow && later < b.monotonicNs
     }
 
     private func open() throws(ReadProblem) -> (any RecordSource)? {
+        // The last part asks for each of its records.
+        guard hasMore else { return nil }
         while next < parts.count {
             let part = parts[next]
             parts[next] = { () throws(ReadProblem) in nil }
             next += 1
             if let source = try part() { return source }
         }
+        hasMore = false
         return nil
     }
 }

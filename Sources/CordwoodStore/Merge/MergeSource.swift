@@ -1,6 +1,7 @@
 // Merges many sources into one run of records in the order of FORMAT §4. A source is opened when
 // the merge comes near its first record. A failing source is reported and continues where it can.
-// One thread at a time; a record is valid until the next `advance`.
+// For those that need no order, one source after the other is read. One thread at a time; a record
+// is valid until the next `advance`.
 
 import CordwoodCore
 
@@ -22,6 +23,10 @@ package struct BootOffsets {
         )
     }
 
+    func knows(_ process: ProcessInfo) -> Bool {
+        known[process.bootID == .zero ? process.laneID : process.bootID] != nil
+    }
+
     /// A process that appears late, in an archive, gets its offset once and for all.
     mutating func offset(of process: ProcessInfo) -> UInt64 {
         let key = process.bootID == .zero ? process.laneID : process.bootID
@@ -32,6 +37,18 @@ package struct BootOffsets {
 
     package mutating func orderingTime(_ process: ProcessInfo, _ monotonic: UInt64) -> UInt64 {
         monotonic &+ offset(of: process)
+    }
+}
+
+/// Where a merge in order gives a record: by time, and of equal times by source. Records of one
+/// place come in their source's order.
+package struct MergePlace: Comparable {
+    /// The greatest ordering time that the source has reached.
+    package var time: UInt64 = 0
+    package var order: UInt64 = 0
+
+    package static func < (a: MergePlace, b: MergePlace) -> Bool {
+        (a.time, a.order) < (b.time, b.order)
     }
 }
 
@@ -58,36 +75,74 @@ package final class MergeSource: RecordSource {
     private final class Slot {
         var input: MergeInput?
         var source: (any RecordSource)?
-        var record: RecordRef?
+        /// The source's current record, if `hasRecord`: others come before it.
+        @exclusivity(unchecked) var record = RecordRef()
+        var hasRecord = false
         var failures = 0
         let isFollowed: Bool
         let order: UInt64
+        /// Without order: how far the source has come. Its records wait for each other, so one that
+        /// is older stands where the one before it does.
+        var reached: UInt64
 
         init(_ input: MergeInput) {
             self.input = input
             order = input.order
             isFollowed = input.isFollowed
+            reached = input.lowerBound
         }
     }
 
     /// A source that fails this often in a row is given up.
     private static let failuresMax = 10_000
+    /// False: each source is read to its end before the next, so that one alone holds memory. Set
+    /// before the first record.
+    package var isOrdered = true
+    /// Without order: where the last record, or what failed last, would have come.
+    package private(set) var place = MergePlace()
     /// Called for every source that has ended and is not followed, before it is released.
     package var onEnd: ((any RecordSource) -> Void)?
     /// Ordering time of the last record returned.
-    package private(set) var time: UInt64 = 0
+    package var time: UInt64 { unsafe order.time }
     /// The last record returned is older than one returned before it.
-    package private(set) var isLate = false
-    private var latest: UInt64 = 0
-    private var boots: BootOffsets
-    private var heap = MinHeap<Slot>()
+    package var isLate: Bool { unsafe order.isLate }
+    /// The greatest ordering time returned so far.
+    package var latest: UInt64 { unsafe order.latest }
     private var ended: [Slot] = []
-    private var last: Slot?
-    private var offsetProcess: ProcessInfo?
-    private var offset: UInt64 = 0
+
+    /// What each record changes.
+    private struct Order {
+        var heap = MinHeap<Slot>()
+        var boots: BootOffsets
+        var offsetProcess: ProcessInfo?
+        var offset: UInt64 = 0
+        var time: UInt64 = 0
+        var isLate = false
+        var latest: UInt64 = 0
+        /// The source of the last record was also that of the one before it.
+        var isSteady = false
+
+        mutating func pass(_ time: UInt64) {
+            self.time = time
+            isLate = time < latest
+            latest = max(latest, time)
+        }
+
+        mutating func time(of record: borrowing RecordRef) -> UInt64 {
+            let process = record.thread.process
+            if process !== offsetProcess {
+                offset = boots.offset(of: process)
+                offsetProcess = process
+            }
+            return record.monotonicNs &+ offset
+        }
+    }
+
+    /// No source calls back while this is used, and one thread does: no need to check each access.
+    @exclusivity(unchecked) private var order: Order
 
     package init(inputs: [MergeInput] = [], boots: BootOffsets = BootOffsets()) {
-        self.boots = boots
+        unsafe order = Order(boots: boots)
         for input in inputs { add(input) }
     }
 
@@ -95,84 +150,109 @@ package final class MergeSource: RecordSource {
     package var createdMonotonicNs: UInt64 { 0 }
 
     package func add(_ input: MergeInput) {
-        heap.push(input.lowerBound, input.order, Slot(input))
+        unsafe order.heap.push(input.lowerBound, input.order, Slot(input))
     }
 
     /// Lets lanes whose records have not been read yet decide the offset of their boot.
     package func learn(_ process: ProcessInfo, lane: String) {
-        var known = boots
-        known.add(process, lane: lane)
-        boots = known
-        offsetProcess = nil
+        unsafe order.boots.add(process, lane: lane)
+        unsafe order.offsetProcess = nil
     }
 
     /// Following: asks sources that had nothing more again; releases those for which `isGone` is
     /// true.
     package func poll(isGone: (any RecordSource) -> Bool = { _ in false }) {
-        last?.record = nil
-        last = nil
         let asked = ended
         ended = []
         for slot in asked {
-            if let source = slot.source, !isGone(source) { heap.push(0, slot.order, slot) }
+            if let source = slot.source, !isGone(source) {
+                unsafe order.heap.push(0, slot.order, slot)
+            }
         }
     }
 
-    package func advance() throws(ReadProblem) -> RecordRef? {
-        last?.record = nil
-        last = nil
-        while let top = heap.top {
-            let slot = top.item
-            if let record = slot.record {
-                time = top.key
-                isLate = time < latest
-                latest = max(latest, time)
-                last = slot
-                return record
+    package func next(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
+        while let slot = unsafe order.heap.entries.first?.item {
+            if slot.hasRecord {
+                slot.hasRecord = false
+                unsafe swap(&record, &slot.record)
+                unsafe order.pass(order.heap.entries[0].key)
+                return true
             }
-            try next(slot)
+            if !isOrdered { place = MergePlace(time: slot.reached, order: slot.order) }
+            guard try fill(&record, from: slot) else { continue }
+            let time = unsafe order.time(of: record)
+            if !isOrdered {
+                slot.reached = max(slot.reached, time)
+                place.time = slot.reached
+                unsafe order.pass(time)
+                return true
+            }
+            if unsafe order.heap.rekeyTop(time) {
+                unsafe order.isSteady = true
+                unsafe order.pass(time)
+                return true
+            }
+            unsafe order.isSteady = false
+            unsafe swap(&record, &slot.record)
+            slot.hasRecord = true
         }
-        return nil
+        return false
+    }
+
+    /// In order: of the source of the last records, up to where another one comes first.
+    package func run() -> RecordRun? {
+        guard isOrdered, unsafe order.isSteady,
+            let slot = unsafe order.heap.entries.first?.item, !slot.hasRecord, slot.input == nil,
+            var run = slot.source?.run(), let process = run.process
+        else { return nil }
+        run.offset = unsafe order.boots.offset(of: process)
+        if let next = unsafe order.heap.second {
+            // Of equal times, the smaller order comes first.
+            guard next.key > 0 else { return nil }
+            run.lastOrdering = slot.order < next.tie ? next.key : next.key &- 1
+        }
+        return run
     }
 
     /// The slot is on top and has no record: opens its source or asks it for the next record.
-    private func next(_ slot: Slot) throws(ReadProblem) {
+    /// False if the source has no more records; the slot has then left the heap.
+    private func fill(
+        _ record: inout RecordRef, from slot: Slot
+    ) throws(ReadProblem) -> Bool {
+        let isFound: Bool
         do throws(ReadProblem) {
             if let input = slot.input {
                 slot.input = nil
                 slot.source = try input.open()
             }
-            slot.record = try slot.source?.advance()
+            isFound = try slot.source?.next(&record) ?? false
             slot.failures = 0
         } catch {
             slot.failures += 1
-            if slot.source == nil || slot.failures > MergeSource.failuresMax { heap.pop() }
+            if slot.source == nil || slot.failures > MergeSource.failuresMax {
+                unsafe order.heap.pop()
+            }
             throw error
         }
-        if let record = slot.record {
-            heap.rekeyTop(orderingTime(record))
-        } else {
-            heap.pop()
-            if slot.isFollowed, slot.source != nil {
-                ended.append(slot)
-            } else if let source = slot.source {
-                onEnd?(source)
-            }
+        if isFound { return true }
+        unsafe order.heap.pop()
+        if slot.isFollowed, slot.source != nil {
+            ended.append(slot)
+        } else if let source = slot.source {
+            onEnd?(source)
         }
+        return false
+    }
+
+    /// Whether the offset of its boot is decided already, whatever is read.
+    package func knows(_ process: ProcessInfo) -> Bool {
+        unsafe order.boots.knows(process)
     }
 
     /// Converts a process's monotonic time to ordering time.
     package func orderingTime(_ process: ProcessInfo, _ monotonic: UInt64) -> UInt64 {
-        var known = boots
+        var known = unsafe order.boots
         return known.orderingTime(process, monotonic)
-    }
-
-    private func orderingTime(_ record: RecordRef) -> UInt64 {
-        let process = record.thread.process
-        if process !== offsetProcess {
-            offset = boots.offset(of: process)
-            offsetProcess = process
-        }
-        return record.monotonicNs &+ offset
     }
 }

@@ -1,6 +1,7 @@
 // The archives of a store from a reader's point of view: which exist, what they cover, and how they
 // enter a merge. If there are few archives, each is placed exactly, by a look at its first record.
-// If there are many, its name and footer must suffice, and it is placed a minute early.
+// If there are many, its name and footer must suffice, and it is placed a minute early. What is
+// remembered of an archive (Facts) saves opening it.
 
 import CordwoodCore
 
@@ -11,31 +12,213 @@ final class ArchiveShelf {
 
     private let store: String
     private let identities: [AgeIdentity]
+    private let facts: StoreFacts?
+    /// What was listed first, and that with all that came later; made when it is listed again.
+    private var listedFirst: [String] = []
     private var known: Set<String> = []
+    /// Those that were there at first, and the paths of those that could not be opened.
+    private(set) var atFirst: (opened: [ArchiveInfo], others: [String])?
+    /// What all that were seen cover, and those of which it has nothing so far: few stores ask.
+    private var seen: [LaneID: [ClosedRange<UInt64>]] = [:]
+    private var unsorted: [[ArchiveInfo]] = []
     /// Archives seen and not read so far, because the lanes' own files supplied their records.
     private(set) var passedOver: [ArchiveInfo] = []
+    private let replaced: ReplacedArchives
 
-    init(store: String, identities: [AgeIdentity]) {
+    init(store: String, identities: [AgeIdentity], facts: StoreFacts? = nil) {
         self.store = store
         self.identities = identities
+        self.facts = facts
+        replaced = ReplacedArchives(store: store, identities: identities)
     }
 
     /// Returns archives that were not there before; reports those that cannot be opened.
     func discover(_ report: (ReadProblem) -> Void) -> [ArchiveInfo] {
         var found: [ArchiveInfo] = []
+        var others: [String] = []
         do throws(ReadProblem) {
-            for path in try StoreFolder.archives(store) where known.insert(path).inserted {
-                do throws(ReadProblem) {
-                    found.append(
-                        try ArchiveSource.open(path: path, identities: identities).header)
-                } catch {
-                    report(error)
+            var paths = try StoreFolder.archives(store)
+            facts?.begin(paths.count)
+            var gone: [(path: String, problem: ReadProblem)] = []
+            var fresh = fresh(paths)
+            while !fresh.isEmpty {
+                let before = gone.count
+                for path in fresh {
+                    do throws(ReadProblem) {
+                        found.append(try look(path))
+                    } catch {
+                        if ArchiveShelf.isGone(error) {
+                            gone.append((path, error))
+                            continue
+                        }
+                        others.append(path)
+                        report(error)
+                    }
                 }
+                if gone.count == before { break }
+                // Deleted since they were listed, or replaced by one with another name.
+                paths = try StoreFolder.archives(store)
+                fresh = self.fresh(paths)
+            }
+            let there = gone.isEmpty ? [] : Set(paths)
+            for (path, problem) in gone where there.contains(path) {
+                others.append(path)
+                report(problem)
             }
         } catch {
+            facts?.fail()
             report(error)
         }
-        return found
+        replaced.list(found)
+        let whole = withoutReplaced(found)
+        if atFirst == nil { atFirst = (whole, others) }
+        return whole
+    }
+
+    private func fresh(_ paths: [String]) -> [String] {
+        if listedFirst.isEmpty, known.isEmpty {
+            listedFirst = paths
+            return paths
+        }
+        known.formUnion(listedFirst)
+        listedFirst = []
+        return paths.filter { known.insert($0).inserted }
+    }
+
+    /// Leaves out what another archive replaces, and one that was made of archives seen before:
+    /// their records were or will be given from these, or from the lanes that they cover.
+    private func withoutReplaced(_ found: [ArchiveInfo]) -> [ArchiveInfo] {
+        defer { unsorted.append(found) }
+        if found.allSatisfy({ $0.replaced.isEmpty }) { return found }
+        let replaced = ArchiveInfo.replacedIDs(found)
+        sortSeen()
+        var fresh: [ArchiveInfo] = []
+        for info in found where !replaced.contains(info.id) {
+            if !info.replaced.isEmpty, hasSeen(info) {
+                // Those that wait to be needed are gone, or about to go.
+                let all = passedOver.count
+                passedOver.removeAll { info.replaced.contains($0.id) }
+                if passedOver.count < all { passedOver.append(info) }
+            } else {
+                fresh.append(info)
+            }
+        }
+        return fresh
+    }
+
+    private func sortSeen() {
+        for info in unsorted.joined() {
+            for cover in info.covers where cover.first <= cover.last {
+                seen[cover.laneID, default: []].append(cover.first...cover.last)
+            }
+        }
+        unsorted = []
+    }
+
+    /// Each cover consists of covers seen before.
+    private func hasSeen(_ info: ArchiveInfo) -> Bool {
+        info.covers.allSatisfy { cover in
+            var next = cover.first
+            let ranges = (seen[cover.laneID] ?? []).sorted { $0.lowerBound < $1.lowerBound }
+            for range in ranges where range.lowerBound <= next && range.upperBound >= next {
+                if range.upperBound >= cover.last { return true }
+                next = range.upperBound + 1
+            }
+            return false
+        }
+    }
+
+    private func look(_ path: String) throws(ReadProblem) -> ArchiveInfo {
+        let (key, remembered) = facts?.find(path) ?? (nil, nil)
+        if let remembered { return remembered.info }
+        let source = try ArchiveSource.open(path: path, identities: identities)
+        facts?.note(path, key, source.header, source.intactBlocks)
+        return source.header
+    }
+
+    /// The process of the archive's first record, if only its lane, boot and clocks, and the
+    /// record's monotonic time; nil: the archive cannot be opened.
+    func first(of info: ArchiveInfo) -> (process: ProcessInfo?, monotonicNs: UInt64)? {
+        if let (process, time) = facts?.facts(of: info.path)?.first { return (process, time) }
+        guard let source = try? ArchiveSource.open(path: info.path, identities: identities) else {
+            return nil
+        }
+        let (process, time) = (source.process, source.createdMonotonicNs)
+        if let process, let remembered = facts?.facts(of: info.path) {
+            remembered.learn(first: process, time)
+        }
+        return (process, time)
+    }
+
+    /// The blocks as its footer has them; nil: not remembered.
+    func blocks(of info: ArchiveInfo) -> [BlockEntry]? { facts?.facts(of: info.path)?.blocks }
+
+    /// Times of a block whose records are all of `process`, without an offset; nil: not remembered.
+    func times(ofBlock block: Int, of path: String, _ process: ProcessInfo) -> BlockTimes? {
+        facts?.facts(of: path)?.times(ofBlock: block, of: process)
+    }
+
+    func learn(
+        _ times: BlockTimes, ofBlock block: Int, of path: String, _ process: ProcessInfo
+    ) {
+        facts?.facts(of: path)?.learn(times, ofBlock: block, of: process)
+    }
+
+    /// True: `stats` needs no record of the archive.
+    func isAnswered(_ info: ArchiveInfo, _ options: ReaderOptions) -> Bool {
+        let isTaken =
+            options.answers?.take(info, facts?.facts(of: info.path), options) ?? false
+        if isTaken { replaced.answer(info) }
+        return isTaken
+    }
+
+    /// False: as far as is remembered, no record of it may be wanted, for all are of processes that
+    /// nobody asks for.
+    func mayHave(_ info: ArchiveInfo, _ asked: OriginsAsked) -> Bool {
+        guard let origins = facts?.facts(of: info.path)?.origins else { return true }
+        return asked.mayMatch(origins)
+    }
+
+    private static func isGone(_ problem: ReadProblem) -> Bool {
+        if case .system(_, Errno.ENOENT) = problem { return true }
+        return false
+    }
+
+    /// Opens an archive to read it, from that block on, or what has replaced it. nil: its records
+    /// came from there.
+    func open(
+        _ info: ArchiveInfo, atBlock first: Int = 0, _ options: ReaderOptions
+    ) throws(ReadProblem) -> (any RecordSource)? {
+        if replaced.isSupplied(info) { return nil }
+        do throws(ReadProblem) {
+            let source = try open(info, options)
+            replaced.open(info, source)
+            // Written again with other blocks, it has the same name.
+            source.begin(atBlock: source.header.blockCount == info.blockCount ? first : 0)
+            return source
+        } catch {
+            guard ArchiveShelf.isGone(error),
+                let source = replaced.replacement(of: info, options)
+            else { throw error }
+            return source
+        }
+    }
+
+    /// If it is not what was remembered, the next reader looks anew.
+    private func open(
+        _ info: ArchiveInfo, _ options: ReaderOptions
+    ) throws(ReadProblem) -> ArchiveSource {
+        let source = try ArchiveSource.open(path: info.path, identities: options.identities)
+        let now = source.header
+        if (now.id, now.recordCount, now.timeMin, now.timeMax) != (
+            info.id, info.recordCount, info.timeMin, info.timeMax
+        ) || now.covers != info.covers || now.replaced != info.replaced
+            || now.isWhole != info.isWhole
+        {
+            facts?.forget(info.path)
+        }
+        ArchiveShelf.prepare(source, options)
+        return source
     }
 
     func passOver(_ info: ArchiveInfo) { passedOver.append(info) }
@@ -56,12 +239,31 @@ final class ArchiveShelf {
         return true
     }
 
-    static func open(_ info: ArchiveInfo, _ options: ReaderOptions) throws(ReadProblem)
-        -> ArchiveSource
-    {
-        let source = try ArchiveSource.open(path: info.path, identities: options.identities)
-        source.restrict(since: options.since, until: options.until, level: options.level)
-        return source
+    /// Has it leave out what the reader does not want.
+    static func prepare(_ source: ArchiveSource, _ options: ReaderOptions) {
+        var limits = RowLimits()
+        limits.since = options.since
+        limits.until = options.until
+        limits.level = options.level
+        limits.kinds = options.kinds
+        let plan = options.plan
+        let origin = options.origin
+        if !plan.logger.isEmpty {
+            limits.isLogger = { QueryTest.covers(plan.logger, $0) }
+        }
+        source.restrict(limits)
+        source.tally = plan.hasOnlyBounds && origin.takesAll ? options.tally : nil
+        source.ahead = options.ahead
+        source.room = options.room
+        source.passed = options.passed
+        if !options.rendersText { source.rendersText = false }
+        if let search = options.shownSearch {
+            source.look(for: search.text, inFields: search.fields)
+        } else if let search = plan.search {
+            source.look(for: search.text, inFields: search.fields)
+        }
+        if options.takesAll { return }
+        source.select { record in origin.matches(record) && plan.mayMatch(record) }
     }
 
     /// Ordering time before which the archive has no record, according to its covers and footer.
@@ -78,7 +280,7 @@ final class ArchiveShelf {
 /// When following, its young records wait like those of lanes; otherwise they would overtake them.
 final class RestOfArchive: RecordSource {
     private let source: any RecordSource
-    private let isGiven: (RecordRef) -> Bool
+    private let isGiven: (borrowing RecordRef) -> Bool
     /// Monotonic time beyond which that process's records wait; nil: none do.
     private let holdAfter: (ProcessInfo) -> UInt64?
     /// A record that was read and is too young; the source is still at it.
@@ -88,7 +290,7 @@ final class RestOfArchive: RecordSource {
 
     init(
         _ source: any RecordSource, holdAfter: @escaping (ProcessInfo) -> UInt64?,
-        isGiven: @escaping (RecordRef) -> Bool
+        isGiven: @escaping (borrowing RecordRef) -> Bool
     ) {
         self.source = source
         self.isGiven = isGiven
@@ -98,20 +300,20 @@ final class RestOfArchive: RecordSource {
     var process: ProcessInfo? { source.process }
     var createdMonotonicNs: UInt64 { source.createdMonotonicNs }
 
-    func advance() throws(ReadProblem) -> RecordRef? {
+    func next(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
         while true {
-            var found = held
-            held = nil
-            if found == nil { found = try source.advance() }
-            guard let record = found else {
+            if let waiting = held {
+                record = waiting
+                held = nil
+            } else if try !source.next(&record) {
                 isDone = true
-                return nil
+                return false
             }
             if let limit = holdAfter(record.thread.process), record.monotonicNs > limit {
                 held = record
-                return nil
+                return false
             }
-            if !isGiven(record) { return record }
+            if !isGiven(record) { return true }
         }
     }
 }
@@ -131,15 +333,15 @@ final class LaneFeed: RecordSource {
 
     func precede(with part: @escaping ChainSource.Part) { parts.append(part) }
 
-    func advance() throws(ReadProblem) -> RecordRef? {
+    func next(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
         while true {
             if rest == nil, !parts.isEmpty { rest = try parts.removeFirst()() }
             guard let source = rest else {
-                if parts.isEmpty { return try lane.advance() }
+                if parts.isEmpty { return try lane.next(&record) }
                 continue
             }
-            if let record = try source.advance() { return record }
-            guard (source as? RestOfArchive)?.isDone ?? true else { return nil }
+            if try source.next(&record) { return true }
+            guard (source as? RestOfArchive)?.isDone ?? true else { return false }
             rest = nil
         }
     }

@@ -4,7 +4,6 @@
 
 import CShims
 import CordwoodCore
-import Glibc
 
 public struct LaneWatch: Sendable {
     private var living: Set<LaneID> = []

@@ -12,6 +12,8 @@ public enum Field: Sendable, Equatable {
     case double(Double)
     case bool(Bool)
     case string(String)
+    /// The text of a JSON value.
+    case json(String)
 
     init(_ value: FieldValue) {
         switch value {
@@ -20,11 +22,14 @@ public enum Field: Sendable, Equatable {
         case .double(let number): self = .double(number)
         case .bool(let flag): self = .bool(flag)
         case .string(let bytes): self = unsafe .string(String(decoding: bytes, as: UTF8.self))
+        case .json(let bytes): self = unsafe .json(String(decoding: bytes, as: UTF8.self))
         }
     }
 }
 
 public struct Record: Sendable {
+    /// The same while the record is live, sealed or archived, in whichever archive and copy.
+    public var recordID: RecordID
     /// UTC, ns since 1970.
     public var time: UInt64
     /// 1…24; 0: none.
@@ -38,6 +43,9 @@ public struct Record: Sendable {
     public var originalLength: UInt64
     public var processID: UInt32
     public var processName: String
+    /// Attributes of the program that logs: service.name, host.name, user.id and others, in the
+    /// order in which they were first set.
+    public var resource: [(key: String, value: String)]
     public var threadID: UInt32
     public var threadName: String
     /// Increases within one thread of one process.
@@ -54,8 +62,17 @@ public struct Record: Sendable {
 
     public var message: String { String(decoding: messageBytes, as: UTF8.self) }
     public var levelName: String { CordwoodCore.levelName(level) }
+    /// Its resource's service.name; nil: not set.
+    public var service: String? { attribute(ProcessOrigin.serviceKey) }
+    /// Its resource's host.name; nil: not known.
+    public var host: String? { attribute(ProcessOrigin.hostKey) }
+
+    private func attribute(_ key: String) -> String? {
+        resource.last { $0.key == key && !$0.value.isEmpty }?.value
+    }
 
     public init(_ r: borrowing RecordRef) {
+        recordID = r.id
         time = r.timeNs
         level = r.level
         kind = r.kind
@@ -65,6 +82,7 @@ public struct Record: Sendable {
         originalLength = r.originalLength
         processID = r.thread.process.processID
         processName = r.thread.process.name
+        resource = r.thread.process.resource
         threadID = r.thread.threadID
         threadName = r.thread.name
         sequence = r.sequence

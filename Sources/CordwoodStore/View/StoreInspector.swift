@@ -1,9 +1,9 @@
-// The results of `stats` and `verify` for a store. Both read everything: stats counts, verify
-// judges. A lane whose process died is not damaged; it is reported as unclean.
+// The results of `stats` and `verify` for a store. Both read everything: stats counts, by columns
+// where they suffice; verify judges. A lane whose process died is not damaged; it is reported as
+// unclean.
 
 import CShims
 import CordwoodCore
-import Glibc
 
 public struct LaneStatus: Sendable {
     public enum State: String, Sendable {
@@ -38,12 +38,16 @@ public struct StoreStats: Sendable {
     public var records: UInt64 = 0
     /// Indexed by level; 0: without one.
     public var recordsByLevel = [UInt64](repeating: 0, count: 25)
+    public var loggers = RecordCounts<String>()
+    public var processes = RecordCounts<ProcessLabel>()
+    /// UTC ns of the hours' beginnings.
+    public var hours = RecordCounts<UInt64>()
     /// UTC ns; both 0 if there are no records.
     public var timeMin: UInt64 = 0
     public var timeMax: UInt64 = 0
     /// Records that were not kept, according to the gap records.
     public var refused: UInt64 = 0
-    /// Names from FORMAT §8.6, in order of appearance, each once.
+    /// Names from FORMAT §8.6, in the order in which records have them, each once.
     public var refusedCauses: [String] = []
     public var problems: [String] = []
     /// Archives that no identity opens: not damage, and not counted as records.
@@ -77,64 +81,140 @@ public struct VerifyReport: Sendable {
 
 public enum StoreInspector {
     private static let problemsMax = 1_000
+    /// Records between two reports of progress.
+    private static let progressStep: UInt64 = 16_384
+
+    /// Paths of the archives that no other one replaces (FORMAT §11), by name.
+    private static func wholeArchives(_ store: String) throws(ReadProblem) -> [String] {
+        let paths = try StoreFolder.archives(store)
+        let infos = paths.map { try? ArchiveInfo.peek(path: $0) }
+        let replaced = ArchiveInfo.replacedIDs(infos.compactMap { $0 })
+        return zip(paths, infos).filter { _, info in
+            info.map { !replaced.contains($0.id) } ?? true
+        }.map(\.0)
+    }
 
     /// Statistics of a store directory or a single file. Records that `options` excludes are not
     /// counted.
     public static func stats(
         path: String, options: ReaderOptions = ReaderOptions(),
-        progress: (_ records: UInt64) -> Void = { _ in }
+        progress: @escaping (_ records: UInt64) -> Void = { _ in }
     ) throws(ReadProblem) -> StoreStats {
         var stats = StoreStats()
-        let isStore = StoreFolder.isDirectory(path)
-        if isStore {
+        if StoreFolder.isDirectory(path) {
             try StoreFolder.check(path)
             stats.lanes = try lanes(path)
         }
-        for path in isStore ? try StoreFolder.archives(path) : [path] where path.hasSuffix(".cwa") {
-            stats.archives += 1
-            stats.archiveBytes &+= StoreFolder.bytes(of: path)
-            let source = try? ArchiveSource.open(path: path, identities: options.identities)
-            if let info = source?.header {
-                stats.archiveRawBytes &+= info.rawBytes
-            }
-        }
+        var options = options
+        options.rendersText = false
+        options.isUnordered = true
+        let tally = BlockTally()
+        options.tally = tally
+        let answers = ArchiveAnswers(options, tally, progress: progress)
+        options.answers = answers
         let reader = try StoreReader(path: path, options: options)
-        var records: UInt64 = 0
-        while reader.next({ count($0, &stats) }) == .record {
-            records &+= 1
-            if records % 16_384 == 0 { progress(records) }
+        reader.onProgress = { progress($0 &+ answers.records) }
+        addArchives(of: reader, to: &stats)
+        var record = RecordRef()
+        var causes: [String: MergePlace] = [:]
+        while reader.skipProblems(&record) {
+            count(record, &stats)
+            if record.kind == RecordRef.gapKind { countGap(record, reader.place, &causes, &stats) }
+            tally.common.count(record)
         }
-        for problem in reader.problems {
-            if case .locked(let what) = problem {
-                stats.encrypted.append(what)
-            } else {
-                stats.problems.append(text(problem))
-            }
+        add(tally.records, tally.byLevel, tally.timeMin, tally.timeMax, to: &stats)
+        add(answers.records, answers.byLevel, answers.timeMin, answers.timeMax, to: &stats)
+        stats.refusedCauses = causes.sorted { ($0.value, $0.key) < ($1.value, $1.key) }.map(\.key)
+        // Of equal counts, by name: whatever is read first.
+        stats.loggers = tally.common.byLogger
+        stats.loggers.records.sort { ($1.count, $0.key) < ($0.count, $1.key) }
+        stats.processes = tally.common.byProcess
+        stats.processes.records.sort {
+            ($1.count, $0.key.name, $0.key.id) < ($0.count, $1.key.name, $1.key.id)
         }
+        stats.hours = tally.common.byHour
+        addProblems(of: reader, to: &stats)
         return stats
     }
 
-    private static func count(_ record: RecordRef, _ stats: inout StoreStats) {
+    private static func count(_ record: borrowing RecordRef, _ stats: inout StoreStats) {
         let isFirst = stats.records == 0
         stats.records &+= 1
         stats.recordsByLevel[Int(min(record.level, 24))] &+= 1
         stats.timeMin = isFirst ? record.timeNs : min(stats.timeMin, record.timeNs)
         stats.timeMax = max(stats.timeMax, record.timeNs)
-        if record.kind == RecordRef.gapKind { countGap(record, &stats) }
     }
 
-    private static func countGap(_ record: RecordRef, _ stats: inout StoreStats) {
+    private static func add(
+        _ records: UInt64, _ byLevel: [UInt64], _ timeMin: UInt64, _ timeMax: UInt64,
+        to stats: inout StoreStats
+    ) {
+        if records == 0 { return }
+        stats.timeMin = stats.records == 0 ? timeMin : min(stats.timeMin, timeMin)
+        stats.timeMax = max(stats.timeMax, timeMax)
+        stats.records &+= records
+        for (level, count) in byLevel.enumerated() { stats.recordsByLevel[level] &+= count }
+    }
+
+    private static func countGap(
+        _ record: borrowing RecordRef, _ place: MergePlace, _ causes: inout [String: MergePlace],
+        _ stats: inout StoreStats
+    ) {
         var fields = RecordFields(record)
         while let (key, value) = fields.next() {
             switch value {
             case .uint(let count) where Bytes.equal(key, Bytes.literal("gap.records")):
                 stats.refused &+= count
             case .string(let names) where Bytes.equal(key, Bytes.literal("gap.causes")):
-                for name in Bytes.string(names).split(separator: " ").map(String.init)
-                where !stats.refusedCauses.contains(name) {
-                    stats.refusedCauses.append(name)
+                for name in Bytes.string(names).split(separator: " ").map(String.init) {
+                    causes[name] = min(causes[name] ?? place, place)
                 }
             default: break
+            }
+        }
+    }
+
+    /// How many records of which times a store or a single file has. Archives say so in their
+    /// footers: only lanes are read, and archives that are encrypted or damaged.
+    package static func totals(
+        path: String, options asked: ReaderOptions, shouldStop: @escaping () -> Bool = { false }
+    ) throws(ReadProblem) -> StoreStats {
+        var stats = StoreStats()
+        if StoreFolder.isDirectory(path) {
+            try StoreFolder.check(path)
+            stats.lanes = try lanes(path)
+        }
+        var options = asked
+        options.rendersText = false
+        options.isUnordered = true
+        let answers = ArchiveAnswers(options, BlockTally(), areTotals: true) { _ in }
+        options.answers = answers
+        let reader = try StoreReader(path: path, options: options)
+        reader.shouldStop = shouldStop
+        addArchives(of: reader, to: &stats)
+        var record = RecordRef()
+        while reader.skipProblems(&record) { count(record, &stats) }
+        add(answers.records, answers.byLevel, answers.timeMin, answers.timeMax, to: &stats)
+        addProblems(of: reader, to: &stats)
+        return stats
+    }
+
+    private static func addArchives(of reader: StoreReader, to stats: inout StoreStats) {
+        let archives = reader.archives
+        stats.archives = archives.opened.count + archives.others.count
+        for info in archives.opened {
+            stats.archiveBytes &+= info.fileBytes
+            stats.archiveRawBytes &+= info.rawBytes
+        }
+        for path in archives.others { stats.archiveBytes &+= StoreFolder.bytes(of: path) }
+    }
+
+    private static func addProblems(of reader: StoreReader, to stats: inout StoreStats) {
+        for problem in reader.problems {
+            if case .locked(let what) = problem {
+                stats.encrypted.append(what)
+            } else {
+                stats.problems.append(text(problem))
             }
         }
     }
@@ -144,14 +224,19 @@ public enum StoreInspector {
         return try stats(path: directory)
     }
 
-    /// Verifies a single archive or segment. The identities open encrypted archives.
+    /// Bytes checked, of all that were there at the start.
+    public typealias Progress = (_ bytes: UInt64, _ all: UInt64) -> Void
+
+    /// Verifies a single archive or segment. The identities open encrypted archives. `progress`
+    /// reports on archives.
     public static func verify(
-        file path: String, identities: [AgeIdentity] = []
+        file path: String, identities: [AgeIdentity] = [], progress: Progress = { _, _ in }
     ) throws(ReadProblem) -> VerifyReport {
         var report = VerifyReport()
         guard path.hasSuffix(".seg") || path.hasSuffix(".sealed") || path.hasSuffix(".lane") else {
             report.archives = 1
-            try verify(archive: path, identities, &report)
+            let all = StoreFolder.bytes(of: path)
+            try verify(archive: path, identities, &report) { progress($0, all) }
             return report
         }
         let reader = try StoreReader(path: path)
@@ -164,13 +249,14 @@ public enum StoreInspector {
     /// Skips segments that an archive covers: their records belong to the archive, and the files
     /// only remain to be removed (FORMAT §11).
     public static func verify(
-        directory: String, identities: [AgeIdentity] = [], runningBoot: LaneID? = nil
+        directory: String, identities: [AgeIdentity] = [], runningBoot: LaneID? = nil,
+        progress: Progress = { _, _ in }
     ) throws(ReadProblem) -> VerifyReport {
         try StoreFolder.check(directory)
         var report = VerifyReport()
         report.lanes = try lanes(directory)
         let listed = try LaneFiles.list(store: directory)
-        let archives = try StoreFolder.archives(directory)
+        let archives = try wholeArchives(directory)
         var covered: [LaneID: [ClosedRange<UInt64>]] = [:]
         var coveredNames: [String: [ClosedRange<UInt64>]] = [:]
         for path in archives {
@@ -187,27 +273,37 @@ public enum StoreInspector {
         for problem in StoreFolder.headless(listed, covered: coveredNames) {
             add(text(problem), &report)
         }
-        for files in listed where files.hasLaneFile {
-            verify(files, covered, runningBoot, &report)
+        var done: UInt64 = 0
+        let all =
+            listed.reduce(0) { $0 &+ bytes(of: $1) }
+            &+ archives.reduce(0) { $0 &+ StoreFolder.bytes(of: $1) }
+        for files in listed {
+            if files.hasLaneFile {
+                verify(files, covered, runningBoot, &report) { progress(done &+ $0, all) }
+            }
+            done &+= bytes(of: files)
         }
         // List again: segments archived meanwhile are no longer in lanes/.
-        for path in try StoreFolder.archives(directory) {
+        for path in try wholeArchives(directory) {
             report.archives += 1
             do throws(ReadProblem) {
-                try verify(archive: path, identities, &report)
+                try verify(archive: path, identities, &report) { progress(done &+ $0, all) }
             } catch .locked(let what) {
                 report.encrypted.append(what)
             } catch {
                 add(text(error), &report)
             }
+            done &+= StoreFolder.bytes(of: path)
         }
         return report
     }
 
     private static func verify(
-        archive path: String, _ identities: [AgeIdentity], _ report: inout VerifyReport
+        archive path: String, _ identities: [AgeIdentity], _ report: inout VerifyReport,
+        _ progress: (UInt64) -> Void
     ) throws(ReadProblem) {
-        let found = try ArchiveVerifier.verify(path: path, identities: identities)
+        let found = try ArchiveVerifier.verify(
+            path: path, identities: identities, progress: progress)
         for problem in found.problems { add(problem, &report) }
         if let locked = found.locked {
             report.encrypted.append(locked)
@@ -219,17 +315,21 @@ public enum StoreInspector {
 
     private static func verify(
         _ files: LaneFiles, _ covered: [LaneID: [ClosedRange<UInt64>]], _ boot: LaneID?,
-        _ report: inout VerifyReport
+        _ report: inout VerifyReport, _ progress: (UInt64) -> Void
     ) {
         do throws(ReadProblem) {
+            var records: UInt64 = 0
             let source = try LaneSource(files: files, runningBoot: boot)
             for range in covered[source.laneID] ?? [] { source.exclude(range) }
             source.rendersText = false
             var failures = 0
+            var record = RecordRef()
             while failures < 100_000 {
                 do throws(ReadProblem) {
-                    guard let record = try source.advance() else { return }
+                    guard try source.next(&record) else { return }
                     report.records &+= 1
+                    records &+= 1
+                    if records % progressStep == 0 { progress(source.chunkBytes) }
                     if record.flags.contains(.unverified) { report.unverified &+= 1 }
                 } catch {
                     failures += 1
@@ -237,7 +337,7 @@ public enum StoreInspector {
                 }
             }
         } catch {
-            if case .system(_, let number) = error, number == ENOENT { return }
+            if case .system(_, let number) = error, number == Errno.ENOENT { return }
             add(text(error), &report)
         }
     }
@@ -251,9 +351,6 @@ public enum StoreInspector {
         var all: [LaneStatus] = []
         for files in try LaneFiles.list(store: directory) where files.hasLaneFile {
             let head = LaneHead.read(files)
-            var bytes = StoreFolder.bytes(of: files.lanePath)
-            bytes &+= files.hasJournal ? StoreFolder.bytes(of: files.journalPath) : 0
-            for segment in files.segments { bytes &+= StoreFolder.bytes(of: segment.path) }
             let state: LaneStatus.State =
                 LaneFiles.isLocked(files.lanePath)
                 ? .live : (head?.closed ?? false) ? .closed : .unclean
@@ -262,7 +359,7 @@ public enum StoreInspector {
                 LaneStatus(
                     name: files.lane, state: state, processID: head?.processID ?? 0,
                     processName: head?.processName ?? "", segments: files.segments.count + 1,
-                    bytes: bytes,
+                    bytes: bytes(of: files),
                     isOtherBoot: laneBoot != .zero && boot != .zero && laneBoot != boot,
                     isWritten: head?.isWritten ?? false,
                     otherMachine: state == .unclean
@@ -271,10 +368,17 @@ public enum StoreInspector {
         return all
     }
 
+    private static func bytes(of files: LaneFiles) -> UInt64 {
+        let journal = files.hasJournal ? [files.journalPath] : []
+        return ([files.lanePath] + journal + files.segments.map(\.path)).reduce(0) {
+            $0 &+ StoreFolder.bytes(of: $1)
+        }
+    }
+
     static func text(_ problem: ReadProblem) -> String {
         switch problem {
         case .damaged(let text), .version(let text), .locked(let text): text
-        case .system(let text, let number): unsafe "\(text): \(String(cString: strerror(number)))"
+        case .system(let text, let number): "\(text): \(Errno.text(number))"
         }
     }
 }

@@ -7,7 +7,7 @@ public enum ReadStatus: Sendable {
     case record
     /// No more records; never returned while following.
     case end
-    /// Following, and nothing is there now: wait a little (5 ms or more) and call again.
+    /// Following, and nothing is there now: call again after `wait`.
     case again
 }
 
@@ -22,21 +22,118 @@ public final class StoreReader {
     /// Records shown that no sync had covered before the machine went down.
     public private(set) var unverifiedCount = 0
 
-    private let filter: RecordFilter
-    private let merge: MergeSource
+    /// Called now and then with the number of records that were looked at, those that the filter
+    /// leaves out included.
+    package var onProgress: ((_ records: UInt64) -> Void)?
+    private static let progressStep: UInt64 = 16_384
+
+    private let paths: [String]
+    private let runningBoot: LaneID
+    private let asked: QueryPlan
+    /// A record that is given whatever is asked.
+    private let apart: RecordID?
+    private var watch: DirectoryWatch?
+    private let sourceOptions: ReaderOptions
+    /// Makes the texts of what is returned; sources make none.
+    private let text: DeferredText?
+    /// A record's text is made before it is asked.
+    private let asksText: Bool
+    private let shownSearch: (text: TextSearch, fields: FieldSearch)?
+    private var merge = MergeSource()
     private var views: [StoreView] = []
-    /// Reported by the next `advance`.
-    private var pending: [ReadProblem] = []
+    /// With `ReaderOptions.last`: whatever is read first, a record of a single file has the same
+    /// ordering time.
+    private var filesArePlaced = true
+    private var singleArchives: [ArchiveInfo] = []
+    /// Reported by the next `advance`. Here and below: one thread at a time, and nothing is called
+    /// back, so accesses need no check.
+    @exclusivity(unchecked) private var pending: ArraySlice<ReadProblem> = []
+    /// With `ReaderOptions.last`: the records to return, once they have been found.
+    @exclusivity(unchecked) private var kept: KeptRecords
+    private var isGathered: Bool
+    /// Without order: damage met, which is reported where a read in order would, after the records.
+    private var delayed: [(place: MergePlace, problem: ReadProblem)] = []
+    /// Where the last record would have come in a read in order.
+    var place: MergePlace { merge.place }
+    /// Asked now and then; true: the read ends as if nothing more were there.
+    package var shouldStop: (() -> Bool)?
+    package private(set) var isStopped = false
+    /// With `ReaderOptions.last`: takes every record that matches if all of the stores must be read
+    /// to find the last ones, which are given after that.
+    package var onMatch: ((borrowing RecordRef) -> Void)?
+    /// `onMatch` has had all of them.
+    package private(set) var hasMatchedAll = false
+    /// With `ReaderOptions.window`: how many records may still follow; nil: all.
+    @exclusivity(unchecked) private var windowLeft: Int?
+    /// With `ReaderOptions.isPage`: older records that were asked for were too large together.
+    package private(set) var isCut = false
+    /// The window's record is not in the stores.
+    package private(set) var isMissing = false
+    /// Records looked at so far.
+    package var looked: UInt64 { unsafe given &+ passed.count }
+    /// Of those, records that were made, and rows that were not.
+    @exclusivity(unchecked) package private(set) var given: UInt64 = 0
+    private let passed = PassedRows()
+    @exclusivity(unchecked) private var toldNext = StoreReader.progressStep
+    /// What the next records come from, past `merge`; nil: they come from there.
+    @exclusivity(unchecked) private var run: RecordRun?
+    /// What a block as a whole does not decide of a record is not asked.
+    private let mayRun: Bool
+    private let takesAll: Bool
 
     /// Store directories or single files (.cwa, .seg, .sealed, .lane), in any mix. Throws if one of
     /// them does not exist, is not one of our files, or has a newer format.
     public init(
         paths: [String], options: ReaderOptions = ReaderOptions(), runningBoot: LaneID? = nil
     ) throws(ReadProblem) {
-        self.options = options
-        filter = options.filter
+        self.options = options.narrowed
+        self.paths = paths
+        self.runningBoot = runningBoot ?? BootID.running()
+        asked = options.plan
+        apart = options.window.flatMap { $0.isApart ? $0.id : nil }
+        shownSearch = options.shownSearch
+        asksText = asked.needsText || shownSearch != nil
+        text = options.rendersText || asksText ? DeferredText() : nil
+        takesAll = options.takesAll
+        mayRun =
+            asked.hasOnlyBounds && options.origin.takesAll && !asksText && !options.follow
+            && !options.looksBack && !options.isUnordered
+        var inner = options.ofSources
+        inner.rendersText = false
+        inner.passed = passed
+        if options.readsAhead { inner.ahead = ReadAhead() }
+        inner.room = options.room ?? BlockRoom(isBrief: options.isBrief || options.looksBack)
+        sourceOptions = inner
+        unsafe kept = KeptRecords(
+            limit: options.window.map { $0.before &+ 1 } ?? options.last,
+            bytesMax: options.keptBytesMax)
+        unsafe windowLeft = options.window?.after
+        isGathered = !options.looksBack
+        unsafe passed.shouldStop = { [unowned self] in
+            if !isStopped, mayStop() { isStopped = true }
+            return isStopped
+        }
+        try open()
+    }
+
+    deinit { sourceOptions.ahead?.stop() }
+
+    /// Tells how far the read is; true: it is to end.
+    private func mayStop() -> Bool {
+        if unsafe looked >= toldNext {
+            unsafe toldNext = looked &+ StoreReader.progressStep
+            onProgress?(looked)
+        }
+        return shouldStop?() ?? false
+    }
+
+    private func open() throws(ReadProblem) {
+        views = []
+        filesArePlaced = true
+        singleArchives = []
+        unsafe pending = []
         merge = MergeSource()
-        let boot = runningBoot ?? BootID.running()
+        merge.isOrdered = !options.isUnordered || options.follow || options.looksBack
         merge.onEnd = { [weak self] source in
             for view in self?.views ?? [] { view.ended(source) }
         }
@@ -45,11 +142,13 @@ public final class StoreReader {
             if StoreFolder.isDirectory(path) {
                 views.append(
                     try StoreView(
-                        path: path, options: options, merge: merge, order: order,
-                        runningBoot: boot
-                    ) { [weak self] problem in self?.pending.append(problem) })
+                        path: path, options: sourceOptions, merge: merge, order: order,
+                        runningBoot: runningBoot
+                    ) { [weak self] problem in
+                        unsafe self?.pending.append(problem)
+                    })
             } else {
-                try addFile(path, order, boot)
+                try addFile(path, order, runningBoot)
             }
         }
     }
@@ -60,16 +159,34 @@ public final class StoreReader {
         try self.init(paths: [path], options: options, runningBoot: runningBoot)
     }
 
+    /// The archives that were there at the start, and the paths of those that cannot be opened.
+    package var archives: (opened: [ArchiveInfo], others: [String]) {
+        (
+            views.flatMap(\.archives.opened) + singleArchives,
+            views.flatMap(\.archives.others)
+        )
+    }
+
     private func addFile(_ path: String, _ order: UInt64, _ boot: LaneID) throws(ReadProblem) {
+        var isPlaced = true
         let source: any RecordSource
         if path.hasSuffix(".seg") || path.hasSuffix(".sealed") || path.hasSuffix(".lane") {
-            source = try SegmentFileSource.open(path: path, runningBoot: boot)
+            let lane = try SegmentFileSource.open(path: path, runningBoot: boot)
+            lane.rendersText = false
+            source = lane
         } else {
             let archive = try ArchiveSource.open(path: path, identities: options.identities)
-            archive.restrict(since: options.since, until: options.until, level: options.level)
+            ArchiveShelf.prepare(archive, sourceOptions)
             source = archive
+            isPlaced = archive.info.covers.count == 1
+            singleArchives.append(archive.info)
         }
-        if let process = source.process { merge.learn(process, lane: path) }
+        if let process = source.process {
+            merge.learn(process, lane: path)
+        } else {
+            isPlaced = false
+        }
+        filesArePlaced = filesArePlaced && isPlaced
         merge.add(MergeInput(lowerBound: 0, order: order) { source })
     }
 
@@ -77,26 +194,256 @@ public final class StoreReader {
     /// nothing now. Throws once per damaged place: call again for the records after it. The
     /// record's bytes stay valid until the next call.
     public func advance() throws(ReadProblem) -> RecordRef? {
-        if let record = try scan() { return record }
+        var record = RecordRef()
+        return try advance(into: &record) ? record : nil
+    }
+
+    /// The same, into the caller's record, which copies less. False: the end, or nothing now;
+    /// `record` then holds anything.
+    package func advance(into record: inout RecordRef) throws(ReadProblem) -> Bool {
+        if unsafe run != nil, goOn(&record) {
+            if record.flags.contains(.unverified) { unverifiedCount &+= 1 }
+            return true
+        }
+        do throws(ReadProblem) {
+            guard try step(&record) else { return false }
+            if record.flags.contains(.unverified) { unverifiedCount &+= 1 }
+            return true
+        } catch {
+            throw note(error)
+        }
+    }
+
+    /// The next record of the run that passes the filter; false: the run has ended.
+    @inline(__always)
+    private func goOn(_ record: inout RecordRef) -> Bool {
+        while unsafe run!.next(&record) {
+            unsafe given &+= 1
+            if takesAll || asked.matches(record) {
+                text?.render(&record)
+                return true
+            }
+        }
+        unsafe run = nil
+        return false
+    }
+
+    private func step(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
+        if !isGathered {
+            isGathered = true
+            if let window = options.window { gather(window) } else { gather() }
+        }
+        if unsafe !pending.isEmpty { throw unsafe pending.removeFirst() }
+        var isFound = unsafe !kept.isEmpty
+        if isFound { isFound = unsafe kept.take(&record) }
+        if !isFound {
+            if isMissing { return false }
+            if unsafe windowLeft == 0 { return false }
+            isFound = merge.isOrdered ? try go(&record) : try goPastDamage(&record)
+            if isFound, let left = unsafe windowLeft { unsafe windowLeft = left - 1 }
+        }
+        // A text that was asked is there.
+        if isFound, !asksText { text?.render(&record) }
+        return isFound
+    }
+
+    private func goPastDamage(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
+        while true {
+            do throws(ReadProblem) {
+                if try go(&record) { return true }
+                break
+            } catch {
+                delayed.append((merge.place, error))
+            }
+        }
+        takeDelayed()
+        if unsafe !pending.isEmpty { throw unsafe pending.removeFirst() }
+        return false
+    }
+
+    /// What was delayed is reported from now on.
+    private func takeDelayed() {
+        let sorted = delayed.indices.sorted {
+            (delayed[$0].place, $0) < (delayed[$1].place, $1)
+        }
+        unsafe pending.append(contentsOf: sorted.map { delayed[$0].problem })
+        delayed = []
+    }
+
+    private func go(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
+        if try scan(&record) { return true }
+        if isStopped { return false }
         if options.follow {
             for view in views { view.poll() }
             merge.poll { ($0 as? RestOfArchive)?.isDone ?? false }
-            return try scan()
+            return try scan(&record)
         }
-        for view in views where view.recover() { return try advance() }
-        return nil
+        for view in views where view.recover() { return try go(&record) }
+        return false
     }
 
-    private func scan() throws(ReadProblem) -> RecordRef? {
+    /// Following, after `advance` gave nil: blocks the calling thread until there may be more. It
+    /// waits for names that come into the stores' directories, and looks into lanes that may grow
+    /// 11 times a second; without such lanes, once a second. Not an end: `advance` may give nil
+    /// again.
+    public func wait() {
+        if let watch { return followWait().block(watch) }
+        // What changed before there was a watch: the next look finds it.
+        watch = makeWatch()
+        var first = followWait()
+        first.latest = first.earliest
+        watch.map(first.block)
+    }
+
+    /// Tells of names that come into the stores' directories or leave them.
+    package func makeWatch() -> DirectoryWatch {
+        DirectoryWatch(paths.flatMap { ["\($0)/lanes", "\($0)/archives"] })
+    }
+
+    /// Following, after `advance` gave nil: when to call it again.
+    package func followWait() -> FollowWait {
+        FollowWait(
+            isGrowing: views.contains { $0.isGrowing }, held: views.compactMap(\.heldNs).min())
+    }
+
+    private func scan(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
         while true {
-            if !pending.isEmpty { throw note(pending.removeFirst()) }
-            let found: RecordRef?
-            do throws(ReadProblem) { found = try merge.advance() } catch { throw note(error) }
-            guard var record = found else { return nil }
+            if unsafe !pending.isEmpty { throw unsafe pending.removeFirst() }
+            guard !isStopped, try merge.next(&record) else { return false }
+            if isStopped { return false }
+            unsafe given &+= 1
+            if unsafe looked >= toldNext { isStopped = mayStop() }
             if options.follow, merge.isLate { record.flags.insert(.late) }
-            guard filter.matches(record) else { continue }
-            if record.flags.contains(.unverified) { unverifiedCount &+= 1 }
-            return record
+            if let apart, record.id == apart {
+                if asksText { text?.render(&record) }
+                return true
+            }
+            if mayRun, unsafe pending.isEmpty { unsafe run = merge.run() }
+            guard options.origin.matches(record) else { continue }
+            if asksText {
+                guard asked.mayMatch(record) else { continue }
+                text?.render(&record)
+            }
+            if asked.matches(record), mayShow(record) { return true }
+        }
+    }
+
+    private func mayShow(_ record: borrowing RecordRef) -> Bool {
+        guard let shownSearch else { return true }
+        return shownSearch.text.isIn(record.message)
+            || FieldSearch.hasParts(record) && shownSearch.fields.mayBeIn(record)
+    }
+
+    /// Keeps the last records of the read. If the newest blocks turn out to have too few that pass
+    /// the filter, reads again from four times as far back.
+    private func gather() {
+        var wanted = UInt64(options.last)
+        while true {
+            let plan = plan(wanted)
+            for view in views { view.starts.firstBlock = plan.firstBlock }
+            merge.isOrdered = options.follow || !filesArePlaced || views.contains { !$0.isPlaced }
+            var record = RecordRef()
+            var (all, found) = (0, 0)
+            while true {
+                do throws(ReadProblem) {
+                    guard try go(&record) else { break }
+                    all += 1
+                    if plan.isWhole { onMatch?(record) }
+                    if merge.isOrdered {
+                        unsafe kept.add(record)
+                    } else {
+                        unsafe kept.add(record, at: merge.place)
+                    }
+                    if (merge.isOrdered ? merge.latest : merge.place.time) >= plan.time {
+                        found += 1
+                    }
+                } catch {
+                    delayed.append((merge.place, error))
+                }
+            }
+            merge.isOrdered = true
+            guard !plan.isWhole, found < options.last, !isStopped else {
+                hasMatchedAll = plan.isWhole && !isStopped && !options.follow
+                isCut = unsafe kept.isCut
+                if isCut, !options.isPage, !isStopped { return giveLast(of: all, from: plan) }
+                unsafe kept.settle()
+                return takeDelayed()
+            }
+            delayed = []
+            wanted = plan.taken &* EndPlan.share
+            unsafe kept.removeAll()
+            do throws(ReadProblem) { try open() } catch {
+                unsafe pending = [error]
+                return
+            }
+        }
+    }
+
+    /// Reads so many records again, in order, and passes over all but the last ones: they are given
+    /// as they come, and none is kept.
+    private func giveLast(of all: Int, from plan: EndPlan) {
+        delayed = []
+        unsafe kept.removeAll()
+        do throws(ReadProblem) { try open() } catch {
+            unsafe pending = [error]
+            return
+        }
+        for view in views { view.starts.firstBlock = plan.firstBlock }
+        var record = RecordRef()
+        var left = max(0, all - options.last)
+        while left > 0 {
+            do throws(ReadProblem) {
+                guard try go(&record) else { break }
+                left -= 1
+            } catch {
+                delayed.append((merge.place, error))
+            }
+        }
+        if !options.follow { unsafe windowLeft = min(all, options.last) }
+        takeDelayed()
+    }
+
+    /// Keeps the window's record and those before it. An attempt counts only if all of these come
+    /// where a full read has them (`EndPlan.time`); otherwise it reads again from further back.
+    private func gather(_ window: RecordWindow) {
+        var wanted = UInt64(window.before) &+ 1
+        while true {
+            let plan = plan(wanted, upTo: window.timeNs)
+            for view in views { view.starts.firstBlock = plan.firstBlock }
+            var record = RecordRef()
+            var placed = 0
+            var isFound = false
+            while !isFound {
+                do throws(ReadProblem) {
+                    guard try go(&record) else { break }
+                    unsafe kept.add(record)
+                    if merge.latest >= plan.time { placed += 1 }
+                    isFound = record.id == window.id
+                } catch {
+                    delayed.append((merge.place, error))
+                }
+            }
+            if plan.isWhole || isStopped || isFound && placed > window.before {
+                isMissing = !isFound
+                isCut = unsafe kept.isCut
+                if isMissing { unsafe kept.removeAll() }
+                return takeDelayed()
+            }
+            delayed = []
+            wanted = max(plan.taken, wanted) &* EndPlan.share
+            unsafe kept.removeAll()
+            do throws(ReadProblem) { try open() } catch {
+                isMissing = true
+                unsafe pending = [error]
+                return
+            }
+        }
+    }
+
+    private func plan(_ wanted: UInt64, upTo: UInt64 = .max) -> EndPlan {
+        let merge = merge
+        return EndPlan(views.flatMap(\.ends), wanted: wanted, upTo: upTo, options: options) {
+            merge.orderingTime($0, 0)
         }
     }
 
@@ -108,7 +455,8 @@ public final class StoreReader {
 
     /// Passes the next record to `body`; damage goes to `problems` and is skipped.
     public func next<E: Error>(_ body: (RecordRef) throws(E) -> Void) throws(E) -> ReadStatus {
-        guard let record = skippingProblems() else { return options.follow ? .again : .end }
+        var record = RecordRef()
+        guard skipProblems(&record) else { return options.follow ? .again : .end }
         try body(record)
         return .record
     }
@@ -116,12 +464,14 @@ public final class StoreReader {
     /// The next record as a value of its own; nil at the end, or while following when there is
     /// nothing now.
     public func nextRecord() -> Record? {
-        skippingProblems().map { Record($0) }
+        var record = RecordRef()
+        return skipProblems(&record) ? Record(record) : nil
     }
 
-    private func skippingProblems() -> RecordRef? {
+    /// The next record, past what is damaged; `problems` has that.
+    func skipProblems(_ record: inout RecordRef) -> Bool {
         while true {
-            do throws(ReadProblem) { return try advance() } catch { continue }
+            do throws(ReadProblem) { return try advance(into: &record) } catch { continue }
         }
     }
 }

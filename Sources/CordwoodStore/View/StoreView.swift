@@ -32,8 +32,21 @@ final class StoreView {
     /// Following from the end: older archived records are not new.
     private var startedNs: UInt64 = 0
     private var gone: Set<String> = []
-    /// The covers of archives that existed at the start.
+    /// The covers of archives that existed at the start, of lanes that are opened later.
     private var archived: [LaneID: [ClosedRange<UInt64>]] = [:]
+
+    /// The archives that were there at the start, and the paths of those that cannot be opened.
+    var archives: (opened: [ArchiveInfo], others: [String]) { shelf.atFirst ?? ([], []) }
+
+    /// With `ReaderOptions.last`: chains of which a part may be left out.
+    private(set) var ends: [EndChain] = []
+    /// The same: the process of every chain is known, so that each record has the same ordering
+    /// time, whatever is read first.
+    private(set) var isPlaced = true
+
+    /// Where each archive is begun (`EndPlan.firstBlock`); set before the first record is read.
+    final class Starts { var firstBlock: [String: Int] = [:] }
+    let starts = Starts()
 
     /// Lanes that were archived before they were opened again.
     private final class Vanished { var lanes: Set<LaneID> = [] }
@@ -50,7 +63,9 @@ final class StoreView {
         self.report = report
         self.runningBoot = runningBoot
         firstOrder = order
-        shelf = ArchiveShelf(store: path, identities: options.identities)
+        shelf = ArchiveShelf(
+            store: path, identities: options.identities,
+            facts: options.facts?.facts(ofStore: path))
         if options.follow, options.fromEnd { startedNs = cw_realtime_ns() }
         try open()
     }
@@ -70,6 +85,7 @@ final class StoreView {
     private func open() throws(ReadProblem) {
         var chains: [String: Chain] = [:]
         var byID: [LaneID: LaneSource] = [:]
+        var reopened: Set<LaneID> = []
         let listed = try LaneFiles.list(store: path)
         for files in listed where files.hasLaneFile {
             knownLanes.insert(files.lane)
@@ -81,17 +97,29 @@ final class StoreView {
                 chain.source = source
             } else {
                 chain.closedAgain = (source.laneID, source.segmentNumbers)
+                reopened.insert(source.laneID)
             }
             chains[files.lane] = chain
         }
+        // Of thousands of archives, few cover what is still in lanes/.
+        let headless = Set(listed.filter { !$0.hasLaneFile }.map(\.lane))
         var covered: [String: [ClosedRange<UInt64>]] = [:]
+        let asked = OriginsAsked(options)
         for info in shelf.discover(report) {
             for cover in info.covers where cover.first <= cover.last {
                 byID[cover.laneID]?.exclude(cover.first...cover.last)
-                archived[cover.laneID, default: []].append(cover.first...cover.last)
-                covered[cover.laneName, default: []].append(cover.first...cover.last)
+                if reopened.contains(cover.laneID) {
+                    archived[cover.laneID, default: []].append(cover.first...cover.last)
+                }
+                if !headless.isEmpty, headless.contains(cover.laneName) {
+                    covered[cover.laneName, default: []].append(cover.first...cover.last)
+                }
             }
-            guard startedNs == 0, ArchiveShelf.overlaps(info, options) else { continue }
+            guard startedNs == 0, ArchiveShelf.overlaps(info, options),
+                info.covers.contains(where: { options.origin.mayHave(lane: $0.laneID) }),
+                asked.map({ shelf.mayHave(info, $0) }) ?? true,
+                !shelf.isAnswered(info, options)
+            else { continue }
             let name = info.covers.count == 1 ? info.covers[0].laneName : info.path
             chains[name, default: Chain(lane: name)].archives.append(info)
         }
@@ -115,12 +143,11 @@ final class StoreView {
             guard let info = chains[index].archives.first else { continue }
             let hasFirst = chains[index].source != nil && info.covers.first?.first == 0
             if !hasFirst, looked < ArchiveShelf.placedExactlyMax,
-                let source = try? ArchiveSource.open(
-                    path: info.path, identities: options.identities)
+                let (process, time) = shelf.first(of: info)
             {
                 looked += 1
-                chains[index].process = source.process ?? chains[index].process
-                chains[index].created = source.createdMonotonicNs
+                chains[index].process = process ?? chains[index].process
+                chains[index].created = time
             } else if let process = chains[index].process {
                 chains[index].created = process.createdMonotonic
             }
@@ -134,6 +161,11 @@ final class StoreView {
     private func add(_ chain: Chain) {
         let isFollowed = isFollowed(chain.source)
         if startedNs != 0, !isFollowed { return }
+        if chain.archives.isEmpty, let lane = chain.source?.laneID ?? chain.closedAgain?.id,
+            !options.origin.mayHave(lane: lane)
+        {
+            return
+        }
         if let source = chain.source {
             if startedNs != 0 { skip(source) }
             if isFollowed {
@@ -153,12 +185,32 @@ final class StoreView {
         }
         input.isFollowed = isFollowed
         merge.add(input)
+        guard options.looksBack else { return }
+        if let end = end(of: chain, bound) {
+            ends.append(end)
+        } else if !chain.archives.isEmpty || chain.process == nil {
+            isPlaced = false
+        }
+    }
+
+    /// The chain's archives, if a part of them may be left out: each is of this lane, and their
+    /// order among others does not depend on which of them is read first. `EndPlan` finds damage.
+    private func end(of chain: Chain, _ bound: UInt64) -> EndChain? {
+        guard let first = chain.archives.first,
+            chain.archives.allSatisfy({ $0.covers.count == 1 })
+        else { return nil }
+        var process = chain.process
+        if process == nil { process = shelf.first(of: first)?.process }
+        guard let process, merge.knows(process) else { return nil }
+        return EndChain(
+            shelf: shelf, archives: chain.archives, process: process, lowerBound: bound)
     }
 
     private func openLane(_ files: LaneFiles) -> LaneSource? {
         do throws(ReadProblem) {
             let source = try LaneSource(files: files, runningBoot: runningBoot)
             if options.follow { source.reportsDrops = false }
+            if !options.rendersText { source.rendersText = false }
             source.pausesAtLoss = true
             return source
         } catch {
@@ -187,8 +239,12 @@ final class StoreView {
 
     private func part(_ info: ArchiveInfo) -> ChainSource.Part {
         let options = options
+        let starts = starts
+        let shelf = shelf
         return { () throws(ReadProblem) -> (any RecordSource)? in
-            try ArchiveShelf.open(info, options)
+            let first = starts.firstBlock[info.path] ?? 0
+            if first == .max { return nil }
+            return try shelf.open(info, atBlock: first, options)
         }
     }
 
@@ -209,12 +265,14 @@ final class StoreView {
         let boot = runningBoot
         let covers = archived[id] ?? []
         let vanished = vanished
+        let rendersText = options.rendersText
         let expected = segments.filter { number in !covers.contains { $0.contains(number) } }
         return { [weak self] () throws(ReadProblem) -> (any RecordSource)? in
             do throws(ReadProblem) {
                 let again = try LaneSource.open(
                     directory: path, lane: lane, segments: nil, runningBoot: boot)
                 again.pausesAtLoss = true
+                if !rendersText { again.rendersText = false }
                 for cover in covers { again.exclude(cover) }
                 again.miss(expected)
                 if let self, self.options.follow { self.passed[id] = again }
@@ -264,13 +322,17 @@ final class StoreView {
     }
 
     private func restPart(_ info: ArchiveInfo) -> ChainSource.Part {
-        { [weak self, options] () throws(ReadProblem) -> (any RecordSource)? in
-            self?.rest(of: try ArchiveShelf.open(info, options), info)
+        var options = options
+        // Some of its records may have been given.
+        options.tally = nil
+        return { [weak self, shelf, options] () throws(ReadProblem) -> (any RecordSource)? in
+            guard let source = try shelf.open(info, options) else { return nil }
+            return self?.rest(of: source, info)
         }
     }
 
     /// An archive of lanes whose own files supplied part of the records.
-    private func rest(of source: ArchiveSource, _ info: ArchiveInfo) -> any RecordSource {
+    private func rest(of source: any RecordSource, _ info: ArchiveInfo) -> any RecordSource {
         let mine = Dictionary(
             lanes.values.map { ($0.laneID, $0) }, uniquingKeysWith: { first, _ in first }
         ).merging(passed) { first, _ in first }
@@ -295,8 +357,8 @@ final class StoreView {
         let last = (source as? ChainSource)?.last ?? source
         guard let lane = last as? LaneSource, !lane.lostSegments.isEmpty else { return }
         lanes[lane.lane] = lane
-        guard lane.isPaused else { return }
-        lane.isPaused = false
+        guard unsafe lane.isPaused else { return }
+        unsafe lane.isPaused = false
         let parts = rests(of: needed()).map(restPart) + [StoreView.part(lane)]
         merge.add(
             MergeInput(lowerBound: 0, order: order(lane.lane)) {
@@ -356,7 +418,7 @@ final class StoreView {
         }
         // The archive exists before a file of its segments is reused.
         addRests(of: needed())
-        for lane in lanes.values { lane.isPaused = false }
+        for lane in lanes.values { unsafe lane.isPaused = false }
         hold()
     }
 
@@ -393,6 +455,14 @@ final class StoreView {
         merge.add(input)
     }
 
+    /// Following: a lane may get records without a new name in the store's directories.
+    var isGrowing: Bool {
+        lanes.contains { !gone.contains($0.key) && $0.value.head?.closed == false }
+    }
+
+    /// Following: the time of the oldest record that waits for slower threads; nil: none waits.
+    var heldNs: UInt64? { lanes.values.compactMap(\.heldNs).min() }
+
     /// Makes young records wait for those of slower threads.
     private func hold() {
         guard options.follow else { return }
@@ -401,7 +471,7 @@ final class StoreView {
         heldFrom = limit
         for source in lanes.values {
             let isOurs = source.process?.bootID == runningBoot && runningBoot != .zero
-            source.holdAfter = isOurs && !gone.contains(source.lane) ? limit : nil
+            unsafe source.holdAfter = isOurs && !gone.contains(source.lane) ? limit : nil
         }
     }
 }

@@ -19,6 +19,10 @@ public struct StoredArchive: Sendable {
     public var laneName: String
     public var firstSegment: UInt64
     public var lastSegment: UInt64
+    /// Covers besides the first.
+    public var otherCovers: Int
+    /// Ids of archives that it replaces, likewise.
+    public var replaced: [String]
     public var recordCount: UInt64
     public var fileBytes: UInt64
     /// Sum over all payloads, inflated; 0 for an encrypted archive.
@@ -56,6 +60,8 @@ public struct StoredArchive: Sendable {
         laneName = info.covers.first?.laneName ?? ""
         firstSegment = info.covers.first?.first ?? 0
         lastSegment = info.covers.first?.last ?? 0
+        otherCovers = max(0, info.covers.count - 1)
+        replaced = info.replaced.map(ArchiveIdentity.text)
         recordCount = info.recordCount
         fileBytes = info.fileBytes
         rawBytes = info.rawBytes

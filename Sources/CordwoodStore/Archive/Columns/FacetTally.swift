@@ -1,0 +1,242 @@
+// Counts the records that a question of levels, kinds, loggers and times wants by time, level,
+// logger, thread and place: of whole blocks by their columns (FORMAT §11.4), where no record is
+// made and no text inflated, and of others one by one. One reader owns it; one thread at a time.
+// SAFETY: views are read below their count and not kept. Sendable, since options are: only the
+// thread that reads with them uses it.
+
+import CordwoodCore
+
+package final class FacetTally: BlockCounter, @unchecked Sendable {
+    @exclusivity(unchecked) package private(set) var matched: UInt64 = 0
+    /// Of all that matched; empty if not asked for.
+    @exclusivity(unchecked) package var histogram = TimeHistogram()
+    @exclusivity(unchecked) package var facets = Facets()
+    private let hasHistogram: Bool
+    private let hasFacets: Bool
+
+    package init(hasHistogram: Bool, hasFacets: Bool) {
+        self.hasHistogram = hasHistogram
+        self.hasFacets = hasFacets
+    }
+
+    package func add(_ record: borrowing RecordRef) {
+        unsafe matched &+= 1
+        if hasHistogram { unsafe histogram.add(timeNs: record.timeNs, level: record.level) }
+        if hasFacets { unsafe facets.add(record) }
+    }
+
+    // MARK: Blocks
+
+    /// The limits say all that is asked.
+    func mayCount(_ block: BlockEntry, _ limits: RowLimits) -> Bool { true }
+
+    func parts(of block: BlockEntry) -> BlockParts { parts }
+
+    var parts: BlockParts {
+        BlockParts(last: hasFacets ? BlockParts.places : BlockParts.ownTimes, hasNumbers: false)
+    }
+
+    @safe func add(
+        _ payload: UnsafeRawBufferPointer, _ head: BlockHead, _ limits: RowLimits
+    ) -> BlockOutcome {
+        add(payload, Int(head.recordCount), limits)
+    }
+
+    @safe func add(
+        _ payload: UnsafeRawBufferPointer, _ recordCount: Int, _ limits: RowLimits
+    ) -> BlockOutcome {
+        guard let streams = BlockRecords.streams(payload, through: parts.last),
+            let dictionaries = BlockDictionaries(streams)
+        else { return .damaged }
+        var rows = FacetRows(dictionaries, limits, stepNs: unsafe histogram.stepNs)
+        guard rows.read(streams, recordCount, dictionaries, hasPlaces: hasFacets) else {
+            return .damaged
+        }
+        unsafe matched &+= rows.matched
+        if hasHistogram {
+            for (bin, start) in rows.starts.enumerated() {
+                for group in 0..<TimeHistogram.groups {
+                    let count = rows.bins[bin &* TimeHistogram.groups &+ group]
+                    if count > 0 { unsafe histogram.add(count, timeNs: start, group: group) }
+                }
+            }
+        }
+        if hasFacets { unsafe rows.addFacets(dictionaries, to: &facets) }
+        return .counted
+    }
+}
+
+/// The rows of one block, counted by the indexes that its columns have.
+private struct FacetRows {
+    private enum Column {
+        static let (thread, time, offset, level, kind, logger) = (5, 6, 7, 9, 10, 11)
+        static let (sectionLength, sections, format) = (14, 15, 17)
+    }
+
+    var matched: UInt64 = 0
+    /// Of each bin its beginning, UTC ns; one may be there more than once.
+    var starts: [UInt64] = []
+    /// Of each bin, by group of levels.
+    var bins: [UInt64] = []
+    private let stepNs: UInt64
+    private let least: UInt8
+    private let kinds: UInt32
+    private let since: UInt64
+    private let latest: UInt64
+    /// By index.
+    private let isLogger: [Bool]
+    private var levels = [UInt64](repeating: 0, count: 25)
+    private var threads: [UInt64]
+    private var loggers: [UInt64]
+    private var formats: [UInt64]
+    private var sites: [UInt64]
+    /// Of records with a place of their own, or none.
+    private var places: [Facets.Place: UInt64] = [:]
+    private var withoutPlace: UInt64 = 0
+
+    init(_ dictionaries: BlockDictionaries, _ limits: RowLimits, stepNs: UInt64) {
+        self.stepNs = stepNs
+        least = limits.level
+        kinds = limits.kinds == 0 ? .max : limits.kinds
+        since = limits.since
+        latest = limits.until == 0 ? .max : limits.until &- 1
+        isLogger = unsafe dictionaries.loggers.map { unsafe limits.isLogger?($0) ?? true }
+        threads = Array(repeating: 0, count: dictionaries.threads.count)
+        loggers = Array(repeating: 0, count: isLogger.count)
+        formats = Array(repeating: 0, count: dictionaries.formats.count)
+        sites = Array(repeating: 0, count: dictionaries.sites.count)
+    }
+
+    /// False: the columns are damaged.
+    @safe mutating func read(
+        _ streams: [UnsafeRawBufferPointer], _ count: Int, _ dictionaries: BlockDictionaries,
+        hasPlaces: Bool
+    ) -> Bool {
+        let (levelBytes, kindBytes) = unsafe (streams[Column.level], streams[Column.kind])
+        guard levelBytes.count == count, kindBytes.count == count else { return false }
+        var thread = unsafe ByteCursor(streams[Column.thread])
+        var steps = unsafe ByteCursor(streams[Column.time])
+        var offsets = unsafe ByteCursor(streams[Column.offset])
+        var logger = unsafe ByteCursor(streams[Column.logger])
+        var sectionLengths = unsafe ByteCursor(streams[Column.sectionLength])
+        var sections = unsafe ByteCursor(streams[Column.sections])
+        var format = unsafe hasPlaces ? ByteCursor(streams[Column.format]) : ByteCursor(Bytes.none)
+        var (monotonic, offset): (UInt64, UInt64) = (0, 0)
+        var inBin = [UInt64](repeating: 0, count: levels.count)
+        // Where the bin begins that is counted, and how long it is: 0 before the first.
+        var (start, width): (UInt64, UInt64) = (0, 0)
+        for at in 0..<count {
+            guard let who = thread.varint(), who < UInt64(threads.count),
+                let step = steps.zigzag(), let more = offsets.zigzag(),
+                let name = logger.varint(), name < UInt64(loggers.count)
+            else { return false }
+            monotonic &+= step
+            offset &+= more
+            var time = monotonic &+ offset
+            let bits = Bytes.u8(kindBytes, at)
+            let isDeferred = bits & BlockKind.deferred != 0
+            var place = Place.none
+            if bits & BlockKind.hasSections != 0 {
+                guard let size = sectionLengths.varint(), let found = sections.bytes(size),
+                    look(into: found, isDeferred, &time, &place)
+                else { return false }
+            }
+            if isDeferred, hasPlaces {
+                guard let index = format.varint(), index < UInt64(formats.count) else {
+                    return false
+                }
+                place = .format(Int(truncatingIfNeeded: index))
+            }
+            let stored = Bytes.u8(levelBytes, at)
+            let level = stored <= 24 ? stored : 0
+            guard level >= least, kinds & (1 &<< UInt32(bits & BlockKind.mask)) != 0,
+                time >= since, time <= latest, isLogger[Int(truncatingIfNeeded: name)]
+            else { continue }
+            if time &- start >= width {
+                flush(&inBin, start)
+                start = time / stepNs &* stepNs
+                width = stepNs
+            }
+            inBin[Int(level)] &+= 1
+            matched &+= 1
+            threads[Int(truncatingIfNeeded: who)] &+= 1
+            loggers[Int(truncatingIfNeeded: name)] &+= 1
+            switch place {
+            case .none: withoutPlace &+= 1
+            case .format(let index): formats[index] &+= 1
+            case .site(let index): sites[index] &+= 1
+            case .own(let own): places[own, default: 0] &+= 1
+            }
+        }
+        flush(&inBin, start)
+        return true
+    }
+
+    private enum Place {
+        case none
+        case format(Int)
+        case site(Int)
+        case own(Facets.Place)
+    }
+
+    /// The event's own time, and the place, as `BlockRecords` has them. False: damaged.
+    @safe private func look(
+        into stored: UnsafeRawBufferPointer, _ isDeferred: Bool, _ time: inout UInt64,
+        _ place: inout Place
+    ) -> Bool {
+        var walk = SectionWalk(stored)
+        while let (kind, body, _) = walk.next() {
+            switch kind {
+            case SectionKind.time where body.count == 8: time = body.word(0, UInt64.self)
+            case SectionKind.site where body.count == 4:
+                let index = body.word(0, UInt32.self)
+                guard index < UInt32(sites.count) else { return false }
+                if !isDeferred { place = .site(Int(index)) }
+            case SectionKind.place where !isDeferred:
+                var cursor = ByteCursor(body)
+                guard let line = cursor.word(UInt32.self), let size = cursor.word(UInt16.self),
+                    let other = cursor.word(UInt16.self), let file = cursor.bytes(UInt64(size)),
+                    unsafe cursor.bytes(UInt64(other)) != nil
+                else { continue }
+                place = unsafe .own(Facets.Place(file: Array(file), line: line))
+            default: break
+            }
+        }
+        return true
+    }
+
+    private mutating func flush(_ inBin: inout [UInt64], _ start: UInt64) {
+        let first = bins.count
+        for level in inBin.indices where inBin[level] > 0 {
+            if bins.count == first {
+                starts.append(start)
+                bins.append(contentsOf: repeatElement(0, count: TimeHistogram.groups))
+            }
+            bins[first &+ TimeHistogram.group(UInt8(level))] &+= inBin[level]
+            levels[level] &+= inBin[level]
+            inBin[level] = 0
+        }
+    }
+
+    func addFacets(_ dictionaries: BlockDictionaries, to facets: inout Facets) {
+        facets.add(levels)
+        for (index, count) in threads.enumerated() where count > 0 {
+            facets.add(count, dictionaries.threads[index])
+        }
+        for (index, count) in loggers.enumerated() where count > 0 {
+            unsafe facets.add(count, logger: dictionaries.loggers[index])
+        }
+        for (index, count) in formats.enumerated() where count > 0 {
+            let format = dictionaries.formats[index]
+            facets.add(count, file: format.file, line: format.line)
+        }
+        for (index, count) in sites.enumerated() where count > 0 {
+            let site = dictionaries.sites[index]
+            facets.add(count, file: site.file, line: site.line)
+        }
+        for (place, count) in places {
+            unsafe place.file.withUnsafeBytes { facets.add(count, file: $0, line: place.line) }
+        }
+        if withoutPlace > 0 { facets.add(withoutPlace, file: Bytes.none, line: 0) }
+    }
+}

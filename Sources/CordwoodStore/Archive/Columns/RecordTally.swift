@@ -1,0 +1,181 @@
+// Counts a store's records by logger, process and hour for `stats`. Looks a name up by a small
+// cache first, so that a record costs no hash of it and no allocation, and holds a limited number
+// of names. One thread.
+// SAFETY: a logger's bytes are those of the record, and are copied once for each name.
+
+import CordwoodCore
+import CordwoodFormats
+
+/// Records by what they have in common, the most frequent first; hours in their own order.
+public struct RecordCounts<Key: Sendable>: Sendable {
+    public var records: [(key: Key, count: UInt64)] = []
+    /// Of keys beyond the limit of those that are told apart.
+    public var others: UInt64 = 0
+
+    public init() {}
+
+    /// The counts of keys that have something in common, the most frequent first. Those without
+    /// it, "", are left out.
+    public func by(_ part: (Key) -> String) -> RecordCounts<String> {
+        var tally = Tally<String>()
+        for (key, count) in records {
+            let part = part(key)
+            if part.isEmpty { continue }
+            tally.add(count, slot: part.utf8.count) {
+                $0 == part
+            } make: {
+                part
+            }
+        }
+        return tally.sum { $0 }
+    }
+}
+
+/// A program's name, its process id, and its service.name and host.name; "": not set. Ids are used
+/// again.
+public struct ProcessLabel: Hashable, Sendable {
+    public var name: String
+    public var id: UInt32
+    public var service = ""
+    public var host = ""
+}
+
+extension ProcessLabel {
+    init(_ process: ProcessInfo) {
+        self.init(
+            name: process.name, id: process.processID, service: process.origin.service,
+            host: process.origin.host)
+    }
+}
+
+/// A value; `BlockTally` counts whole blocks with it.
+struct RecordTally {
+    static let hourNs: UInt64 = 3_600_000_000_000
+
+    private var loggers = Tally<[UInt8]>()
+    private var lanes = Tally<LaneID>()
+    private var processes: [LaneID: ProcessLabel] = [:]
+    private var hours = Tally<UInt64>()
+
+    mutating func count(_ record: borrowing RecordRef) {
+        count(1, logger: record.logger)
+        count(1, process: record.thread.process)
+        count(1, timeNs: record.timeNs)
+    }
+
+    @safe mutating func count(_ records: UInt64, logger: UnsafeRawBufferPointer) {
+        let last = logger.count > 0 ? Int(Bytes.u8(logger, logger.count &- 1)) : 0
+        loggers.add(records, slot: logger.count &+ last &* 31) {
+            unsafe $0.count == logger.count && logger.elementsEqual($0)
+        } make: {
+            unsafe Array(logger)
+        }
+    }
+
+    mutating func count(_ records: UInt64, process: ProcessInfo) {
+        count(records, lane: process.laneID, ProcessLabel(process))
+    }
+
+    mutating func count(
+        _ records: UInt64, lane: LaneID, _ label: @autoclosure () -> ProcessLabel
+    ) {
+        let isNew = lanes.add(records, slot: Int(truncatingIfNeeded: lane.low)) {
+            $0 == lane
+        } make: {
+            lane
+        }
+        if isNew { processes[lane] = label() }
+    }
+
+    /// - Parameter timeNs: UTC.
+    mutating func count(_ records: UInt64, timeNs: UInt64) {
+        let hour = timeNs / RecordTally.hourNs
+        hours.add(records, slot: Int(truncatingIfNeeded: hour)) {
+            $0 == hour
+        } make: {
+            hour
+        }
+    }
+
+    /// Bytes that are not UTF-8 may make two names one.
+    var byLogger: RecordCounts<String> { loggers.sum { String(decoding: $0, as: UTF8.self) } }
+
+    var byProcess: RecordCounts<ProcessLabel> {
+        lanes.sum { processes[$0] ?? ProcessLabel(name: "", id: 0) }
+    }
+
+    /// By the hour's beginning, UTC ns.
+    var byHour: RecordCounts<UInt64> {
+        var found = hours.sum { $0 &* RecordTally.hourNs }
+        found.records.sort { $0.key < $1.key }
+        return found
+    }
+}
+
+/// Counts by key, of which it tells so many apart.
+package struct Tally<Key: Hashable & Sendable> {
+    private static var keysMax: Int { 65_536 }
+    private static var slots: Int { 256 }
+
+    private var keys: [Key] = []
+    private var counts: [UInt64] = []
+    private var places: [Key: Int] = [:]
+    /// Places of keys seen lately, by slot; -1: none.
+    private var cache = [Int](repeating: -1, count: slots)
+    private var others: UInt64 = 0
+
+    package init() {}
+
+    /// - Parameter slot: any number that different keys seldom share.
+    /// - Returns: true if the key is new.
+    @inline(__always) @discardableResult
+    package mutating func add(
+        _ records: UInt64, slot: Int, isKey: (Key) -> Bool, make: () -> Key
+    ) -> Bool {
+        let slot = slot & (Tally.slots - 1)
+        let cached = cache[slot]
+        if cached >= 0, isKey(keys[cached]) {
+            counts[cached] &+= records
+            return false
+        }
+        return addSlowly(records, slot, make())
+    }
+
+    private mutating func addSlowly(_ records: UInt64, _ slot: Int, _ key: Key) -> Bool {
+        if let place = places[key] {
+            cache[slot] = place
+            counts[place] &+= records
+            return false
+        }
+        guard keys.count < Tally.keysMax else {
+            others &+= records
+            return false
+        }
+        cache[slot] = keys.count
+        places[key] = keys.count
+        keys.append(key)
+        counts.append(records)
+        return true
+    }
+
+    /// The most frequent first; the same order for equal counts each time.
+    package func sum<Name: Hashable>(_ name: (Key) -> Name) -> RecordCounts<Name> {
+        var result = RecordCounts<Name>()
+        var places: [Name: Int] = [:]
+        for (key, count) in zip(keys, counts) {
+            let name = name(key)
+            if let place = places[name] {
+                result.records[place].count &+= count
+            } else {
+                places[name] = result.records.count
+                result.records.append((name, count))
+            }
+        }
+        let sorted = result.records.enumerated().sorted {
+            ($1.element.count, $0.offset) < ($0.element.count, $1.offset)
+        }
+        result.records = sorted.map(\.element)
+        result.others = others
+        return result
+    }
+}

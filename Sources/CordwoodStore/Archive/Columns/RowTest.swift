@@ -1,0 +1,112 @@
+// What a reader wants of an archive, as far as the footer and a block's columns tell: blocks and
+// rows that cannot have it are passed over before records are made. It only ever errs on the side
+// of wanting; the reader tests each record that comes (docs/ARCHITECTURE.md). A value.
+// SAFETY: views are those of the block and are not kept.
+
+import CordwoodCore
+
+/// Of all blocks.
+@safe package struct RowLimits {
+    /// UTC ns, inclusive; 0: open.
+    package var since: UInt64 = 0
+    /// UTC ns, exclusive; 0: open.
+    package var until: UInt64 = 0
+    /// Lowest level; 0: all.
+    package var level: UInt8 = 0
+    /// Set of 1 << kind; 0: all.
+    package var kinds: UInt32 = 0
+    /// nil: all.
+    @safe package var isLogger: ((UnsafeRawBufferPointer) -> Bool)?
+
+    package init() {}
+
+    /// False: nothing in the block is wanted.
+    func mayWant(_ block: BlockEntry) -> Bool {
+        (since == 0 || block.timeMax >= since) && (until == 0 || block.timeMin < until)
+            && block.levels & LevelSet.atLeast(level) != 0
+            && (kinds == 0 || block.kinds & kinds != 0)
+    }
+
+    /// True: everything in the block is wanted.
+    func wantsAll(_ block: BlockEntry) -> Bool {
+        unsafe (since == 0 || block.timeMin >= since) && (until == 0 || block.timeMax < until)
+            && (level == 0 || block.levels & ~(LevelSet.atLeast(level) & ~LevelSet.bit(0)) == 0)
+            && (kinds == 0 || block.kinds & ~kinds == 0) && isLogger == nil
+    }
+}
+
+extension RowLimits {
+    /// What a dense block is asked for; nil: everything in it is wanted.
+    func rows(of block: BlockEntry) -> DenseRows? {
+        if wantsAll(block) { return nil }
+        return unsafe DenseRows(
+            level: level, kinds: kinds == 0 ? .max : kinds,
+            since: block.timeMin >= since ? 0 : since, until: block.timeMax < until ? 0 : until,
+            isLogger: isLogger)
+    }
+}
+
+/// How many rows no record was made for, in all archives of a reader.
+/// SAFETY: Sendable, since options are: only the thread that reads with them uses it.
+final class PassedRows: @unchecked Sendable {
+    @exclusivity(unchecked) var count: UInt64 = 0
+    /// Asked before each block, however long no record comes; true: nothing more is read.
+    @exclusivity(unchecked) var shouldStop: (() -> Bool)?
+
+    var isStopped: Bool { unsafe shouldStop?() ?? false }
+}
+
+/// Of the rows of one block.
+struct RowTest {
+    let level: UInt8
+    let kinds: UInt32
+    /// By index; empty: all.
+    let loggers: [Bool]
+    /// nil: any text.
+    let text: TextTest?
+
+    init(_ limits: RowLimits, _ wanted: TextSearch?, _ fields: FieldSearch?, _ block: BlockRecords)
+    {
+        level = limits.level
+        kinds = limits.kinds == 0 ? .max : limits.kinds
+        if let isLogger = limits.isLogger {
+            loggers = unsafe block.dictionaries.loggers.map(isLogger)
+        } else {
+            loggers = []
+        }
+        text = wanted.map { TextTest($0, fields, block) }
+    }
+
+    /// The level decides for most rows.
+    var isOfLevels: Bool { level > 0 && loggers.isEmpty && text == nil }
+
+    static func has(_ level: UInt8, _ least: UInt8) -> Bool { (level <= 24 ? level : 0) >= least }
+}
+
+/// Whether texts and fields of one block may have bytes.
+struct TextTest {
+    let wanted: TextSearch
+    /// By format.
+    let odds: [TextSearch.Odds]
+    /// All that `odds` asks of arguments.
+    let pieces: [TextSearch]
+    let mayBePlain: Bool
+    let mayBeInFields: Bool
+    /// By context, whether its fields may.
+    let contexts: [Bool]
+    /// Sections have this if they may; empty: any may.
+    let fieldPieces: [TextSearch]
+
+    init(_ wanted: TextSearch, _ fields: FieldSearch?, _ block: BlockRecords) {
+        self.wanted = wanted
+        (odds, pieces, mayBePlain) = block.odds(wanted)
+        fieldPieces = fields?.pieces ?? []
+        contexts = block.dictionaries.contexts.map { fields?.hasLast($0.fields) ?? false }
+        mayBeInFields = fields.map(block.mayHaveInFields) ?? false
+    }
+
+    /// False: no text or field of the block has the bytes.
+    var mayHaveBytes: Bool {
+        mayBePlain || mayBeInFields || odds.contains { $0.isPossible }
+    }
+}

@@ -1,0 +1,150 @@
+// The files of one reader's archives, of which a part is open at a time: a merge of ten thousand
+// archives needs a record of each, and a process has fewer descriptors, or its host needs them. The
+// file that was not read for longest is closed, and opened again by its name, if that still leads
+// to it. Up to the limit, an archive that is deleted meanwhile is read to its end. One reader owns
+// it; two threads.
+// SAFETY: @unchecked Sendable, since `monitor` guards the list and every descriptor; one that is
+// lent is not closed. Reads go into the caller's room.
+
+import CShims
+import CordwoodCore
+
+final class OpenFiles: @unchecked Sendable {
+    /// A reader takes at most this share of the descriptors that the process may have.
+    private static let share: UInt64 = 4
+    private static let least: UInt64 = 8
+    private static let most: UInt64 = 1_024
+
+    private let monitor = Monitor()
+    private let limit: Int
+    private var opened: [OpenFile] = []
+    private var turn: UInt64 = 0
+
+    /// `limit`: nil: what the process may have decides.
+    init(limit: Int? = nil) {
+        let usual = cw_descriptor_limit() / Self.share
+        self.limit = limit ?? Int(min(max(usual, Self.least), Self.most))
+    }
+
+    /// Takes a file that is open.
+    func add(_ file: OpenFile) {
+        monitor.locked { keep(file) }
+    }
+
+    /// It is open until `takeBack`. -1, with the reason in `Errno.last`: it cannot be opened, or is
+    /// another file by now.
+    func lend(_ file: OpenFile) -> Int32 {
+        monitor.locked {
+            let wasClosed = file.descriptor < 0
+            if wasClosed, !file.open() { return -1 }
+            // Before it is kept: where the other thread has all that may be open, it would be the
+            // one to close.
+            file.borrowers += 1
+            if wasClosed { keep(file) } else { use(file) }
+            return file.descriptor
+        }
+    }
+
+    func isGone(_ file: OpenFile) -> Bool { monitor.locked { file.isLost } }
+
+    func takeBack(_ file: OpenFile) { monitor.locked { file.borrowers -= 1 } }
+
+    func remove(_ file: OpenFile) {
+        monitor.locked {
+            opened.removeAll { $0 === file }
+            file.close()
+        }
+    }
+
+    /// With the lock held.
+    private func use(_ file: OpenFile) {
+        turn &+= 1
+        file.lastUse = turn
+    }
+
+    /// Likewise.
+    private func keep(_ file: OpenFile) {
+        use(file)
+        opened.append(file)
+        while opened.count > limit {
+            var oldest: Int?
+            for index in opened.indices where opened[index].borrowers == 0 {
+                guard let known = oldest else {
+                    oldest = index
+                    continue
+                }
+                if opened[index].lastUse < opened[known].lastUse { oldest = index }
+            }
+            guard let oldest else { return }
+            opened[oldest].close()
+            opened.swapAt(oldest, opened.count - 1)
+            opened.removeLast()
+        }
+    }
+}
+
+/// One of them. By itself, it stays open.
+final class OpenFile: @unchecked Sendable {
+    private let path: String
+    private let facts: FileFacts
+    fileprivate private(set) var descriptor: Int32
+    fileprivate var borrowers = 0
+    fileprivate var lastUse: UInt64 = 0
+    fileprivate private(set) var isLost = false
+    /// Set once, before another thread reads.
+    private var pool: OpenFiles?
+
+    /// Owns the descriptor, which `facts` is of.
+    init(_ descriptor: Int32, _ facts: FileFacts, path: String) {
+        self.descriptor = descriptor
+        self.facts = facts
+        self.path = path
+    }
+
+    deinit { close() }
+
+    func join(_ pool: OpenFiles) {
+        if self.pool != nil { return }
+        self.pool = pool
+        pool.add(self)
+    }
+
+    /// Before its owner lets go of it.
+    func end() { pool?.remove(self) }
+
+    /// It was closed, and could not be opened again.
+    var isGone: Bool { pool?.isGone(self) ?? false }
+
+    /// While it is in no pool.
+    var held: Int32 { descriptor }
+
+    /// Returns the bytes read, or -1.
+    func read(into room: UnsafeMutableRawBufferPointer, at offset: UInt64) -> Int {
+        guard let pool else { return unsafe Files.read(descriptor, into: room, at: offset) }
+        let lent = pool.lend(self)
+        guard lent >= 0 else { return -1 }
+        defer { pool.takeBack(self) }
+        return unsafe Files.read(lent, into: room, at: offset)
+    }
+
+    fileprivate func open() -> Bool {
+        let opened = Files.openOwn(path, [.read, .nonBlocking])
+        if opened < 0 {
+            isLost = Errno.last == Errno.ENOENT
+            return false
+        }
+        guard let now = FileFacts(of: opened), now.isSameFile(as: facts) else {
+            Files.close(opened)
+            isLost = true
+            Errno.last = Errno.ENOENT
+            return false
+        }
+        descriptor = opened
+        return true
+    }
+
+    fileprivate func close() {
+        if descriptor >= 0 { Files.close(descriptor) }
+        descriptor = -1
+    }
+}

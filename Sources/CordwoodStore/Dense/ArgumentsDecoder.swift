@@ -1,0 +1,208 @@
+// The arguments of deferred records (FORMAT §11.7), read: a column for each format and argument,
+// then stream 18 of the payload. Part of one decoder.
+// SAFETY: a format's number is compared with their count before it is an index, and its columns lie
+// between its first and the next format's.
+
+import CordwoodCore
+
+/// One argument of one format.
+struct ArgumentColumn: BitwiseCopyable {
+    var type: UInt8
+    /// Numbers, or what the strings are: 0 whole, 1 cut, 2 NULL.
+    var words: Flat<UInt64>
+    var strings: Flat<Slice>
+    /// Values taken so far, and strings.
+    var taken = 0
+    var takenStrings = 0
+}
+
+struct ArgumentColumns {
+    var columns: Flat<ArgumentColumn>
+    /// Of each format: its first column. One entry more: the end.
+    var first: Flat<Int>
+}
+
+enum ArgumentForm {
+    static let whole: UInt64 = 0
+    static let cut: UInt64 = 1
+    static let null: UInt64 = 2
+
+    /// Bytes of a number in the record; 0: not a number of this version.
+    static func bytes(_ type: UInt8) -> Int {
+        switch type {
+        case ArgumentType.int, ArgumentType.uint, ArgumentType.error, ArgumentType.float: 4
+        case ArgumentType.long, ArgumentType.ulong, ArgumentType.pointer, ArgumentType.double: 8
+        case ArgumentType.bool, ArgumentType.char: 1
+        default: 0
+        }
+    }
+
+    static func isFraction(_ type: UInt8) -> Bool {
+        type == ArgumentType.double || type == ArgumentType.float
+    }
+
+    static func isString(_ type: UInt8) -> Bool {
+        type == ArgumentType.text || type == ArgumentType.wide
+    }
+
+    static let extendedBytes = 16
+}
+
+/// The argument types of each format of stream 16, in its order.
+struct FormatTypes {
+    private(set) var types: [Slice] = []
+
+    /// nil: the stream does not parse, or has too many types.
+    init?(_ stream: Slice) {
+        var cursor = ByteCursor(stream.bytes)
+        guard let count = cursor.varint(), count <= UInt64(DenseLimits.dictionaryMax),
+            Int(count) * 6 <= cursor.left
+        else { return nil }
+        types.reserveCapacity(Int(count))
+        var total = 0
+        for _ in 0..<count {
+            guard cursor.varint() != nil, let _ = cursor.string(), let _ = cursor.string(),
+                cursor.byte() != nil, let _ = cursor.string(), let found = cursor.string()
+            else { return nil }
+            total += found.count
+            guard total <= DenseLimits.partsMax else { return nil }
+            types.append(Slice(found))
+        }
+    }
+}
+
+extension DenseDecoder {
+    /// The arguments of the picked ones among the deferred records, whose formats these are.
+    mutating func argumentColumns(
+        _ formats: Slice, _ format: Flat<UInt64>, _ picks: Picks
+    ) throws(DenseProblem) -> ArgumentColumns {
+        guard let formats = FormatTypes(formats) else { throw .damaged }
+        let rows: Flat<Int> = try arena.flat(formats.types.count, of: 0)
+        let numbers = unsafe format.base
+        for index in 0..<format.count {
+            let number = unsafe numbers[index]
+            guard number < UInt64(rows.count) else { throw .damaged }
+            unsafe rows.base[Int(truncatingIfNeeded: number)] &+= 1
+        }
+        let none: Flat<Slice> = try arena.flat(0)
+        let first: Flat<Int> = try arena.flat(rows.count + 1)
+        // Each format as a column of its own: where its records are among all of it.
+        let itself: Flat<Int> = try arena.flat(rows.count + 1)
+        var total = 0
+        for (index, types) in formats.types.enumerated() {
+            first[index] = total
+            itself[index] = index
+            total += types.count
+        }
+        first[rows.count] = total
+        itself[rows.count] = rows.count
+        let wanted = try self.picks(picks, format, first: itself, columns: itself, sizes: rows)
+        let columns: Flat<ArgumentColumn> = try arena.flat(total)
+        for (index, types) in formats.types.enumerated() {
+            for position in 0..<types.count {
+                columns[first[index] + position] = try column(
+                    types[position], wanted[index], none)
+            }
+        }
+        return ArgumentColumns(columns: columns, first: first)
+    }
+
+    private mutating func column(
+        _ type: UInt8, _ picks: Picks, _ none: Flat<Slice>
+    ) throws(DenseProblem) -> ArgumentColumn {
+        if ArgumentForm.isString(type) { return try strings(type, picks) }
+        if type == ArgumentType.extended {
+            return ArgumentColumn(
+                type: type, words: try arena.flat(0), strings: try strings(picks, depth: 1))
+        }
+        let bytes = ArgumentForm.bytes(type)
+        guard bytes > 0 else { throw .damaged }
+        let words =
+            ArgumentForm.isFraction(type)
+            ? try doubles(picks, bytes: bytes, depth: 1) : try ints(picks, depth: 1)
+        return ArgumentColumn(type: type, words: words, strings: none)
+    }
+
+    private mutating func strings(
+        _ type: UInt8, _ picks: Picks
+    ) throws(DenseProblem) -> ArgumentColumn {
+        let states = try ints(picks.count, depth: 1)
+        // Of each string that is there: its place among the picked ones that are.
+        let places: Flat<UInt32> = try arena.flat(picks.places == nil ? 0 : picks.size)
+        var kept = 0
+        var found = 0
+        var next = 0
+        for index in 0..<picks.count {
+            guard states[index] <= ArgumentForm.null else { throw .damaged }
+            let isPicked =
+                picks.places != nil && next < picks.size && picks.place(next) == index
+            if isPicked { next &+= 1 }
+            if states[index] == ArgumentForm.null { continue }
+            if isPicked {
+                places[found] = UInt32(truncatingIfNeeded: kept)
+                found &+= 1
+            }
+            kept &+= 1
+        }
+        let wanted =
+            picks.places == nil ? Picks(all: kept) : Picks(places.prefix(found), of: kept)
+        return ArgumentColumn(
+            type: type, words: try gather(states, picks),
+            strings: try strings(wanted, depth: 1))
+    }
+
+    /// Stream 18.
+    func write(
+        _ arguments: ArgumentColumns, _ format: Flat<UInt64>, into out: inout GrowingBytes
+    ) throws(DenseProblem) {
+        let columns = arguments.columns
+        for record in 0..<format.count {
+            var index = arguments.first[Int(format[record])]
+            let end = arguments.first[Int(format[record]) + 1]
+            while index < end {
+                let column = unsafe columns.base + index
+                let taken = unsafe column.pointee.taken
+                switch unsafe ArgumentForm.bytes(column.pointee.type) {
+                case 4:
+                    unsafe out.append(
+                        word: UInt32(truncatingIfNeeded: column.pointee.words[taken]))
+                case 8: unsafe out.append(word: column.pointee.words[taken])
+                case 1: unsafe out.append(UInt8(truncatingIfNeeded: column.pointee.words[taken]))
+                default: unsafe try string(&column.pointee, into: &out)
+                }
+                unsafe column.pointee.taken = taken &+ 1
+                index &+= 1
+            }
+            guard out.count <= rawBytes else { throw .damaged }
+        }
+    }
+
+    private func string(
+        _ column: inout ArgumentColumn, into out: inout GrowingBytes
+    ) throws(DenseProblem) {
+        if column.type == ArgumentType.extended {
+            let bytes = column.strings[column.taken]
+            guard bytes.count == ArgumentForm.extendedBytes else { throw .damaged }
+            out.append(bytes.bytes)
+            return
+        }
+        let state = column.words[column.taken]
+        if state == ArgumentForm.null {
+            out.append(word: LengthWord.null)
+            return
+        }
+        let bytes = column.strings[column.takenStrings]
+        column.takenStrings += 1
+        var length = UInt32(truncatingIfNeeded: bytes.count)
+        if column.type == ArgumentType.wide {
+            guard length & 3 == 0 else { throw .damaged }
+            length /= 4
+        }
+        if state == ArgumentForm.cut { length |= LengthWord.cut }
+        guard length != LengthWord.null, bytes.count <= rawBytes - out.count else {
+            throw .damaged
+        }
+        out.append(word: length)
+        out.append(bytes.bytes)
+    }
+}

@@ -1,0 +1,360 @@
+// The frames of a dense block (FORMAT §11.6): leaves packed into a directory and zstd frames, and
+// those opened again. Packer and opener keep a zstd context each; one thread at a time.
+// SAFETY: a context is freed once, in deinit; zstd gets the reserved room as its bound, and frames
+// by their count.
+
+import CZstd
+import CordwoodCore
+
+/// What encoding makes: the meta stream, and the bytes of all leaves in the order of the tree.
+struct LeafWriter: ~Copyable {
+    struct Leaf {
+        var offset: Int
+        var count: Int
+        var isText: Bool
+    }
+
+    var meta = GrowingBytes()
+    var data = GrowingBytes()
+    private(set) var leaves: [Leaf] = []
+    /// Some times may have no year (FORMAT §11.6, bit 5 of the flags).
+    var hasStamps = false
+
+    var failed: Bool { meta.failed || data.failed }
+
+    private static let bytesKept = 16 << 20
+
+    /// Empties it for the next block.
+    mutating func clear() {
+        meta.clear(keeping: Self.bytesKept)
+        data.clear(keeping: Self.bytesKept)
+        leaves.removeAll(keepingCapacity: true)
+        hasStamps = false
+    }
+
+    /// Room for a leaf, which the caller fills at once; its length goes to the meta stream.
+    mutating func text(_ count: Int) throws(DenseProblem) -> UnsafeMutableRawPointer {
+        meta.append(varint: UInt64(count))
+        return unsafe try leaf(count, isText: true)
+    }
+
+    mutating func text(_ bytes: Slice) throws(DenseProblem) {
+        let target = unsafe try text(bytes.count)
+        _ = unsafe bytes.copy(to: target)
+    }
+
+    mutating func plane(_ count: Int) throws(DenseProblem) -> UnsafeMutableRawPointer {
+        unsafe try leaf(count, isText: false)
+    }
+
+    private mutating func leaf(
+        _ count: Int, isText: Bool
+    ) throws(DenseProblem) -> UnsafeMutableRawPointer {
+        leaves.append(Leaf(offset: data.count, count: count, isText: isText))
+        guard let room = unsafe data.claim(count) else { throw .memory }
+        return unsafe room
+    }
+
+    struct Mark {
+        fileprivate var meta: Int
+        fileprivate var data: Int
+        fileprivate var leaves: Int
+    }
+
+    var mark: Mark { Mark(meta: meta.count, data: data.count, leaves: leaves.count) }
+
+    /// Forgets what was written since.
+    mutating func cut(to mark: Mark) {
+        meta.resize(mark.meta)
+        data.resize(mark.data)
+        leaves.removeSubrange(mark.leaves...)
+    }
+
+    func bytes(_ leaf: Leaf) -> Slice {
+        unsafe Slice(start: data.base + leaf.offset, count: leaf.count)
+    }
+}
+
+@safe struct DensePacker: ~Copyable {
+    private let context: OpaquePointer?
+    private let level: Int32
+    private let textLevel: Int32
+    private var pool = GrowingBytes()
+    private var text = GrowingBytes()
+    private var trial = GrowingBytes()
+
+    /// Text repays a higher level than planes do.
+    private static let textLevelLeast: Int32 = 6
+    private static let planeBytes = 1_024
+    private static let smallBytes = 256 << 10
+    private static let smallTableLog: Int32 = 15
+    /// Shorter planes are not looked for among others.
+    private static let duplicateBytesLeast = 64
+
+    /// nil: out of memory. `level`: as zstd counts them.
+    init?(level: Int32) {
+        self.level = level
+        textLevel = max(level, Self.textLevelLeast)
+        guard let made = unsafe ZSTD_createCCtx() else {
+            unsafe context = nil
+            return nil
+        }
+        unsafe context = made
+        unsafe ZSTD_CCtx_setParameter(made, ZSTD_c_contentSizeFlag, 1)
+        unsafe ZSTD_CCtx_setParameter(made, ZSTD_c_checksumFlag, 0)
+    }
+
+    deinit {
+        if let context = unsafe context { unsafe ZSTD_freeCCtx(context) }
+    }
+
+    /// Appends the directory and the frames.
+    mutating func pack(
+        _ leaves: borrowing LeafWriter, payloadCRC: UInt32, to out: inout GrowingBytes
+    ) throws(DenseProblem) {
+        guard leaves.leaves.count <= DenseLimits.leavesMax,
+            leaves.meta.count <= DenseLimits.metaMax
+        else { throw .unfit }
+        let large = try gather(leaves)
+        let frames = 2 + large.count
+        guard frames <= DenseLimits.framesMax,
+            pool.count + leaves.data.count <= DenseLimits.contentMax
+        else { throw .unfit }
+
+        let start = out.count
+        let content = DenseDirectory.bytes + frames * DenseFrame.bytes + DenseDirectory.crcBytes
+        guard unsafe out.claim(SkippableFrame.headerBytes + content) != nil else { throw .memory }
+        let directory = start + SkippableFrame.headerBytes
+        try pack(unsafe Slice(pool.bytes), level, directory, 0, &out)
+        try pack(unsafe Slice(text.bytes), textLevel, directory, 1, &out)
+        for (index, leaf) in large.enumerated() {
+            try pack(leaves.bytes(leaf), level, directory, 2 + index, &out)
+        }
+        out.store(SkippableFrame.magicValue, at: start)
+        out.store(UInt32(content), at: start + 4)
+        out.store(DenseDirectory.magicValue, at: directory + DenseDirectory.magic)
+        let stamps = leaves.hasStamps ? DenseDirectory.flagOfStampsValue : 0
+        out.store(
+            UInt16(DenseDirectory.flagOfLettersValue | stamps),
+            at: directory + DenseDirectory.flags)
+        out.store(UInt16(frames), at: directory + DenseDirectory.frameCount)
+        out.store(UInt32(leaves.meta.count), at: directory + DenseDirectory.metaBytes)
+        out.store(UInt32(Self.planeBytes), at: directory + DenseDirectory.planeBytes)
+        out.store(payloadCRC, at: directory + DenseDirectory.payloadCRC)
+        let summed = content - DenseDirectory.crcBytes
+        let crc = Checksum.crc(unsafe Slice(out.bytes).part(directory, summed).bytes)
+        out.store(crc, at: directory + summed)
+    }
+
+    /// About how many bytes of a block the leaves since `mark` take.
+    mutating func size(
+        of leaves: borrowing LeafWriter, from mark: LeafWriter.Mark
+    ) throws(DenseProblem) -> Int {
+        pool.removeAll()
+        text.removeAll()
+        var size = 0
+        unsafe pool.append(
+            Slice(leaves.meta.bytes).part(mark.meta, leaves.meta.count - mark.meta).bytes)
+        for leaf in leaves.leaves[mark.leaves...] {
+            if leaf.isText {
+                text.append(leaves.bytes(leaf).bytes)
+            } else if leaf.count < Self.planeBytes {
+                pool.append(leaves.bytes(leaf).bytes)
+            } else {
+                size += try frameBytes(leaves.bytes(leaf), level)
+            }
+        }
+        size += unsafe try frameBytes(Slice(pool.bytes), level)
+        return size + (unsafe try frameBytes(Slice(text.bytes), textLevel))
+    }
+
+    private mutating func frameBytes(_ content: Slice, _ level: Int32) throws(DenseProblem) -> Int {
+        trial.removeAll()
+        return unsafe try Self.compress(context, content, level, to: &trial) + DenseFrame.bytes
+    }
+
+    /// What `content` takes at the level of planes; nil: out of memory.
+    mutating func packedBytes(_ content: Slice) -> Int? {
+        trial.removeAll()
+        return unsafe try? Self.compress(context, content, level, to: &trial)
+    }
+
+    /// Appends one frame; returns its size.
+    private static func compress(
+        _ context: OpaquePointer?, _ content: Slice, _ level: Int32, to out: inout GrowingBytes
+    ) throws(DenseProblem) -> Int {
+        let bound = ZSTD_compressBound(content.count)
+        guard out.reserve(bound) else { throw .memory }
+        // Small tables: their first use costs more than they save.
+        let isSmall = level <= textLevelLeast && content.count <= smallBytes
+        unsafe ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, level)
+        unsafe ZSTD_CCtx_setParameter(context, ZSTD_c_hashLog, isSmall ? smallTableLog : 0)
+        let size = unsafe ZSTD_compress2(
+            context, out.base + out.count, bound, content.start, content.count)
+        guard ZSTD_isError(size) == 0 else { throw .memory }
+        out.resize(out.count + size)
+        return size
+    }
+
+    /// Fills pool and text; returns the planes that get frames of their own.
+    private mutating func gather(
+        _ leaves: borrowing LeafWriter
+    ) throws(DenseProblem) -> [LeafWriter.Leaf] {
+        pool.clear(keeping: 8 << 20)
+        text.clear(keeping: 8 << 20)
+        var distances: [Int] = []
+        var seen: [UInt32: Int] = [:]
+        var planes: [LeafWriter.Leaf] = []
+        for leaf in leaves.leaves {
+            let bytes = leaves.bytes(leaf)
+            if leaf.isText {
+                text.append(bytes.bytes)
+                continue
+            }
+            var distance = 0
+            if leaf.count >= Self.duplicateBytesLeast {
+                let sum = Checksum.crc(bytes.bytes)
+                if let known = seen[sum], leaves.bytes(planes[known]).isSame(bytes) {
+                    distance = planes.count - known
+                } else {
+                    seen[sum] = planes.count
+                }
+            }
+            planes.append(leaf)
+            distances.append(distance)
+        }
+        unsafe pool.append(leaves.meta.bytes)
+        pool.append(varint: UInt64(distances.reduce(0) { $0 + ($1 > 0 ? 1 : 0) }))
+        var last = 0
+        for (index, distance) in distances.enumerated() where distance > 0 {
+            pool.append(varint: UInt64(index - last))
+            pool.append(varint: UInt64(distance))
+            last = index
+        }
+        var large: [LeafWriter.Leaf] = []
+        for (index, leaf) in planes.enumerated() where distances[index] == 0 {
+            if leaf.count >= Self.planeBytes {
+                large.append(leaf)
+            } else {
+                pool.append(leaves.bytes(leaf).bytes)
+            }
+        }
+        if pool.failed || text.failed {
+            throw .memory
+        }
+        return large
+    }
+
+    private func pack(
+        _ content: Slice, _ level: Int32, _ directory: Int, _ index: Int,
+        _ out: inout GrowingBytes
+    ) throws(DenseProblem) {
+        let start = out.count
+        let size = unsafe try Self.compress(context, content, level, to: &out)
+        let crc = Checksum.crc(unsafe Slice(out.bytes).part(start, size).bytes)
+        let entry = directory + DenseDirectory.entries + index * DenseFrame.bytes
+        out.store(UInt32(size), at: entry + DenseFrame.storedBytes)
+        out.store(UInt32(content.count), at: entry + DenseFrame.rawBytes)
+        out.store(crc, at: entry + DenseFrame.crc)
+    }
+}
+
+@safe struct DenseOpener: ~Copyable {
+    private var context: OpaquePointer?
+
+    init() {}
+
+    deinit {
+        if let context = unsafe context { unsafe ZSTD_freeDCtx(context) }
+    }
+
+    struct Opened {
+        var leaves: LeafReader
+        var payloadCRC: UInt32
+        var text: Slice
+        /// FORMAT §11.6, bit 0 of the flags.
+        var hasLetters: Bool
+    }
+
+    /// Inflates pool and text into the arena. `stored`: the directory and the frames.
+    mutating func open(
+        _ stored: Slice, rawBytes: Int, into arena: inout Arena
+    ) throws(DenseProblem) -> Opened {
+        let bytes = stored.bytes
+        guard stored.count >= SkippableFrame.headerBytes,
+            Bytes.u32(bytes, 0) == SkippableFrame.magicValue
+        else { throw .damaged }
+        let content = Int(Bytes.u32(bytes, 4))
+        let least = DenseDirectory.bytes + 2 * DenseFrame.bytes + DenseDirectory.crcBytes
+        guard content >= least, content <= stored.count - SkippableFrame.headerBytes else {
+            throw .damaged
+        }
+        let directory = stored.part(SkippableFrame.headerBytes, content)
+        let summed = directory.part(0, content - DenseDirectory.crcBytes)
+        guard Checksum.crc(summed.bytes) == Bytes.u32(directory.bytes, summed.count),
+            Bytes.u64(directory.bytes, DenseDirectory.magic) == DenseDirectory.magicValue
+        else { throw .damaged }
+        guard directory[DenseDirectory.flags] & DenseDirectory.flagsOfNewerValue == 0 else {
+            throw .newer("flags \(directory[DenseDirectory.flags])")
+        }
+        let count = Int(Bytes.u16(directory.bytes, DenseDirectory.frameCount))
+        guard count >= 2, count <= DenseLimits.framesMax,
+            DenseDirectory.entries + count * DenseFrame.bytes <= summed.count
+        else { throw .damaged }
+        try check(directory, count, stored.count - SkippableFrame.headerBytes - content)
+
+        var frames: [StoredFrame] = []
+        var at = SkippableFrame.headerBytes + content
+        for index in 0..<count {
+            let entry = DenseDirectory.entries + index * DenseFrame.bytes
+            let size = Int(Bytes.u32(directory.bytes, entry + DenseFrame.storedBytes))
+            let raw = Int(Bytes.u32(directory.bytes, entry + DenseFrame.rawBytes))
+            let crc = Bytes.u32(directory.bytes, entry + DenseFrame.crc)
+            frames.append(StoredFrame(bytes: stored.part(at, size), rawBytes: raw, crc: crc))
+            at += size
+        }
+        let pool = try inflate(frames[0], into: &arena)
+        let text = try inflate(frames[1], into: &arena)
+        let metaBytes = Int(Bytes.u32(directory.bytes, DenseDirectory.metaBytes))
+        guard metaBytes <= DenseLimits.metaMax else { throw .damaged }
+        let planeBytes = Int(Bytes.u32(directory.bytes, DenseDirectory.planeBytes))
+        return Opened(
+            leaves: try LeafReader(
+                pool: pool, text: text, frames: Array(frames.dropFirst(2)), metaBytes: metaBytes,
+                planeBytes: planeBytes, rawBytes: rawBytes),
+            payloadCRC: Bytes.u32(directory.bytes, DenseDirectory.payloadCRC), text: text,
+            hasLetters: directory[DenseDirectory.flags] & DenseDirectory.flagOfLettersValue != 0)
+    }
+
+    /// The sizes of all frames, before memory is taken for one.
+    private func check(_ directory: Slice, _ count: Int, _ available: Int) throws(DenseProblem) {
+        var stored = 0
+        var raw = 0
+        for index in 0..<count {
+            let entry = DenseDirectory.entries + index * DenseFrame.bytes
+            let size = Int(Bytes.u32(directory.bytes, entry + DenseFrame.storedBytes))
+            let content = Int(Bytes.u32(directory.bytes, entry + DenseFrame.rawBytes))
+            guard content / DenseLimits.ratioMax <= size else { throw .damaged }
+            stored += size
+            raw += content
+        }
+        guard stored == available, raw <= DenseLimits.contentMax else { throw .damaged }
+    }
+
+    mutating func inflate(
+        _ stored: StoredFrame, into arena: inout Arena
+    ) throws(DenseProblem) -> Slice {
+        let frame = stored.bytes
+        let raw = stored.rawBytes
+        guard Checksum.crc(frame.bytes) == stored.crc,
+            unsafe ZSTD_getFrameContentSize(frame.start, frame.count) == UInt64(raw),
+            unsafe ZSTD_findFrameCompressedSize(frame.start, frame.count) == frame.count
+        else { throw .damaged }
+        if unsafe context == nil { unsafe context = ZSTD_createDCtx() }
+        guard let context = unsafe context else { throw .memory }
+        let room = unsafe try arena.allocate(raw)
+        let size = unsafe ZSTD_decompressDCtx(context, room, raw, frame.start, frame.count)
+        guard size == raw else { throw .damaged }
+        return unsafe Slice(start: room, count: raw)
+    }
+}

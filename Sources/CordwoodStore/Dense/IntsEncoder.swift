@@ -1,0 +1,399 @@
+// Ints and Doubles of FORMAT §11.8, written: each codec's cost is estimated on values from the
+// middle of the column, and the cheapest is taken. A wrong estimate costs bytes and nothing else.
+// Part of one encoder.
+// SAFETY: a plane has as many bytes as the column has values.
+
+import CordwoodCore
+
+extension DenseEncoder {
+    /// Values that an estimate looks at.
+    private static let sample = 1_024
+    /// What a plane costs besides its content, in bits.
+    private static let planeCost = 40.0
+    private static let dictionaryLeast = 32
+    private static let bucketsLeast = 64
+    private static let runsLeast = 64
+    /// Values of a run on average from which runs are kept as such.
+    private static let runMean = 8
+
+    /// All values as 64 bits. `isList`: they are what another Ints refers to.
+    mutating func ints(_ values: Flat<UInt64>, isList: Bool = false) throws(DenseProblem) {
+        let count = values.count
+        if count == 0 { return }
+        var least = Int64(bitPattern: values[0])
+        var most = least
+        var runs = 1
+        for index in 1..<max(count, 1) {
+            let value = Int64(bitPattern: values[index])
+            least = min(least, value)
+            most = max(most, value)
+            if values[index] != values[index &- 1] { runs &+= 1 }
+        }
+        if least == most {
+            out.meta.append(IntsCodec.const)
+            out.meta.append(zigzag: values[0])
+            return
+        }
+        let mark = arena.mark
+        defer { arena.release(to: mark) }
+        if !isList, count >= Self.runsLeast, runs &* Self.runMean <= count {
+            return try self.runs(values, runs)
+        }
+        let base = UInt64(bitPattern: least)
+        let offsets: Flat<UInt64> = try arena.flat(count)
+        let deltas: Flat<UInt64> = try arena.flat(count)
+        deltas[0] = 0
+        offsets[0] = values[0] &- base
+        var deltaBits: UInt64 = 0
+        for index in 1..<count {
+            offsets[index] = values[index] &- base
+            deltas[index] = Zigzag.coded(values[index] &- values[index &- 1])
+            deltaBits |= deltas[index]
+        }
+        let offsetWidth = Self.width(UInt64(bitPattern: most) &- base)
+        let deltaWidth = Self.width(deltaBits)
+        var codec = IntsCodec.offset
+        var cost = try planesCost(offsets, offsetWidth)
+        func take(_ other: UInt8, _ otherCost: Double) {
+            if otherCost < cost {
+                codec = other
+                cost = otherCost
+            }
+        }
+        take(IntsCodec.delta, try planesCost(deltas, deltaWidth))
+        let slopes = try self.slopes(deltas, deltaWidth)
+        if let slopes { take(IntsCodec.slope, try planesCost(slopes.steps, slopes.width)) }
+        let dictionary =
+            isList || offsetWidth < 2 || count < Self.dictionaryLeast
+            ? nil : try intDictionary(values)
+        if let dictionary {
+            let entries = Double(dictionary.entries.count * offsetWidth) * 8 * 0.7
+            let width = Self.width(UInt64(dictionary.entries.count - 1))
+            take(IntsCodec.dictionary, try planesCost(dictionary.chosen, width) + entries)
+        }
+        if count >= Self.bucketsLeast {
+            if offsetWidth > 1 { take(IntsCodec.logOffset, try bucketsCost(offsets)) }
+            if deltaWidth > 1 { take(IntsCodec.logDelta, try bucketsCost(deltas)) }
+        }
+
+        out.meta.append(codec)
+        switch codec {
+        case IntsCodec.offset:
+            out.meta.append(zigzag: base)
+            try planes(offsets, offsetWidth)
+        case IntsCodec.delta:
+            out.meta.append(zigzag: values[0])
+            try planes(deltas, deltaWidth)
+        case IntsCodec.logOffset:
+            out.meta.append(zigzag: base)
+            try buckets(offsets)
+        case IntsCodec.logDelta:
+            out.meta.append(zigzag: values[0])
+            try buckets(deltas)
+        case IntsCodec.slope:
+            guard let slopes else { throw .unfit }
+            out.meta.append(zigzag: values[0])
+            out.meta.append(zigzag: values[1] &- values[0])
+            try planes(slopes.steps, slopes.width)
+        default:
+            guard let dictionary else { throw .unfit }
+            out.meta.append(varint: UInt64(dictionary.entries.count))
+            try ints(dictionary.entries, isList: true)
+            try planes(
+                dictionary.chosen, Self.width(UInt64(dictionary.entries.count - 1)))
+        }
+    }
+
+    private mutating func runs(_ values: Flat<UInt64>, _ count: Int) throws(DenseProblem) {
+        let kinds: Flat<UInt64> = try arena.flat(count)
+        let lengths: Flat<UInt64> = try arena.flat(count)
+        var run = -1
+        for index in 0..<values.count {
+            if index == 0 || values[index] != values[index &- 1] {
+                run &+= 1
+                kinds[run] = values[index]
+                lengths[run] = 0
+            }
+            lengths[run] &+= 1
+        }
+        out.meta.append(IntsCodec.runs)
+        out.meta.append(varint: UInt64(count))
+        try ints(kinds, isList: true)
+        try ints(lengths, isList: true)
+    }
+
+    /// Bytes that hold the number.
+    static func width(_ number: UInt64) -> Int { (71 - number.leadingZeroBitCount) / 8 }
+
+    /// Planes(n) of numbers of at most `width` bytes.
+    mutating func planes(_ values: Flat<UInt64>, _ width: Int) throws(DenseProblem) {
+        out.meta.append(UInt8(width))
+        try bareplanes(values, width)
+    }
+
+    private mutating func bareplanes(_ values: Flat<UInt64>, _ width: Int) throws(DenseProblem) {
+        let source = unsafe values.base
+        for byte in 0..<width {
+            let plane = unsafe try out.plane(values.count).assumingMemoryBound(to: UInt8.self)
+            let shift = UInt64(8 &* byte)
+            for index in 0..<values.count {
+                unsafe plane[index] = UInt8(truncatingIfNeeded: source[index] &>> shift)
+            }
+        }
+    }
+
+    /// Planes(n) of indices below `end`.
+    mutating func indices(_ values: Flat<UInt64>, below end: Int) throws(DenseProblem) {
+        try planes(values, Self.width(UInt64(max(end, 1) - 1)))
+    }
+
+    private mutating func slopes(
+        _ deltas: Flat<UInt64>, _ width: Int
+    ) throws(DenseProblem) -> (steps: Flat<UInt64>, width: Int)? {
+        guard deltas.count >= 16, width > 1 else { return nil }
+        let steps: Flat<UInt64> = try arena.flat(deltas.count)
+        steps[0] = 0
+        steps[1] = 0
+        var bits: UInt64 = 0
+        for index in 2..<deltas.count {
+            steps[index] = Zigzag.coded(
+                Zigzag.plain(deltas[index]) &- Zigzag.plain(deltas[index &- 1]))
+            bits |= steps[index]
+        }
+        let needed = Self.width(bits)
+        return needed < width ? (steps, needed) : nil
+    }
+
+    private mutating func intDictionary(
+        _ values: Flat<UInt64>
+    ) throws(DenseProblem) -> (entries: Flat<UInt64>, chosen: Flat<UInt64>)? {
+        let count = values.count
+        var size = 64
+        while size < count &* 2 { size &*= 2 }
+        let slots: Flat<UInt32> = try arena.flat(size, of: 0)
+        let entries: Flat<UInt64> = try arena.flat(count / 2)
+        let chosen: Flat<UInt64> = try arena.flat(count)
+        var found = 0
+        for index in 0..<count {
+            let hash = SliceTable.mixed(values[index] ^ seed, 0xD6E8_FEB8_6659_FD93)
+            var slot = Int(truncatingIfNeeded: hash) & (size &- 1)
+            while slots[slot] != 0, entries[Int(slots[slot]) &- 1] != values[index] {
+                slot = (slot &+ 1) & (size &- 1)
+            }
+            if slots[slot] == 0 {
+                guard found < entries.count else { return nil }
+                entries[found] = values[index]
+                found &+= 1
+                slots[slot] = UInt32(found)
+            }
+            chosen[index] = UInt64(slots[slot]) &- 1
+        }
+        // Sorted as signed numbers, so that the entries have small differences.
+        let order: Flat<UInt64> = try arena.flat(found)
+        for index in 0..<found { order[index] = UInt64(index) }
+        let listed = entries.prefix(found)
+        order.sort { one, other in
+            Int64(bitPattern: listed[Int(one)]) < Int64(bitPattern: listed[Int(other)])
+        }
+        let sorted: Flat<UInt64> = try arena.flat(found)
+        let ranks: Flat<UInt64> = try arena.flat(found)
+        for index in 0..<found {
+            sorted[index] = listed[Int(order[index])]
+            ranks[Int(order[index])] = UInt64(index)
+        }
+        for index in 0..<count { chosen[index] = ranks[Int(chosen[index])] }
+        return (sorted, chosen)
+    }
+
+    /// Buckets(n).
+    private mutating func buckets(_ values: Flat<UInt64>) throws(DenseProblem) {
+        let count = values.count
+        let symbols = unsafe try out.plane(count).assumingMemoryBound(to: UInt8.self)
+        var total = 0
+        for index in 0..<count {
+            let symbol = LogBucket.symbol(values[index])
+            unsafe symbols[index] = symbol
+            total &+= LogBucket.bits(symbol)
+        }
+        let size = (total &+ 7) / 8
+        out.meta.append(varint: UInt64(size))
+        let bits = unsafe try out.plane(size).assumingMemoryBound(to: UInt8.self)
+        var at = 0
+        var held: UInt64 = 0
+        var heldBits = 0
+        func put(_ number: UInt64, _ wanted: Int) {
+            held |= (number & ((1 &<< UInt64(wanted)) &- 1)) &<< UInt64(heldBits)
+            heldBits &+= wanted
+            while heldBits >= 8 {
+                unsafe bits[at] = UInt8(truncatingIfNeeded: held)
+                at &+= 1
+                held &>>= 8
+                heldBits &-= 8
+            }
+        }
+        for index in 0..<count {
+            let wanted = LogBucket.bits(LogBucket.symbol(values[index]))
+            if wanted > 32 {
+                put(values[index], 32)
+                put(values[index] &>> 32, wanted &- 32)
+            } else if wanted > 0 {
+                put(values[index], wanted)
+            }
+        }
+        if heldBits > 0 { unsafe bits[at] = UInt8(truncatingIfNeeded: held) }
+    }
+
+    // MARK: estimates, in bits
+
+    /// Each plane by the entropy of its bytes; runs are nearly free.
+    mutating func planesCost(_ values: Flat<UInt64>, _ width: Int) throws(DenseProblem) -> Double {
+        let mark = arena.mark
+        defer { arena.release(to: mark) }
+        var all = try Histogram(&arena)
+        var heads = try Histogram(&arena)
+        let size = min(values.count, Self.sample)
+        let start = (values.count - size) / 2
+        let source = unsafe values.base + start
+        var bits = 0.0
+        for byte in 0..<width {
+            let shift = UInt64(8 &* byte)
+            var last = -1
+            for index in 0..<size {
+                let value = unsafe Int(source[index] &>> shift & 0xFF)
+                all.add(value)
+                if value != last { heads.add(value) }
+                last = value
+            }
+            let changes = heads.size
+            let flags = Logs.bits(size, of: changes) + Logs.bits(size, of: size - changes)
+            bits += min(heads.takeBits() + flags, all.takeBits())
+        }
+        return bits * Double(values.count) / Double(max(size, 1))
+            + Double(width) * Self.planeCost
+    }
+
+    private mutating func bucketsCost(_ values: Flat<UInt64>) throws(DenseProblem) -> Double {
+        let mark = arena.mark
+        defer { arena.release(to: mark) }
+        var symbols = try Histogram(&arena)
+        let size = min(values.count, Self.sample)
+        let start = (values.count - size) / 2
+        var raw = 0
+        for index in start..<start + size {
+            let symbol = LogBucket.symbol(values[index])
+            symbols.add(Int(symbol))
+            raw &+= LogBucket.bits(symbol)
+        }
+        return (Double(raw) + symbols.takeBits()) * Double(values.count)
+            / Double(max(size, 1)) + 2 * Self.planeCost
+    }
+
+    // MARK: Doubles
+
+    /// Numbers of 8 or 4 bytes, as their bits.
+    mutating func doubles(_ values: Flat<UInt64>, bytes: Int) throws(DenseProblem) {
+        let count = values.count
+        if count == 0 { return }
+        let mark = arena.mark
+        defer { arena.release(to: mark) }
+        let digits: Flat<UInt64> = try arena.flat(count)
+        for power in 0...9 where Self.scale(values, power, bytes, digits) {
+            out.meta.append(DoublesCodec.decimal)
+            out.meta.append(UInt8(power))
+            return try ints(digits)
+        }
+        if count >= Self.dictionaryLeast, try intDictionary(values) != nil {
+            out.meta.append(DoublesCodec.words)
+            return try ints(values)
+        }
+        out.meta.append(DoublesCodec.planes)
+        try bareplanes(values, bytes)
+    }
+
+    /// True if each value is exactly what its digits divided by 10^power give.
+    private static func scale(
+        _ values: Flat<UInt64>, _ power: Int, _ bytes: Int, _ digits: Flat<UInt64>
+    ) -> Bool {
+        let scale = Double(Decimals.power(power))
+        for index in 0..<values.count {
+            let bits = values[index]
+            let number =
+                bytes == 8
+                ? Double(bitPattern: bits)
+                : Double(Float(bitPattern: UInt32(truncatingIfNeeded: bits)))
+            let scaled = (number * scale).rounded()
+            guard scaled.magnitude <= 9e15 else { return false }
+            let digit = Int64(scaled)
+            let again = Double(digit) / scale
+            let same =
+                bytes == 8
+                ? again.bitPattern == bits : UInt64(Float(again).bitPattern) == bits
+            guard same else { return false }
+            digits[index] = UInt64(bitPattern: digit)
+        }
+        return true
+    }
+}
+
+/// How often there is each of 256 symbols.
+/// SAFETY: counts and kinds have an entry for each symbol.
+private struct Histogram {
+    private let counts: Flat<UInt32>
+    /// The symbols that there are: most columns have few, and many columns are short.
+    private let kinds: Flat<UInt8>
+    private var kindCount = 0
+    private(set) var size = 0
+
+    init(_ arena: inout Arena) throws(DenseProblem) {
+        counts = try arena.flat(256, of: 0)
+        kinds = try arena.flat(256)
+    }
+
+    /// 0 … 255.
+    @inline(__always) mutating func add(_ symbol: Int) {
+        let count = unsafe counts.base[symbol]
+        if count == 0 {
+            unsafe kinds.base[kindCount] = UInt8(truncatingIfNeeded: symbol)
+            kindCount &+= 1
+        }
+        unsafe counts.base[symbol] = count &+ 1
+        size &+= 1
+    }
+
+    /// The entropy of all symbols, in bits; empties it.
+    mutating func takeBits() -> Double {
+        var bits = 0.0
+        for index in 0..<kindCount {
+            let symbol = Int(kinds[index])
+            bits += Logs.bits(size, of: Int(counts[symbol]))
+            counts[symbol] = 0
+        }
+        kindCount = 0
+        size = 0
+        return bits
+    }
+}
+
+/// Logarithms of small numbers, without a mathematical library.
+enum Logs {
+    /// Of 0 … 1,024, to base 2; that of 0 is 0.
+    private static let table: [Double] = (0...1_024).map { number in
+        if number < 2 { return 0 }
+        // 2 atanh((m - 1) / (m + 1)) / ln 2 of the mantissa.
+        let mantissa = Double(number).significand
+        let ratio = (mantissa - 1) / (mantissa + 1)
+        var term = ratio
+        var sum = 0.0
+        for odd in stride(from: 1.0, to: 40.0, by: 2.0) {
+            sum += term / odd
+            term *= ratio * ratio
+        }
+        return Double(Double(number).exponent) + 2 * sum / 0.693_147_180_559_945_3
+    }
+
+    /// Bits of `count` symbols of one kind among `size` ≤ 1,024.
+    @inline(__always) static func bits(_ size: Int, of count: Int) -> Double {
+        guard count > 0, size <= 1_024 else { return 0 }
+        return Double(count) * (table[size] - table[count])
+    }
+}

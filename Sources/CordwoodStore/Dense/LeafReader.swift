@@ -1,0 +1,201 @@
+// Takes a dense block apart (FORMAT §11.6): the meta stream, and the leaves in the order of the
+// tree. Counts what decoding makes, so that a hostile block stays within FORMAT §11.10. One
+// decoder owns it.
+// SAFETY: all views are of the inflated frames, which the decoder keeps until the next block.
+
+import CordwoodCore
+
+/// A zstd frame as it is in the file, and what the directory says of it.
+struct StoredFrame {
+    var bytes: Slice
+    var rawBytes: Int
+    var crc: UInt32
+}
+
+struct LeafReader {
+    /// Where the bytes of a plane leaf are: in the pool, or the whole of a frame.
+    private struct Plane {
+        var bytes: Slice
+        /// nil: in the pool.
+        var frame: Int?
+        var size: Int
+    }
+
+    private var meta: ByteCursor
+    private var text: ByteCursor
+    private var pool: ByteCursor
+    private var duplicates: ByteCursor
+    private var duplicatesLeft: UInt64
+    /// Number of the next leaf that is a duplicate; nil: none is left.
+    private var nextDuplicate: Int?
+    private var nextDistance = 0
+    private var planes: [Plane] = []
+    /// Frames from 2 on.
+    private let stored: [StoredFrame]
+    /// The content of each, once somebody asked for it.
+    private var contents: [Slice?]
+    private var frame = 0
+    private let planeBytes: Int
+    private var leavesLeft = DenseLimits.leavesMax
+    private var valuesLeft: Int
+    private var madeLeft: Int
+    private var shapeBytesLeft: Int
+    private var duplicateBytesLeft: Int
+    /// Of the leaves so far, unless leaves are left out.
+    private(set) var crc: UInt32 = 0
+    /// False: leaves are left out, and those of the block have no sum to compare.
+    var sumsUp = true
+
+    /// Holds nothing.
+    init() {
+        stored = []
+        contents = []
+        planeBytes = 1
+        meta = ByteCursor(Bytes.none)
+        text = meta
+        pool = meta
+        duplicates = meta
+        duplicatesLeft = 0
+        valuesLeft = 0
+        madeLeft = 0
+        shapeBytesLeft = 0
+        duplicateBytesLeft = 0
+    }
+
+    /// `frames`: those of large planes, as they are in the file.
+    init(
+        pool found: Slice, text textFrame: Slice, frames: [StoredFrame], metaBytes: Int,
+        planeBytes: Int, rawBytes: Int
+    ) throws(DenseProblem) {
+        guard metaBytes <= found.count, planeBytes > 0 else { throw .damaged }
+        stored = frames
+        contents = Array(repeating: nil, count: frames.count)
+        self.planeBytes = planeBytes
+        meta = ByteCursor(found.part(0, metaBytes).bytes)
+        text = ByteCursor(textFrame.bytes)
+        duplicates = ByteCursor(found.part(metaBytes, .max).bytes)
+        valuesLeft = DenseLimits.valuesMax(rawBytes: rawBytes)
+        madeLeft = DenseLimits.madeMax(rawBytes: rawBytes)
+        shapeBytesLeft = rawBytes
+        duplicateBytesLeft = rawBytes
+        guard let count = duplicates.varint(), count <= UInt64(DenseLimits.leavesMax) else {
+            throw .damaged
+        }
+        duplicatesLeft = count
+        pool = duplicates
+        for _ in 0..<count {
+            guard pool.varint() != nil, pool.varint() != nil else { throw .damaged }
+        }
+        try stepDuplicate(from: 0)
+    }
+
+    private mutating func stepDuplicate(from last: Int) throws(DenseProblem) {
+        nextDuplicate = nil
+        guard duplicatesLeft > 0 else { return }
+        let isFirst = last == 0 && planes.isEmpty
+        duplicatesLeft -= 1
+        guard let step = duplicates.varint(), let distance = duplicates.varint(),
+            step <= UInt64(DenseLimits.leavesMax), isFirst || step > 0,
+            distance > 0, distance <= UInt64(last) + step
+        else { throw .damaged }
+        nextDuplicate = last + Int(step)
+        nextDistance = Int(distance)
+    }
+
+    /// The next byte of the meta stream, which stays.
+    var next: UInt8? { meta.first }
+
+    mutating func byte() throws(DenseProblem) -> UInt8 {
+        guard let value = meta.byte() else { throw .damaged }
+        return value
+    }
+
+    /// A varint of the meta stream, which must not exceed `most`.
+    mutating func count(_ most: Int) throws(DenseProblem) -> Int {
+        guard let value = meta.varint(), value <= UInt64(most) else { throw .damaged }
+        return Int(value)
+    }
+
+    mutating func zigzag() throws(DenseProblem) -> UInt64 {
+        guard let value = meta.zigzag() else { throw .damaged }
+        return value
+    }
+
+    mutating func textLeaf() throws(DenseProblem) -> Slice {
+        let size = try count(DenseLimits.contentMax)
+        guard let found = text.bytes(UInt64(size)) else { throw .damaged }
+        return try counted(Slice(found))
+    }
+
+    /// Steps over the next plane leaf, which has that size; returns its number.
+    mutating func take(plane size: Int) throws(DenseProblem) -> Int {
+        let found: Plane
+        if nextDuplicate == planes.count {
+            found = planes[planes.count - nextDistance]
+            // They are summed up once more, though the block does not have them once more.
+            guard found.size == size, size <= duplicateBytesLeft else { throw .damaged }
+            duplicateBytesLeft -= size
+            try stepDuplicate(from: planes.count)
+        } else if size >= planeBytes {
+            guard frame < stored.count, stored[frame].rawBytes == size else { throw .damaged }
+            found = Plane(bytes: Slice(Bytes.none), frame: frame, size: size)
+            frame += 1
+        } else {
+            guard let bytes = pool.bytes(UInt64(size)) else { throw .damaged }
+            found = Plane(bytes: Slice(bytes), frame: nil, size: size)
+        }
+        guard leavesLeft > 0 else { throw .damaged }
+        leavesLeft -= 1
+        planes.append(found)
+        return planes.count - 1
+    }
+
+    /// The frame that the plane needs and that is not inflated yet.
+    func missing(_ number: Int) -> (frame: Int, stored: StoredFrame)? {
+        guard let frame = planes[number].frame, contents[frame] == nil else { return nil }
+        return (frame, stored[frame])
+    }
+
+    mutating func put(_ content: Slice, frame: Int) { contents[frame] = content }
+
+    /// Bytes of a plane, whose frame is inflated. Sums them up: for those who read all leaves.
+    mutating func plane(_ number: Int) -> Slice {
+        let plane = planes[number]
+        let bytes = plane.frame.flatMap { contents[$0] } ?? plane.bytes
+        if sumsUp { crc = Checksum.crc(bytes.bytes, after: crc) }
+        return bytes
+    }
+
+    private mutating func counted(_ leaf: Slice) throws(DenseProblem) -> Slice {
+        guard leavesLeft > 0 else { throw .damaged }
+        leavesLeft -= 1
+        if sumsUp { crc = Checksum.crc(leaf.bytes, after: crc) }
+        return leaf
+    }
+
+    /// Before memory for so many values of one codec is taken.
+    mutating func takeValues(_ count: Int, depth: Int) throws(DenseProblem) {
+        guard count >= 0, count <= valuesLeft, depth <= DenseLimits.depthMax else {
+            throw .damaged
+        }
+        valuesLeft -= count
+    }
+
+    /// Before memory for so many bytes of strings is taken.
+    mutating func takeMade(_ bytes: Int) throws(DenseProblem) {
+        guard bytes >= 0, bytes <= madeLeft else { throw .damaged }
+        madeLeft -= bytes
+    }
+
+    /// Before a shape of so many bytes is looked at.
+    mutating func takeShape(_ bytes: Int) throws(DenseProblem) {
+        guard bytes <= shapeBytesLeft else { throw .damaged }
+        shapeBytesLeft -= bytes
+    }
+
+    /// Everything was used.
+    var isSpent: Bool {
+        meta.left | text.left | pool.left == 0 && frame == stored.count && nextDuplicate == nil
+            && duplicatesLeft == 0
+    }
+}

@@ -1,0 +1,272 @@
+// Templates of FORMAT §11.9, read: each value is a template with the next values of its variables'
+// columns in their places. Part of one decoder.
+// SAFETY: the columns are as long as the templates of all values ask for, and the text of a value
+// is measured before it is written. Numbers of templates are below their count, or damage.
+
+import CordwoodCore
+
+/// What templates are made of, once their text has been read.
+private struct Templates {
+    /// The text before each variable, and, last in each template, behind all of them.
+    var pieces: Flat<Slice>
+    /// Of each variable: 1 to 3 a string, otherwise the form of a time + 4.
+    var forms: Flat<UInt32>
+    var columns: Flat<UInt32>
+    /// Of each template: its first variable. One entry more: the end.
+    var first: Flat<UInt32>
+    /// Of each template: the bytes of its own text and of its times.
+    var bytes: Flat<Int>
+
+    /// The piece before variable `index` of all; one more piece a template lies before it.
+    @inline(__always) func piece(_ template: Int, _ variable: Int) -> Slice {
+        pieces[variable &+ template]
+    }
+}
+
+extension DenseDecoder {
+    mutating func templates(
+        _ values: Flat<Slice>, _ picks: Picks, _ depth: Int
+    ) throws(DenseProblem) {
+        let count = try leaves.count(min(DenseLimits.templatesMax, picks.count))
+        let columnCount = try leaves.count(DenseLimits.templatesMax)
+        guard count > 0 else { throw .damaged }
+        let text = try leaves.textLeaf()
+        let numbers = try plane(leaves.count(DenseLimits.contentMax))
+        var found = try parse(text, count)
+        let kinds = try columns(&found, numbers, columnCount)
+        let all = try indices(picks.count, below: count)
+
+        let rows: Flat<Int> = try arena.flat(count, of: 0)
+        let (numbersOfAll, counts) = unsafe (all.base, rows.base)
+        for index in 0..<picks.count {
+            unsafe counts[Int(truncatingIfNeeded: numbersOfAll[index])] &+= 1
+        }
+        let sizes: Flat<Int> = try arena.flat(columnCount, of: 0)
+        for template in 0..<count {
+            var variable = Int(found.first[template])
+            while variable < Int(found.first[template + 1]) {
+                sizes[Int(found.columns[variable])] &+= rows[template]
+                variable += 1
+            }
+        }
+        let wanted = try self.picks(
+            picks, all, first: found.first, columns: found.columns, sizes: sizes)
+        let chosen = try gather(all, picks)
+        let strings: Flat<Flat<Slice>> = try arena.flat(columnCount, of: values)
+        let times: Flat<Flat<UInt64>> = try arena.flat(columnCount, of: chosen)
+        for column in 0..<columnCount {
+            if kinds[column] <= 3 {
+                strings[column] = try self.strings(wanted[column], depth: depth + 1)
+            } else {
+                times[column] = try self.times(
+                    wanted[column], kinds[column] - 4, depth: depth + 1)
+            }
+        }
+        let bytes = measure(values, chosen, found, kinds, strings)
+        unsafe try write(values, chosen, found, kinds, strings, times, to: room(bytes))
+    }
+
+    private mutating func parse(_ text: Slice, _ count: Int) throws(DenseProblem) -> Templates {
+        guard let source = unsafe text.start else { throw .damaged }
+        let bytes = unsafe source.assumingMemoryBound(to: UInt8.self)
+        var variables = 0
+        var at = 0
+        var ends = 0
+        while at < text.count {
+            let byte = unsafe bytes[at]
+            at &+= 1
+            if byte >= 6 { continue }
+            switch byte {
+            case 0: ends += 1
+            case 4:
+                variables += 1
+                at += 2
+            case 5: at += 1
+            default: variables += 1
+            }
+        }
+        guard ends == count, at == text.count, variables <= DenseLimits.variablesMax else {
+            throw .damaged
+        }
+        let found = Templates(
+            pieces: try arena.flat(variables + count), forms: try arena.flat(variables, of: 0),
+            columns: try arena.flat(variables), first: try arena.flat(count + 1),
+            bytes: try arena.flat(count, of: 0))
+        let literals = unsafe try arena.allocate(text.count)
+        var out = unsafe literals
+        var start = unsafe literals
+        var variable = 0
+        var template = 0
+        found.first[0] = 0
+        at = 0
+        while at < text.count {
+            // Bytes behind the last template.
+            guard template < count else { throw .damaged }
+            let first = at
+            while unsafe at < text.count && bytes[at] >= 6 { at &+= 1 }
+            unsafe out = text.part(first, at &- first).copy(to: out)
+            guard at < text.count else { break }
+            let byte = text[at]
+            at += 1
+            if byte == 5 {
+                guard text[at] < 6 else { throw .damaged }
+                unsafe out.storeBytes(of: text[at], as: UInt8.self)
+                unsafe out += 1
+                at += 1
+                continue
+            }
+            found.pieces[variable + template] = unsafe Slice(start: start, count: out - start)
+            found.bytes[template] += unsafe out - start
+            unsafe start = out
+            if byte == 0 {
+                guard variable - Int(found.first[template]) <= DenseLimits.variablesOfTemplateMax
+                else { throw .damaged }
+                template += 1
+                found.first[template] = UInt32(variable)
+                continue
+            }
+            if byte == 4 {
+                guard let form = TimeForm(UInt16(text[at]) | UInt16(text[at + 1]) << 8) else {
+                    throw .damaged
+                }
+                at += 2
+                found.forms[variable] = 4 + UInt32(form.code)
+                found.bytes[template] += form.bytes
+            } else {
+                found.forms[variable] = UInt32(byte)
+            }
+            variable += 1
+        }
+        return found
+    }
+
+    /// Reads the columns of the variables; returns what each column holds.
+    private mutating func columns(
+        _ found: inout Templates, _ numbers: Slice, _ count: Int
+    ) throws(DenseProblem) -> Flat<UInt32> {
+        let kinds: Flat<UInt32> = try arena.flat(count, of: 0)
+        var named = 0
+        var cursor = ByteCursor(numbers.bytes)
+        let variables = Int(found.first[found.first.count - 1])
+        for variable in 0..<variables {
+            guard let number = cursor.varint(), number <= UInt64(named) else { throw .damaged }
+            if number == 0 {
+                guard named < count else { throw .damaged }
+                found.columns[variable] = UInt32(named)
+                kinds[named] = found.forms[variable]
+                named += 1
+            } else {
+                let column = Int(number) - 1
+                guard kinds[column] == found.forms[variable] else { throw .damaged }
+                found.columns[variable] = UInt32(column)
+            }
+        }
+        guard cursor.left == 0, named == count else { throw .damaged }
+        return kinds
+    }
+
+    private mutating func times(
+        _ picks: Picks, _ code: UInt32, depth: Int
+    ) throws(DenseProblem) -> Flat<UInt64> {
+        guard let form = TimeForm(UInt16(truncatingIfNeeded: code)) else { throw .damaged }
+        let numbers = try ints(picks, depth: depth)
+        let range = form.range
+        for index in 0..<numbers.count {
+            guard range.contains(Int64(bitPattern: numbers[index])) else { throw .damaged }
+        }
+        return numbers
+    }
+
+    /// Bytes of all values.
+    private func measure(
+        _ values: Flat<Slice>, _ chosen: Flat<UInt64>, _ found: Templates, _ kinds: Flat<UInt32>,
+        _ strings: Flat<Flat<Slice>>
+    ) -> Int {
+        var total = 0
+        for index in 0..<values.count {
+            total &+= found.bytes[Int(truncatingIfNeeded: chosen[index])]
+        }
+        for column in 0..<strings.count where kinds[column] <= 3 {
+            let values = strings[column]
+            for index in 0..<values.count { total &+= values[index].count }
+        }
+        return total
+    }
+
+    private mutating func write(
+        _ values: Flat<Slice>, _ chosen: Flat<UInt64>, _ found: Templates,
+        _ kinds: Flat<UInt32>, _ strings: Flat<Flat<Slice>>, _ times: Flat<Flat<UInt64>>,
+        to room: UnsafeMutableRawPointer
+    ) throws(DenseProblem) {
+        let steps = try steps(found, chosen, kinds, strings, times)
+        // The next value of each column.
+        let nextString: Flat<UnsafePointer<Slice>> = unsafe try arena.flat(strings.count)
+        let nextTime: Flat<UnsafePointer<UInt64>> = unsafe try arena.flat(strings.count)
+        for column in 0..<strings.count {
+            unsafe nextString[column] = UnsafePointer(strings[column].base)
+            unsafe nextTime[column] = UnsafePointer(times[column].base)
+        }
+        let (stringsBase, timesBase) = unsafe (nextString.base, nextTime.base)
+        let (numbers, made) = unsafe (chosen.base, values.base)
+        var printer = try TimePrinter(&arena)
+        var out = unsafe room
+        for index in 0..<values.count {
+            let template = unsafe Int(truncatingIfNeeded: numbers[index])
+            let start = unsafe out
+            var step = unsafe steps.base + (Int(found.first[template]) &+ template)
+            while true {
+                unsafe out = step.pointee.piece.copyLoosely(to: out)
+                let form = unsafe step.pointee.form
+                if form == 0 { break }
+                let column = unsafe Int(step.pointee.column)
+                if form <= 3 {
+                    unsafe out = stringsBase[column].pointee.copyLoosely(to: out)
+                    unsafe stringsBase[column] += 1
+                } else {
+                    let number = unsafe Int64(bitPattern: timesBase[column].pointee)
+                    unsafe timesBase[column] += 1
+                    unsafe out = printer.print(form &- 4, number, to: out)
+                }
+                unsafe step += 1
+            }
+            unsafe made[index] = unsafe Slice(start: start, count: out - start)
+        }
+    }
+
+    /// The pieces and variables of all templates, in their order. Throws if a column is shorter
+    /// than the values ask for.
+    private mutating func steps(
+        _ found: Templates, _ chosen: Flat<UInt64>, _ kinds: Flat<UInt32>,
+        _ strings: Flat<Flat<Slice>>, _ times: Flat<Flat<UInt64>>
+    ) throws(DenseProblem) -> Flat<TemplateStep> {
+        let count = found.bytes.count
+        let rows: Flat<Int> = try arena.flat(count, of: 0)
+        for index in 0..<chosen.count { rows[Int(truncatingIfNeeded: chosen[index])] &+= 1 }
+        let wanted: Flat<Int> = try arena.flat(strings.count, of: 0)
+        let steps: Flat<TemplateStep> = try arena.flat(found.pieces.count)
+        for template in 0..<count {
+            let (first, end) = (Int(found.first[template]), Int(found.first[template + 1]))
+            for variable in first..<max(end, first) {
+                let (column, form) = (found.columns[variable], found.forms[variable])
+                wanted[Int(column)] &+= rows[template]
+                steps[variable &+ template] = TemplateStep(
+                    piece: found.pieces[variable &+ template], column: column, form: form)
+            }
+            steps[end &+ template] = TemplateStep(
+                piece: found.pieces[end &+ template], column: 0, form: 0)
+        }
+        for column in 0..<strings.count {
+            let has = kinds[column] <= 3 ? strings[column].count : times[column].count
+            guard wanted[column] <= has else { throw .damaged }
+        }
+        return steps
+    }
+}
+
+/// Text of a template, and the variable behind it.
+private struct TemplateStep: BitwiseCopyable {
+    var piece: Slice
+    var column: UInt32
+    /// 0: no variable, the template ends; 1 to 3: a string; otherwise the form of a time + 4.
+    var form: UInt32
+}

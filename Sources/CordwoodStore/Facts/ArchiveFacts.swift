@@ -1,0 +1,288 @@
+// What is remembered of one archive: its header and footer, the lane and time of its first
+// record, the times of blocks that were looked at, the digest that `stats` made, and
+// the origins that a list of devices made. Made from an
+// opened archive or from the cache, whose checksum was right; what does not parse all the same is
+// not there. One thread at a time.
+// SAFETY: `stored` is a view of the bytes of StoreFacts, which are never changed once they are
+// read, and which the owner of this value holds.
+
+import CordwoodCore
+
+@safe final class ArchiveFacts {
+    /// Archives with more blocks are opened where their blocks are asked for.
+    private static let blocksMax = 256
+    private static let timesMax = 64
+
+    let info: ArchiveInfo
+    /// nil: too many.
+    let blocks: [BlockEntry]?
+    /// Of its first record; nil: nobody has asked.
+    var first: (process: ProcessInfo, monotonicNs: UInt64)? {
+        parseFirst()
+        return madeFirst
+    }
+    private var madeFirst: (process: ProcessInfo, monotonicNs: UInt64)?
+    /// Of blocks of that one process, without an offset.
+    private var times: [Int: BlockTimes] = [:]
+    /// That and `times` as bytes, until somebody asks; most readers do not.
+    @safe private var storedFirst = Bytes.none
+    /// The digest as bytes; empty: none.
+    @safe private var stored = Bytes.none
+    private var made: ArchiveDigest?
+    /// The origins as bytes; empty: none.
+    @safe private var storedOrigins = Bytes.none
+    private var madeOrigins: ArchiveOrigins?
+    /// A larger digest is not kept.
+    private static let digestBytesMax = 64 << 10
+    /// Something was learned that the cache does not have.
+    private(set) var hasNews = false
+
+    init(_ info: ArchiveInfo, _ blocks: [BlockEntry]) {
+        self.info = info
+        self.blocks = blocks.count <= Self.blocksMax ? blocks : nil
+    }
+
+    func learn(first process: ProcessInfo, _ monotonicNs: UInt64) {
+        parseFirst()
+        madeFirst = (process, monotonicNs)
+        hasNews = true
+    }
+
+    /// nil: nobody has counted.
+    var digest: ArchiveDigest? {
+        if let made { return made }
+        guard stored.count > 0 else { return nil }
+        var cursor = ByteCursor(stored)
+        return ArchiveDigest(&cursor)
+    }
+
+    func learn(_ digest: ArchiveDigest) {
+        var bytes = GrowingBytes()
+        digest.append(to: &bytes)
+        guard !bytes.failed, bytes.count <= Self.digestBytesMax else { return }
+        made = digest
+        hasNews = true
+    }
+
+    /// nil: nobody has looked.
+    var origins: ArchiveOrigins? {
+        if let madeOrigins { return madeOrigins }
+        guard storedOrigins.count > 0 else { return nil }
+        var cursor = ByteCursor(storedOrigins)
+        return ArchiveOrigins(&cursor)
+    }
+
+    func learn(_ origins: ArchiveOrigins) {
+        var bytes = GrowingBytes()
+        origins.append(to: &bytes)
+        guard !bytes.failed, bytes.count <= Self.digestBytesMax else { return }
+        madeOrigins = origins
+        hasNews = true
+    }
+
+    /// Of a block whose records are all of `process`.
+    func times(ofBlock block: Int, of process: ProcessInfo) -> BlockTimes? {
+        isOf(process) ? times[block] : nil
+    }
+
+    func learn(_ found: BlockTimes, ofBlock block: Int, of process: ProcessInfo) {
+        guard isOf(process), times.count < Self.timesMax else { return }
+        times[block] = found
+        hasNews = true
+    }
+
+    private func isOf(_ process: ProcessInfo) -> Bool {
+        first?.process.laneID == process.laneID && first?.process.bootID == process.bootID
+    }
+
+    // MARK: As bytes
+
+    init?(_ cursor: inout ByteCursor, path: String, key: FileKey) {
+        guard let info = ArchiveInfo(&cursor, path: path, fileBytes: key.bytes),
+            let count = cursor.varint(), count <= UInt64(Self.blocksMax) + 1
+        else { return nil }
+        self.info = info
+        if count > 0 {
+            var blocks: [BlockEntry] = []
+            for _ in 1..<count {
+                guard let block = BlockEntry(&cursor) else { return nil }
+                blocks.append(block)
+            }
+            self.blocks = blocks
+        } else {
+            blocks = nil
+        }
+        guard let digest = cursor.string(), let origins = cursor.string(),
+            let hasFirst = cursor.byte()
+        else { return nil }
+        stored = unsafe digest
+        storedOrigins = unsafe origins
+        if hasFirst != 0 { storedFirst = unsafe cursor.rest }
+    }
+
+    private func parseFirst() {
+        if storedFirst.count == 0 { return }
+        var cursor = ByteCursor(storedFirst)
+        storedFirst = Bytes.none
+        guard let process = ProcessInfo.read(&cursor), let time = cursor.word(UInt64.self),
+            let known = cursor.varint(), known <= UInt64(Self.timesMax)
+        else { return }
+        madeFirst = (process, time)
+        for _ in 0..<known {
+            guard let block = cursor.varint(), block < UInt64(info.blockCount),
+                let found = BlockTimes(&cursor)
+            else { return }
+            times[Int(block)] = found
+        }
+    }
+
+    func append(to out: inout GrowingBytes) {
+        info.append(to: &out)
+        // 0: not known.
+        out.append(varint: blocks.map { UInt64($0.count) + 1 } ?? 0)
+        for block in blocks ?? [] { block.append(to: &out) }
+        var digest = GrowingBytes()
+        if let made { made.append(to: &digest) } else { digest.append(stored) }
+        unsafe out.append(string: digest.bytes, max: Self.digestBytesMax)
+        var origins = GrowingBytes()
+        if let madeOrigins {
+            madeOrigins.append(to: &origins)
+        } else {
+            origins.append(storedOrigins)
+        }
+        unsafe out.append(string: origins.bytes, max: Self.digestBytesMax)
+        out.append(UInt8(first == nil ? 0 : 1))
+        guard let first else { return }
+        first.process.append(to: &out)
+        out.append(word: first.monotonicNs)
+        out.append(varint: UInt64(times.count))
+        for (block, found) in times {
+            out.append(varint: UInt64(block))
+            found.append(to: &out)
+        }
+    }
+}
+
+extension ArchiveInfo {
+    fileprivate init?(_ cursor: inout ByteCursor, path: String, fileBytes: UInt64) {
+        guard let id = cursor.id(), let created = cursor.word(UInt64.self),
+            let records = cursor.varint(), let timeMin = cursor.word(UInt64.self),
+            let timeMax = cursor.word(UInt64.self), let raw = cursor.varint(),
+            let blocks = cursor.varint(), blocks <= UInt64(ArchiveLimits.blocksMax),
+            let levels = cursor.word(UInt32.self), let kinds = cursor.word(UInt32.self),
+            let flags = cursor.byte(), let count = cursor.word(UInt32.self),
+            let covers = ArchiveCover.list(&cursor, count: count),
+            let ids = cursor.word(UInt32.self), ids <= UInt32(ArchiveLimits.replacedMax)
+        else { return nil }
+        self.init(
+            id: id, covers: covers, createdRealtime: created, recordCount: records,
+            timeMin: timeMin, timeMax: timeMax, rawBytes: raw, fileBytes: fileBytes,
+            blockCount: Int(blocks), levels: levels, kinds: kinds, path: path)
+        hasRecordIDs = flags & 1 != 0
+        for _ in 0..<ids {
+            guard let id = cursor.id() else { return nil }
+            replaced.append(id)
+        }
+    }
+
+    fileprivate func append(to out: inout GrowingBytes) {
+        out.append(id: id)
+        out.append(word: createdRealtime)
+        out.append(varint: recordCount)
+        out.append(word: timeMin)
+        out.append(word: timeMax)
+        out.append(varint: rawBytes)
+        out.append(varint: UInt64(blockCount))
+        out.append(word: levels)
+        out.append(word: kinds)
+        out.append(UInt8(hasRecordIDs ? 1 : 0))
+        out.append(word: UInt32(truncatingIfNeeded: covers.count))
+        for cover in covers {
+            out.append(id: cover.laneID)
+            out.append(word: cover.first)
+            out.append(word: cover.last)
+            out.append(string: cover.laneName, max: ArchiveLimits.stringMax)
+        }
+        out.append(word: UInt32(truncatingIfNeeded: replaced.count))
+        for id in replaced { out.append(id: id) }
+    }
+}
+
+extension BlockEntry {
+    fileprivate init?(_ cursor: inout ByteCursor) {
+        guard let offset = cursor.varint(), let span = cursor.varint(),
+            let timeMin = cursor.word(UInt64.self), let timeMax = cursor.word(UInt64.self),
+            let levels = cursor.word(UInt32.self), let kinds = cursor.word(UInt32.self),
+            let records = cursor.word(UInt32.self), let crc = cursor.word(UInt32.self),
+            let raw = cursor.varint()
+        else { return nil }
+        self.offset = offset
+        spanBytes = span
+        self.timeMin = timeMin
+        self.timeMax = timeMax
+        self.levels = levels
+        self.kinds = kinds
+        recordCount = records
+        storedCRC = crc
+        rawBytes = raw
+    }
+
+    fileprivate func append(to out: inout GrowingBytes) {
+        out.append(varint: offset)
+        out.append(varint: spanBytes)
+        out.append(word: timeMin)
+        out.append(word: timeMax)
+        out.append(word: levels)
+        out.append(word: kinds)
+        out.append(word: recordCount)
+        out.append(word: storedCRC)
+        out.append(varint: rawBytes)
+    }
+}
+
+extension BlockTimes {
+    fileprivate init?(_ cursor: inout ByteCursor) {
+        guard let first = cursor.word(UInt64.self), let greatest = cursor.word(UInt64.self),
+            let shift = cursor.word(UInt64.self)
+        else { return nil }
+        self.init(first: first, greatest: greatest, shift: shift)
+    }
+
+    private init(first: UInt64, greatest: UInt64, shift: UInt64) {
+        self.first = first
+        self.greatest = greatest
+        self.shift = shift
+    }
+
+    fileprivate func append(to out: inout GrowingBytes) {
+        out.append(word: first)
+        out.append(word: greatest)
+        out.append(word: shift)
+    }
+
+    /// With an offset, where these are without one. nil: a time would be beyond the last.
+    func moved(by offset: UInt64) -> BlockTimes? {
+        let (end, overflow) = greatest.addingReportingOverflow(offset)
+        if overflow { return nil }
+        return BlockTimes(first: first &+ offset, greatest: end, shift: shift &- offset)
+    }
+}
+
+/// What the order of records needs of a process, and no more: its lane, boot and clocks.
+extension ProcessInfo {
+    fileprivate static func read(_ cursor: inout ByteCursor) -> ProcessInfo? {
+        guard let lane = cursor.id(), let boot = cursor.id(),
+            let realtime = cursor.word(UInt64.self), let monotonic = cursor.word(UInt64.self)
+        else { return nil }
+        return ProcessInfo(
+            laneID: lane, bootID: boot, processID: 0, name: "", createdRealtime: realtime,
+            createdMonotonic: monotonic, resource: [])
+    }
+
+    fileprivate func append(to out: inout GrowingBytes) {
+        out.append(id: laneID)
+        out.append(id: bootID)
+        out.append(word: createdRealtime)
+        out.append(word: createdMonotonic)
+    }
+}

@@ -1,0 +1,94 @@
+// What the command line remembers of archives between two commands, so that a store of thousands
+// opens without opening each: one file per store in $XDG_CACHE_HOME/cordwood or ~/.cache/cordwood
+// (docs/ARCHITECTURE.md, "Facts of archives"). Only the command line makes one; the calls of a host
+// never do. All of it can be made again: what cannot be read, trusted or written is left out
+// without a word. One thread at a time.
+// SAFETY: Sendable, since options are: only the thread that reads with them uses it.
+
+import CordwoodCore
+
+package final class FactsCache: @unchecked Sendable {
+    /// Files kept, and for how long after they were last written.
+    private static let filesMax = 64
+    private static let secondsMax = 90 * 86_400
+    private static let suffix = ".facts"
+
+    private let parent: String
+    private var folder: String { parent + "/cordwood" }
+    private var stores: [String: StoreFacts] = [:]
+
+    /// nil: CORDWOOD_CACHE is `off`, no folder is named, or it is not the user's own.
+    package static func find(
+        environment: (String) -> String? = Machine.environment
+    ) -> FactsCache? {
+        if environment("CORDWOOD_CACHE") == "off" { return nil }
+        func path(_ name: String) -> String? {
+            // As the XDG specification has it: a relative path is to be ignored.
+            environment(name).flatMap { $0.hasPrefix("/") ? $0 : nil }
+        }
+        guard let parent = path("XDG_CACHE_HOME") ?? path("HOME").map({ $0 + "/.cache" }) else {
+            return nil
+        }
+        let cache = FactsCache(parent: parent)
+        return FileFacts(at: cache.folder).map(isOwnFolder) ?? true ? cache : nil
+    }
+
+    private init(parent: String) { self.parent = parent }
+
+    private static func isOwnFolder(_ file: FileFacts) -> Bool { file.isDirectory && isOwn(file) }
+
+    /// Made once there is something to write.
+    private func makeFolder() -> Bool {
+        if FileFacts(at: folder) == nil {
+            _ = Files.makeDirectory(parent)
+            _ = Files.makeDirectory(folder)
+        }
+        return FileFacts(at: folder).map(Self.isOwnFolder) ?? false
+    }
+
+    /// Others could have written what nobody but its owner may write.
+    static func isOwn(_ file: FileFacts) -> Bool {
+        file.owner == Machine.userID() && file.isPrivate
+    }
+
+    /// The facts of a store's archives, which other readers of it share; nil: there is no store.
+    func facts(ofStore path: String) -> StoreFacts? {
+        if let found = stores[path] { return found }
+        guard let store = FileFacts(following: path), store.isDirectory else { return nil }
+        let made = StoreFacts(
+            file: "\(folder)/\(store.device)-\(store.inode)\(Self.suffix)", device: store.device,
+            inode: store.inode)
+        stores[path] = made
+        return made
+    }
+
+    /// Writes what was learned, if it is worth it. Call once everything is shown.
+    package func save() {
+        var isWritten = false
+        for store in stores.values where store.isWorthWriting && makeFolder() {
+            if store.write() { isWritten = true }
+        }
+        if isWritten { prune() }
+    }
+
+    /// Stores come and go; their files here need not stay.
+    private func prune() {
+        let names = DirectoryListing(folder, hidden: true).names
+        var kept: [(age: Int, path: String)] = []
+        for name in names {
+            let path = "\(folder)/\(name)"
+            guard let file = FileFacts(at: path), file.isRegular else { continue }
+            if name.hasSuffix(Self.suffix), !name.hasPrefix(".") {
+                kept.append((file.secondsSinceModified, path))
+            } else if name.hasPrefix("."), file.secondsSinceModified > 3_600 {
+                // Of a command that was killed.
+                Files.remove(path)
+            }
+        }
+        kept.sort { $0.age < $1.age }
+        for (index, file) in kept.enumerated()
+        where index >= Self.filesMax || file.age > Self.secondsMax {
+            Files.remove(file.path)
+        }
+    }
+}

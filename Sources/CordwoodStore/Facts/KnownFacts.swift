@@ -1,0 +1,91 @@
+// The facts of archives by their paths, for whoever asks for them in the order of their names again
+// and again: then neither a path's hash is made nor a table of them. One thread at a time.
+
+struct KnownFacts {
+    typealias Entry = (path: String, key: FileKey, facts: ArchiveFacts)
+
+    private var entries: [Entry?] = []
+    private var removed = 0
+    /// The path of the last entry; entries before it have lesser ones while `isSorted`.
+    private var last = ""
+    private var isSorted = true
+    /// The last question was for a path behind the last one.
+    private var isBeyond = false
+    /// Where the last question was answered.
+    private var at = 0
+    /// Places of the first so many entries; made where the order does not help.
+    private var places: [String: Int] = [:]
+    private var placed = 0
+
+    var count: Int { entries.count - removed }
+    var all: [Entry] { entries.compactMap { $0 } }
+    /// Of which something was learned.
+    var learned: Int {
+        var found = 0
+        for index in entries.indices where entries[index]?.facts.hasNews == true { found += 1 }
+        return found
+    }
+
+    mutating func reserve(_ count: Int) { entries.reserveCapacity(count) }
+
+    mutating func find(_ path: String) -> (key: FileKey, facts: ArchiveFacts)? {
+        place(of: path).flatMap { entries[$0] }.map { ($0.key, $0.facts) }
+    }
+
+    mutating func set(_ path: String, _ key: FileKey, _ facts: ArchiveFacts) {
+        if let place = place(of: path) {
+            if entries[place] == nil { removed -= 1 }
+            entries[place] = (path, key, facts)
+            return
+        }
+        add(path, key, facts)
+    }
+
+    /// Likewise, for a path that `find` has just not found.
+    mutating func add(_ path: String, _ key: FileKey, _ facts: ArchiveFacts) {
+        if !isBeyond, !entries.isEmpty, path < last { isSorted = false }
+        isBeyond = false
+        last = path
+        entries.append((path, key, facts))
+    }
+
+    /// False: it was not there.
+    mutating func remove(_ path: String) -> Bool {
+        guard let place = place(of: path), entries[place] != nil else { return false }
+        entries[place] = nil
+        removed += 1
+        // A removed entry has no path to be found by: only the table has it.
+        fill()
+        places[path] = place
+        return true
+    }
+
+    private mutating func place(of path: String) -> Int? {
+        isBeyond = isSorted && (entries.isEmpty || last < path)
+        if isBeyond { return nil }
+        if isAt(at, path) { return at }
+        if isAt(at + 1, path) {
+            at += 1
+            return at
+        }
+        if isAt(0, path) {
+            at = 0
+            return at
+        }
+        fill()
+        guard let place = places[path] else { return nil }
+        at = place
+        return place
+    }
+
+    private func isAt(_ place: Int, _ path: String) -> Bool {
+        place < entries.count && entries[place]?.path == path
+    }
+
+    private mutating func fill() {
+        while placed < entries.count {
+            if let path = entries[placed]?.path { places[path] = placed }
+            placed += 1
+        }
+    }
+}

@@ -1,0 +1,108 @@
+// Archives that a compacting program which died left beside the one that replaces them (FORMAT
+// §11). Readers pass over them, and nobody sends one or the other until they are gone. Any thread.
+
+import CordwoodCore
+
+package enum CompactionLeftovers {
+    /// Removes those that nobody sends now, if the archive that replaces them is whole. CRASH: the
+    /// next call removes the others.
+    /// - Returns: how many it removed.
+    @discardableResult
+    package static func remove(directory: String) throws(CordwoodError) -> Int {
+        guard let names = Directories.list(directory + "/archives") else {
+            throw Directories.failure("list", directory + "/archives")
+        }
+        let infos = names.sorted().filter { $0.hasSuffix(".cwa") }.compactMap {
+            try? ArchiveInfo.peek(path: "\(directory)/archives/\($0)")
+        }
+        var removed = 0
+        for new in infos where !new.replaced.isEmpty {
+            let ids = Set(new.replaced)
+            let old = infos.filter { ids.contains($0.id) }
+            guard !old.isEmpty, (try? ArchiveVerifier.verify(path: new.path))?.isWhole == true
+            else {
+                continue
+            }
+            let stems = old.compactMap(stem)
+            do throws(UploadError) {
+                guard let stem = stem(new), try inherit(stem, from: stems, StorePaths(directory))
+                else { continue }
+            } catch {
+                throw CordwoodError(error.status.rawValue, error.text)
+            }
+            for info in old where try remove(info, directory) { removed += 1 }
+        }
+        return removed
+    }
+
+    /// Before archives go that another one replaces, it gets the states that all of them have: what
+    /// a target has, or wants nothing of, it must not get again. Durable when it returns. May be
+    /// repeated: archives that are gone gave it theirs before they went.
+    /// - Returns: false: somebody has a lock on the archive; nothing may be removed.
+    static func inherit(
+        _ stem: String, from old: [String], _ paths: StorePaths
+    ) throws(UploadError) -> Bool {
+        let outbox = Outbox(paths: paths)
+        var common: [TargetKey: PairState]?
+        for name in old {
+            let states = try outbox.states(name)
+            common = common?.filter { states[$0.key] == $0.value } ?? states
+        }
+        let done = (common ?? [:]).filter { $0.value.isDone }
+        if done.isEmpty { return true }
+        guard let lock = try ArchiveLock(paths: paths, stem: stem, target: nil) else {
+            return false
+        }
+        let known = try outbox.states(stem)
+        for (target, state) in done where known[target] == nil {
+            try outbox.set(stem, target, to: state, cause: "as the archives that it replaces")
+        }
+        withExtendedLifetime(lock) {}
+        return true
+    }
+
+    private static func stem(_ info: ArchiveInfo) -> String? {
+        info.path.split(separator: "/").last.flatMap { StorePaths.stem(ofFile: String($0)) }
+    }
+
+    /// The ids of archives that another one replaces, and of those that replace them: what could
+    /// not be removed yet. They must not be merged, or records would be there twice.
+    static func unsettled(_ names: [String], directory: String) -> Set<LaneID> {
+        let infos = names.compactMap { try? ArchiveInfo.peek(path: "\(directory)/archives/\($0)") }
+        let replaced = ArchiveInfo.replacedIDs(infos)
+        let old = Set(infos.map(\.id)).intersection(replaced)
+        return old.union(infos.filter { !old.isDisjoint(with: $0.replaced) }.map(\.id))
+    }
+
+    /// Removes what a compacting program was writing when it died. Of a lane that is still there,
+    /// its adopter does.
+    static func removeParts(directory: String) {
+        for name in Directories.list(directory + "/archives") ?? [] where name.hasSuffix(".part") {
+            let path = "\(directory)/archives/\(name)"
+            let lane = String(name.prefix { $0 != "." })
+            guard let file = FileFacts(at: path), file.isRegular,
+                file.secondsSinceModified > unchangedSecondsMin,
+                !LaneListing.hasFile(lane, directory)
+            else { continue }
+            Files.remove(path)
+        }
+    }
+
+    private static let unchangedSecondsMin = 600
+
+    private static func remove(
+        _ info: ArchiveInfo, _ directory: String
+    ) throws(CordwoodError) -> Bool {
+        let paths = StorePaths(directory)
+        guard let stem = stem(info) else { return false }
+        do throws(UploadError) {
+            guard let lock = try ArchiveLock(paths: paths, stem: stem, target: nil) else {
+                return false
+            }
+            try lock.deleteArchive(paths: paths)
+            return true
+        } catch {
+            throw CordwoodError(error.status.rawValue, error.text)
+        }
+    }
+}

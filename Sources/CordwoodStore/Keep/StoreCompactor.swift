@@ -1,0 +1,419 @@
+// Makes few archives of many, and larger blocks of small ones (FORMAT §11, compacting): an archive
+// that is alone gets blocks of 4 MiB, and small ones that belong together become one. First the new
+// archive is durable under its name, then the old ones are removed. They are locked meanwhile, so
+// nobody sends or deletes them. Every step may be repeated: a kill between any two loses nothing.
+
+import CShims
+import CordwoodCore
+
+/// The results of compacting.
+public struct CompactingSummary: Sendable {
+    /// Archives that were replaced, and those that replace them.
+    public var archivesIn = 0
+    public var archivesOut = 0
+    public var records: UInt64 = 0
+    public var bytesIn: UInt64 = 0
+    public var bytesOut: UInt64 = 0
+    /// Archives that another one contained, left by a program that died.
+    public var archivesLeft = 0
+    /// Encrypted archives that no identity opens, or not for all of their recipients.
+    public var archivesLocked = 0
+    /// Why archives were left as they are.
+    public var damage: [String] = []
+
+    public init() {}
+}
+
+public enum StoreCompactor {
+    /// Of the payload of a block.
+    static let blockBytes = 4 << 20
+    /// The payloads of archives that are merged, together and each.
+    static let mergedBytesMax: UInt64 = 256 << 20
+    static let memberBytesMax: UInt64 = 64 << 20
+    static let mergedArchivesMax = 1_024
+    /// Of what the header of an encrypted archive says in plain text: half of what it may.
+    static let sealedBytesMax = AgeHeader.bytesMax / 8 * 3
+    /// Archives that are merged expire within that time.
+    static let mergedSpanNs: UInt64 = 86_400_000_000_000
+
+    /// Compacts archives whose records are all older than `ageSeconds`. Leaves damaged archives
+    /// alone, and those that somebody is sending or whose segments still exist. An encrypted
+    /// archive is encrypted to the same recipients again. Its header does not name them, so each of
+    /// them must be one of the identities.
+    /// - Parameters:
+    ///   - level: of zstd; 0: 3.
+    ///   - identities: the keys of encrypted archives.
+    ///   - progress: called now and then with the number of records since the last call.
+    public static func compact(
+        directory: String, ageSeconds: UInt64, level: Int32 = 0,
+        identities: [AgeIdentity] = [],
+        progress: (@Sendable (_ records: UInt64) -> Void)? = nil
+    ) throws(CordwoodError) -> CompactingSummary {
+        guard let found = FileFacts(following: directory) else {
+            throw Directories.failure("open", directory)
+        }
+        guard found.isDirectory, FileFacts(at: directory + "/archives")?.isDirectory != false else {
+            throw CordwoodError(Status.notDirectory, "\(directory) is not a store")
+        }
+        var summary = CompactingSummary()
+        guard FileFacts(at: directory + "/archives") != nil else { return summary }
+        // What was archived before a denial goes, so no archive may get younger.
+        if let file = try? StoreFile.read(storeDirectory: directory), file.consent == .denied {
+            return summary
+        }
+        summary.archivesLeft = try CompactionLeftovers.remove(directory: directory)
+        do throws(UploadError) {
+            try Outbox(paths: StorePaths(directory)).removeOrphans(ofArchives: true)
+        } catch {
+            throw CordwoodError(error.status.rawValue, error.text)
+        }
+        CompactionLeftovers.removeParts(directory: directory)
+        let work = Compacting(
+            directory: directory, level: level, identities: identities, progress: progress)
+        let now = cw_realtime_ns()
+        let age = ageSeconds.multipliedReportingOverflow(by: 1_000_000_000)
+        let until = age.overflow || age.partialValue > now ? 0 : now - age.partialValue
+        for group in try work.groups(until: until, &summary) {
+            try work.compact(group, &summary)
+        }
+        return summary
+    }
+}
+
+/// An archive that may be compacted.
+private struct Candidate {
+    var name: String
+    var stem: String
+    var info: ArchiveInfo
+    /// Its processes, as their resource tells them; only archives with the same ones are merged.
+    var origin: String
+    /// What targets have done with it; only archives with the same states are merged.
+    var states: [TargetKey: PairState]
+    /// To whom it is encrypted; empty: it is plain.
+    var recipients: [AgeRecipient]
+    var hasSmallBlocks: Bool
+    var mayMerge: Bool
+
+    /// The same in all archives that may become one.
+    var kin: String {
+        states.map { "\($0.key.text)@\($0.value.suffix ?? "")" }.sorted().joined(separator: "\n")
+            + "\n\n" + recipients.map(\.text).sorted().joined(separator: "\n") + "\n\n" + origin
+    }
+
+    /// What it adds to the public part of an encrypted archive's header, at most.
+    var sealedBytes: Int {
+        recipients.isEmpty
+            ? 0
+            : info.covers.reduce(16 + 16 * info.replaced.count) {
+                $0 + 64 + $1.laneName.utf8.count
+            }
+    }
+}
+
+/// Locked until it is released.
+private final class Held {
+    let lock: ArchiveLock
+    init(_ lock: consuming ArchiveLock) { self.lock = lock }
+}
+
+private struct Compacting {
+    let directory: String
+    let level: Int32
+    let identities: [AgeIdentity]
+    let progress: (@Sendable (_ records: UInt64) -> Void)?
+
+    private var paths: StorePaths { StorePaths(directory) }
+
+    // MARK: Which
+
+    /// Archives that become one each, oldest first.
+    func groups(
+        until: UInt64, _ summary: inout CompactingSummary
+    ) throws(CordwoodError) -> [[Candidate]] {
+        let lanes = LaneListing(directory: directory)
+        let names: [String]
+        let states: OutboxSnapshot
+        do throws(UploadError) {
+            names = try StoreFiles.list(paths.archives).filter { $0.hasSuffix(".cwa") }.sorted()
+            states = try Outbox(paths: paths).snapshot()
+        } catch {
+            throw CordwoodError(error.status.rawValue, error.text)
+        }
+        let unsettled = CompactionLeftovers.unsettled(names, directory: directory)
+        var alone: [[Candidate]] = []
+        var merging: [String: [Candidate]] = [:]
+        for name in names {
+            guard let stem = StorePaths.stem(ofFile: name),
+                !lanes.isCovered(archive: name, directory)
+            else { continue }
+            let candidate: Candidate?
+            do throws(ReadProblem) {
+                candidate = try look(name, stem, until, states.pairs[stem] ?? [:])
+            } catch {
+                if case .locked = error {
+                    summary.archivesLocked += 1
+                    continue
+                }
+                if case .system(_, Errno.ENOENT) = error { continue }
+                summary.damage.append(CordwoodError(error).text)
+                continue
+            }
+            guard let candidate, !unsettled.contains(candidate.info.id) else { continue }
+            if candidate.mayMerge {
+                merging[candidate.kin, default: []].append(candidate)
+            } else {
+                alone.append([candidate])
+            }
+        }
+        for candidates in merging.values { alone += merged(candidates) }
+        return alone.filter { $0.count > 1 || $0[0].hasSmallBlocks }
+            .sorted { ($0[0].info.timeMax, $0[0].name) < ($1[0].info.timeMax, $1[0].name) }
+    }
+
+    private func look(
+        _ name: String, _ stem: String, _ until: UInt64, _ states: [TargetKey: PairState]
+    ) throws(ReadProblem) -> Candidate? {
+        let path = paths.archive(stem)
+        let file = try ArchiveFile(path: path, identities: identities)
+        let index = try ArchiveIndex.load(file, salvage: false)
+        let info = index.info
+        guard info.timeMax < until, info.recordCount > 0 else { return nil }
+        if let problem = index.locked ?? index.problems.first { throw problem }
+        guard let recipients = try file.recipients(identities) else { throw .locked(path) }
+        let blocks = UInt64(index.blocks.count)
+        var candidate = Candidate(
+            name: name, stem: stem, info: info, origin: "", states: states, recipients: recipients,
+            hasSmallBlocks: blocks > 1
+                && info.rawBytes / blocks < UInt64(StoreCompactor.blockBytes / 2),
+            // What a target has only begun with, it may have in part: it keeps its id.
+            mayMerge: states.values.allSatisfy(\.isDone) && info.hasRecordIDs
+                && info.rawBytes <= StoreCompactor.memberBytesMax)
+        var loader = BlockLoader(isStrict: true)
+        var origins: Set<String> = []
+        for entry in index.blocks where candidate.mayMerge {
+            _ = try loader.load(entry, of: file, parts: .processes)
+            guard let found = unsafe BlockDictionaries.processes(loader.payload) else {
+                throw .damaged("\(path): processes of the block at \(entry.offset)")
+            }
+            for process in found { origins.insert(Compacting.text(process)) }
+        }
+        // Servers take one resource a body.
+        candidate.mayMerge = origins.count == 1
+        candidate.origin = origins.first ?? ""
+        return candidate
+    }
+
+    private static func text(_ process: ProcessInfo) -> String {
+        ([process.name]
+            + process.resource.sorted { $0.key < $1.key }.flatMap { [$0.key, $0.value] })
+            .map { "\($0.utf8.count):\($0)" }.joined()
+    }
+
+    /// Neighbours in time that expire within a day.
+    private func merged(_ candidates: [Candidate]) -> [[Candidate]] {
+        var groups: [[Candidate]] = []
+        var bytes: UInt64 = 0
+        var covers = 0
+        var sealed = 0
+        let sorted = candidates.sorted {
+            ($0.info.timeMax, $0.name) < ($1.info.timeMax, $1.name)
+        }
+        for candidate in sorted {
+            if let first = groups.last?.first, let count = groups.last?.count,
+                candidate.info.timeMax - first.info.timeMax < StoreCompactor.mergedSpanNs,
+                bytes + candidate.info.rawBytes <= StoreCompactor.mergedBytesMax,
+                covers + candidate.info.covers.count <= ArchiveLimits.coversMax / 2,
+                sealed + candidate.sealedBytes <= StoreCompactor.sealedBytesMax,
+                count < StoreCompactor.mergedArchivesMax
+            {
+                groups[groups.count - 1].append(candidate)
+            } else {
+                groups.append([candidate])
+                bytes = 0
+                covers = 0
+                sealed = 0
+            }
+            bytes += candidate.info.rawBytes
+            covers += candidate.info.covers.count
+            sealed += candidate.sealedBytes
+        }
+        return groups
+    }
+
+    // MARK: How
+
+    /// Throws if the disk is full; `damage` reports other failures.
+    func compact(
+        _ group: [Candidate], _ summary: inout CompactingSummary
+    ) throws(CordwoodError) {
+        do throws(UploadError) {
+            let isMerge = group.count > 1
+            var held: [Held] = []
+            var members: [Candidate] = []
+            for candidate in group {
+                guard
+                    let lock = try ArchiveLock(paths: paths, stem: candidate.stem, target: nil)
+                else { continue }
+                if isMerge {
+                    // A target may have begun with it since it was listed.
+                    let states = try Outbox(paths: paths).states(candidate.stem)
+                    guard states == candidate.states else { continue }
+                }
+                held.append(Held(lock))
+                members.append(candidate)
+            }
+            defer { withExtendedLifetime(held) {} }
+            guard members.count == group.count || members.count > 1 else { return }
+            try write(members, &summary)
+        } catch {
+            let text = error.text
+            guard error.status != .full else { throw CordwoodError(Status.full, text) }
+            summary.damage.append("archives/\(group[0].name): \(text); left as it is")
+        }
+    }
+
+    private func write(
+        _ members: [Candidate], _ summary: inout CompactingSummary
+    ) throws(UploadError) {
+        let covers = Compacting.covers(members)
+        let name = ArchiveIdentity.fileName(of: covers)
+        let bytes = members.reduce(0) { $0 + $1.info.fileBytes }
+        let records = members.reduce(0) { $0 + $1.info.recordCount }
+        let made: ArchiveInfo
+        do throws(ArchiveError) {
+            let source = ExactSource(try source(members), progress)
+            made = try ArchiveWriter.write(
+                source: source, covers: covers, archivesDirectory: paths.archives, name: name,
+                codec: .zstd, level: level == 0 ? Codec.zstd.defaultLevel : level,
+                now: members.map(\.info.createdRealtime).max() ?? 0,
+                recipients: members[0].recipients, method: .dense,
+                blockBytes: StoreCompactor.blockBytes, replaced: Compacting.replaced(members),
+                hasRecordIDs: members.allSatisfy(\.info.hasRecordIDs),
+                accepts: { info in
+                    info.recordCount == records && (members.count > 1 || info.fileBytes < bytes)
+                })
+        } catch .unwanted {
+            return
+        } catch {
+            let problem = CordwoodError(error, lane: members[0].name)
+            if problem.status == Status.full {
+                throw .system(call: "write", path: paths.archives, errno: Errno.ENOSPC)
+            }
+            throw .damaged(problem.text)
+        }
+        // CRASH: the new archive has its name. Readers pass over the others, and the next program
+        // that compacts or sends gives it their states and removes them.
+        let stems = members.map(\.stem).filter { StorePaths.file(ofStem: $0) != name }
+        guard let stem = StorePaths.stem(ofFile: name),
+            try CompactionLeftovers.inherit(stem, from: stems, paths)
+        else { return }
+        // CRASH: it has their states: no target gets their records again.
+        for stem in stems { try StoreFiles.remove(paths.archive(stem)) }
+        try StoreFiles.syncDirectory(paths.archives)
+        for member in members where !member.states.isEmpty && stems.contains(member.stem) {
+            try Outbox(paths: paths).removeAll(of: member.stem)
+        }
+        summary.archivesIn += members.count
+        summary.archivesOut += 1
+        summary.records += records
+        summary.bytesIn += bytes
+        summary.bytesOut += made.fileBytes
+    }
+
+    /// Sorted; neighbours of a lane become one, unless the name would be that of a member, whose
+    /// id is another one.
+    private static func covers(_ members: [Candidate]) -> [ArchiveCover] {
+        if members.count == 1 { return members[0].info.covers }
+        let sorted = members.flatMap(\.info.covers).sorted {
+            ($0.laneName, $0.first) < ($1.laneName, $1.first)
+        }
+        var joined: [ArchiveCover] = []
+        for cover in sorted {
+            if let last = joined.last, last.laneID == cover.laneID,
+                last.laneName == cover.laneName, last.last < .max, last.last + 1 == cover.first
+            {
+                joined[joined.count - 1].last = cover.last
+            } else {
+                joined.append(cover)
+            }
+        }
+        let name = ArchiveIdentity.fileName(of: joined)
+        return members.contains { $0.name == name } ? sorted : joined
+    }
+
+    private static func replaced(_ members: [Candidate]) -> [LaneID] {
+        guard members.count > 1 else { return members[0].info.replaced }
+        return members.flatMap { [$0.info.id] + $0.info.replaced }
+    }
+
+    /// The records in the order of FORMAT §4; those of a lane in the order of its segments.
+    private func source(_ members: [Candidate]) throws(ArchiveError) -> any RecordSource {
+        do throws(ReadProblem) {
+            if members.count == 1 { return try open(members[0]) }
+            let merge = MergeSource()
+            var lanes: [String: [Candidate]] = [:]
+            for member in members {
+                let isOfOne = member.info.covers.count == 1
+                lanes[isOfOne ? member.info.covers[0].laneName : member.name, default: []]
+                    .append(member)
+            }
+            for (order, lane) in lanes.keys.sorted().enumerated() {
+                let parts = (lanes[lane] ?? []).sorted {
+                    ($0.info.covers.first?.first ?? 0) < ($1.info.covers.first?.first ?? 0)
+                }
+                var sources: [any RecordSource] = []
+                for part in parts { sources.append(try open(part)) }
+                for source in sources {
+                    if let process = source.process { merge.learn(process, lane: lane) }
+                }
+                let chain = ChainSource(sources.map { Compacting.part($0) })
+                merge.add(
+                    MergeInput(lowerBound: 0, order: UInt64(order)) {
+                        () throws(ReadProblem) -> (any RecordSource)? in chain
+                    })
+            }
+            return merge
+        } catch {
+            throw .source(error)
+        }
+    }
+
+    private static func part(_ source: any RecordSource) -> ChainSource.Part {
+        { () throws(ReadProblem) -> (any RecordSource)? in source }
+    }
+
+    private func open(_ member: Candidate) throws(ReadProblem) -> ArchiveSource {
+        let source = try ArchiveSource.open(
+            path: paths.archive(member.stem), identities: identities)
+        source.rendersText = false
+        return source
+    }
+}
+
+/// Gives all records or fails: what is damaged stays where it is.
+private final class ExactSource: RecordSource {
+    private static let step: UInt64 = 16_384
+
+    private let source: any RecordSource
+    private let tell: (@Sendable (UInt64) -> Void)?
+    private var count: UInt64 = 0
+
+    init(_ source: any RecordSource, _ tell: (@Sendable (UInt64) -> Void)?) {
+        self.source = source
+        self.tell = tell
+    }
+
+    var createdMonotonicNs: UInt64 { source.createdMonotonicNs }
+    var process: ProcessInfo? { source.process }
+
+    func next(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
+        count &+= 1
+        if count % ExactSource.step == 0 { tell?(ExactSource.step) }
+        do throws(ReadProblem) {
+            return try source.next(&record)
+        } catch {
+            if case .damaged(let text) = error { throw .system(text, errno: Errno.EIO) }
+            throw error
+        }
+    }
+}

@@ -1,0 +1,26 @@
+// The id of the running kernel's boot. It tells whether the page cache that a lane was written
+// through is still the one being read (RELIABILITY R37).
+// SAFETY: the bytes are lent to one call.
+
+import CordwoodFormats
+import CordwoodCore
+
+package enum BootID {
+    /// Zero if the system does not say.
+    package static func running() -> LaneID {
+        let path = "/proc/sys/kernel/random/boot_id"
+        guard let file = try? ReadFile(path: path) else { return .zero }
+        var text = [UInt8](repeating: 0, count: 64)
+        let count = Files.readOnce(file.descriptor, into: &text, text.count, at: 0)
+        guard count > 0 else { return .zero }
+        return parse(text[..<count]) ?? .zero
+    }
+
+    /// Parses a UUID in text form into its 16 raw bytes.
+    static func parse(_ text: ArraySlice<UInt8>) -> LaneID? {
+        guard let bytes = Hex.bytes(text.filter { ASCII.hex($0) < 16 }), bytes.count == 16 else {
+            return nil
+        }
+        return unsafe bytes.withUnsafeBytes { Bytes.id($0, 0) }
+    }
+}

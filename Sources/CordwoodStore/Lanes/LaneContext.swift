@@ -1,0 +1,224 @@
+// What all segments of a lane share when they are read: identity, catalog, drop counts and, after
+// another boot, the journal. Reads the lane file itself; a segment without a lane file is read with
+// an empty context.
+// SAFETY: every view is of a ReadBuffer that a variable holds, and none is kept: the catalog copies
+// its names.
+
+import CordwoodCore
+
+final class LaneContext {
+    let files: LaneFiles
+    private(set) var head: LaneHead?
+    let laneFile: ReadFile?
+    let catalog = Catalog()
+    let journal: Journal?
+    private(set) var process: ProcessInfo
+    /// The machine went down since: only durable data is trusted (FORMAT §9).
+    let isOtherBoot: Bool
+    /// The lane file's header or catalog has changed, and no power cut explains it.
+    private(set) var damage: ReadProblem?
+
+    init(files: LaneFiles, runningBoot: LaneID, alone: SegmentHead?) throws(ReadProblem) {
+        self.files = files
+        var file: ReadFile?
+        var head: LaneHead?
+        var broken: ReadProblem?
+        do throws(ReadProblem) {
+            file = try ReadFile(path: files.lanePath)
+            if let file {
+                let page = try file.copy(at: 0, count: LaneHeader.dropsOffsetValue)
+                head = unsafe try LaneHead(page.bytes, path: files.lanePath)
+            }
+        } catch {
+            if case .version = error { throw error }
+            broken = error
+        }
+        var alone = alone
+        var boot = head?.bootID ?? alone?.bootID ?? .zero
+        let differs = boot != .zero && runningBoot != .zero && boot != runningBoot
+        let journal = differs || head == nil ? try? Journal(path: files.journalPath) : nil
+        if head == nil,
+            let saved = try? journal?.header(
+                kind: JournalFrame.kindLaneHeader, segment: 0)
+        {
+            head = try? unsafe LaneHead(saved.bytes, path: files.journalPath)
+        }
+        if head == nil, alone == nil, let broken {
+            // Lost in a power cut: its segments can still be read without names.
+            alone = LaneContext.firstHead(files)
+            if alone == nil { throw broken }
+        }
+        boot = head?.bootID ?? alone?.bootID ?? .zero
+        laneFile = file
+        let known = head?.bootID ?? boot
+        isOtherBoot = known != .zero && runningBoot != .zero && known != runningBoot
+        self.journal = isOtherBoot ? journal : nil
+        self.head = head
+        if !isOtherBoot { damage = broken ?? LaneContext.cutOff(head, file, files.lanePath) }
+        process = LaneContext.process(head, alone, files.lane, [])
+        try readCatalog()
+    }
+
+    /// A mapped lane file has its full catalog region from the start; segment 0 follows it.
+    private static func cutOff(_ head: LaneHead?, _ file: ReadFile?, _ path: String) -> ReadProblem?
+    {
+        guard let head, let file, !head.isWritten else { return nil }
+        let size = file.size
+        let end = UInt64(head.catalogOffset) + UInt64(head.catalogBytes)
+        return size < end ? .damaged("\(path): cut off at \(size), and names with it") : nil
+    }
+
+    private static func firstHead(_ files: LaneFiles) -> SegmentHead? {
+        for segment in files.segments {
+            guard let file = try? ReadFile(path: segment.path),
+                let page = try? file.copy(at: 0, count: SegmentHeader.bytes)
+            else { continue }
+            // SAFETY: the head copies what it takes from `page`.
+            if let head = try? unsafe SegmentHead(page.bytes, path: segment.path) { return head }
+        }
+        return nil
+    }
+
+    private static func process(
+        _ head: LaneHead?, _ alone: SegmentHead?, _ lane: String,
+        _ resource: [(key: String, value: String)]
+    ) -> ProcessInfo {
+        let named = lane.split(separator: "-")
+        let pid = named.count >= 2 ? UInt32(named[1]) ?? 0 : 0
+        return ProcessInfo(
+            laneID: head?.laneID ?? alone?.laneID ?? .zero,
+            bootID: head?.bootID ?? alone?.bootID ?? .zero,
+            processID: head?.processID ?? pid, name: head?.processName ?? "",
+            createdRealtime: head?.createdRealtime ?? 0,
+            createdMonotonic: head?.createdMonotonic ?? 0, resource: resource)
+    }
+
+    /// No writer makes a growth file larger than one entry of 16 MiB and a page (FORMAT §5).
+    private static let growthBytesMax = UInt64(CatalogEntry.lengthMax) + 8_192
+
+    /// Takes in the current content of the catalog; returns the number of bytes read for it.
+    @discardableResult
+    func readCatalog() throws(ReadProblem) -> UInt64 {
+        guard let head else { return 0 }
+        var bytesRead: UInt64 = 0
+        catalog.beginResource()
+        if let laneFile {
+            let region = try laneFile.copy(
+                at: UInt64(head.catalogOffset), count: head.catalogBytes)
+            let end = unsafe catalog.read(region: region.bytes, salt: head.salt)
+            tail = (0, UInt64(head.catalogOffset) &+ UInt64(end))
+            bytesRead &+= UInt64(region.count)
+        }
+        for k in 1...CatalogHeader.filesMax {
+            guard let file = try? ReadFile(path: growthPath(k)) else { break }
+            let all = try file.copy(
+                at: 0, count: Int(min(file.size, LaneContext.growthBytesMax)))
+            bytesRead &+= UInt64(all.count)
+            guard unsafe Bytes.u64(all.bytes, CatalogHeader.magic) == CatalogHeader.magicValue,
+                unsafe Bytes.u32(all.bytes, CatalogHeader.version) <= FormatVersion.current,
+                let region = unsafe Bytes.slice(
+                    all.bytes, CatalogHeader.bytes, all.count &- CatalogHeader.bytes)
+            else { continue }
+            let end = catalog.read(region: region, salt: head.salt)
+            tail = (k, UInt64(CatalogHeader.bytes) &+ UInt64(end))
+        }
+        if let journal {
+            for frame in journal.frames where frame.kind == JournalFrame.kindCatalog {
+                let region = try journal.content(frame)
+                unsafe catalog.read(region: region.bytes, salt: head.salt)
+            }
+        }
+        let old = process.resource
+        let now = catalog.resource
+        if old.count != now.count || zip(old, now).contains(where: { $0 != $1 }) {
+            process = LaneContext.process(head, nil, files.lane, now)
+        }
+        return bytesRead
+    }
+
+    private func growthPath(_ k: Int) -> String {
+        "\(files.directory)/\(files.lane).catalog-\(k)"
+    }
+
+    /// Where the catalog ended when it was looked at: number of the growth file (0: the lane's) and
+    /// offset.
+    private var tail: (file: Int, offset: UInt64) = (0, 0)
+
+    /// Whether the host has set an attribute of its resource since. Reads only what was added: the
+    /// writer goes on in the next growth file, and never comes back.
+    private func hasNewAttribute() -> Bool {
+        guard let head, let laneFile else { return false }
+        while true {
+            let file = tail.file == 0 ? laneFile : try? ReadFile(path: growthPath(tail.file))
+            if let entry = try? file?.copy(at: tail.offset, count: CatalogEntry.headerBytes),
+                entry.count == CatalogEntry.headerBytes,
+                unsafe Bytes.u64(entry.bytes, CatalogEntry.salt) == head.salt
+            {
+                let type = unsafe Bytes.u8(entry.bytes, CatalogEntry.type)
+                let length = unsafe Int(Bytes.u32(entry.bytes, CatalogEntry.length))
+                if type == CatalogEntry.typeResource || length < CatalogEntry.headerBytes {
+                    return true
+                }
+                let step = CatalogEntry.alignment &- 1
+                tail.offset &+= UInt64((length &+ step) & ~step)
+            } else {
+                guard tail.file < CatalogHeader.filesMax,
+                    ReadFile.hasName(growthPath(tail.file + 1))
+                else { return false }
+                tail = (tail.file + 1, UInt64(CatalogHeader.bytes))
+            }
+        }
+    }
+
+    /// Reads the lane header again (`archivedBelow`, `closed`), and the catalog if it has another
+    /// resource.
+    func refresh() throws(ReadProblem) {
+        guard let laneFile, journal == nil else { return }
+        let page = try laneFile.copy(at: 0, count: LaneHeader.dropsOffsetValue)
+        if let now = try? unsafe LaneHead(page.bytes, path: files.lanePath), now.salt == head?.salt
+        {
+            head = now
+        }
+        if hasNewAttribute() { _ = try readCatalog() }
+    }
+
+    struct Drops {
+        var count: UInt64 = 0
+        var firstMonotonic: UInt64 = .max
+        var lastMonotonic: UInt64 = 0
+        var causes: UInt64 = 0
+        /// Totals of all slots: refused records, and those that gap records report.
+        var dropped: UInt64 = 0
+        var reported: UInt64 = 0
+
+        /// FORMAT §3.2: another report, another sequence.
+        var sequence: UInt64 {
+            UInt64(UInt32(truncatingIfNeeded: reported)) << 32
+                | UInt64(UInt32(truncatingIfNeeded: dropped))
+        }
+    }
+
+    /// Refused records that no gap record reports (FORMAT §3.2). `seen`: largest `to` by slot.
+    func unreportedDrops(seen: [UInt32: UInt64]) throws(ReadProblem) -> Drops {
+        var drops = Drops()
+        guard let laneFile, let head else { return drops }
+        let slots = try laneFile.copy(
+            at: UInt64(head.dropsOffset), count: head.dropsCount &* DropSlot.bytes)
+        for index in 0..<head.dropsCount {
+            let at = index &* DropSlot.bytes
+            let dropped = unsafe Bytes.u64(slots.bytes, at &+ DropSlot.dropped)
+            let reported = unsafe max(
+                Bytes.u64(slots.bytes, at &+ DropSlot.reported), seen[UInt32(index)] ?? 0)
+            drops.dropped &+= dropped
+            drops.reported &+= reported
+            guard dropped > reported else { continue }
+            drops.count &+= dropped &- reported
+            unsafe drops.causes |= Bytes.u64(slots.bytes, at &+ DropSlot.causes)
+            let first = unsafe Bytes.u64(slots.bytes, at &+ DropSlot.firstMonotonic)
+            let last = unsafe Bytes.u64(slots.bytes, at &+ DropSlot.lastMonotonic)
+            drops.firstMonotonic = min(drops.firstMonotonic, first)
+            drops.lastMonotonic = max(drops.lastMonotonic, last)
+        }
+        return drops
+    }
+}

@@ -1,0 +1,600 @@
+// The records of one lane in the order of FORMAT §4. Its segments are indexed when the merge comes
+// near them; each thread's streams are merged by monotonic time, and within a stream the writer's
+// order is kept. Reads while the writer runs, and resumes where it stopped after `refresh`. Reads
+// by pread only (R11). One thread. SAFETY: nothing calls back while an unchecked property is used.
+
+import CordwoodCore
+
+package final class LaneSource: RecordSource {
+    package let lane: String
+    package let laneID: LaneID
+    /// All damage found so far, cut at 1,000 places.
+    package private(set) var damage: [String] = []
+    /// Numbers of the segments that this source reads or has read.
+    package private(set) var segmentNumbers: [UInt64] = []
+    /// Segments that disappeared before they were read to the end: an archive holds them now.
+    package private(set) var lostSegments: [UInt64] = []
+    /// When a segment disappears while it is being read, returns no more records while `isPaused`:
+    /// the archive's share of the segment comes before the records that follow here.
+    package var pausesAtLoss = false
+    @exclusivity(unchecked) package var isPaused = false
+    /// Whether unreported refused records become a gap at the end of the lane (FORMAT §3.2).
+    package var reportsDrops: Bool
+    /// Following: records younger than this monotonic time wait for slower threads. nil: none do.
+    @exclusivity(unchecked) package var holdAfter: UInt64?
+
+    /// The next record's time, or an earlier one, where `holdAfter` holds it back.
+    package var heldNs: UInt64? {
+        guard let end = unsafe holdAfter, let next = unsafe heap.top?.key else { return nil }
+        return next > end ? next : nil
+    }
+
+    private let context: LaneContext
+    private let decoder: RecordDecoder
+    private var range: ClosedRange<UInt64>?
+    private var excluded: [ClosedRange<UInt64>] = []
+    /// Opened but not indexed yet; ordered by number.
+    @exclusivity(unchecked) private var waiting: [SegmentFile] = []
+    /// Indexed, but still growing.
+    private var growing: [SegmentFile] = []
+    private var streams: [UInt64: StreamCursor] = [:]
+    @exclusivity(unchecked) private var heap = MinHeap<StreamCursor>()
+    private var parked: [StreamCursor] = []
+    private var current: StreamCursor?
+    private var threads: [UInt32: ThreadInfo] = [:]
+    @exclusivity(unchecked) private var problems: [ReadProblem] = []
+    /// Indexed chunk sequences, by thread.
+    private var indexed: [UInt32: ChunkRuns] = [:]
+    /// Records already returned from chunks in lost segments, by thread << 32 | chunk sequence.
+    private var given: [UInt64: UInt32] = [:]
+    private var gapsSeen: [UInt32: UInt64] = [:]
+    var chunkLoads: UInt64 = 0
+    /// Total bytes of all chunks loaded.
+    var chunkBytes: UInt64 = 0
+    private var catalogAt: UInt64 = 0
+    private var hasLostNames = false
+    private static let readInVainMax: UInt64 = 64 << 20
+    private var readInVain: UInt64 = 0
+    private var lastClock: ClockTable?
+    private var lastMonotonic: UInt64 = 0
+    private var created: UInt64 = .max
+    private var dropsTold = false
+
+    /// False: deferred records keep their arguments and have no message.
+    package var rendersText: Bool {
+        get { decoder.text != nil }
+        set { decoder.text = newValue ? DeferredText() : nil }
+    }
+
+    /// `directory`: the store. `segments`: nil reads everything that `archivedBelow` leaves.
+    package static func open(
+        directory: String, lane: String, segments: ClosedRange<UInt64>? = nil,
+        runningBoot: LaneID? = nil
+    ) throws(ReadProblem) -> LaneSource {
+        let all = try LaneFiles.list(store: directory)
+        let files =
+            all.first { $0.lane == lane } ?? LaneFiles(lane: lane, directory: directory + "/lanes")
+        return try LaneSource(files: files, segments: segments, runningBoot: runningBoot)
+    }
+
+    /// Uses an earlier listing, which saves making one per lane.
+    package init(
+        files: LaneFiles, segments: ClosedRange<UInt64>? = nil, runningBoot: LaneID? = nil
+    ) throws(ReadProblem) {
+        lane = files.lane
+        range = segments
+        reportsDrops = segments == nil
+        context = try LaneContext(
+            files: files, runningBoot: runningBoot ?? BootID.running(), alone: nil)
+        laneID = context.process.laneID
+        decoder = RecordDecoder(catalog: context.catalog)
+        if let damage = context.damage { report(damage) }
+        addSegments(files)
+    }
+
+    /// Reads one segment's file, and the lane file beside it if there is one.
+    init(segment: LaneFiles.Segment, files: LaneFiles, runningBoot: LaneID?) throws(ReadProblem) {
+        lane = files.lane
+        reportsDrops = false
+        let boot = runningBoot ?? BootID.running()
+        let file = try ReadFile.segment(path: segment.path)
+        let page = try file.copy(at: 0, count: SegmentHeader.bytes)
+        // SAFETY: the head copies what it takes from `page`.
+        let alone = try? unsafe SegmentHead(page.bytes, path: segment.path)
+        context = try LaneContext(files: files, runningBoot: boot, alone: alone)
+        laneID = context.process.laneID
+        decoder = RecordDecoder(catalog: context.catalog)
+        range = segment.number...segment.number
+        take(
+            try SegmentFile(
+                file: file, path: segment.path, base: 0, bytesMax: .max,
+                sealedByName: segment.isSealed, number: segment.number, generation: nil,
+                isOtherBoot: context.isOtherBoot, journal: context.journal))
+    }
+
+    /// True if a power cut took all readable content of a lane and left only its names: its file
+    /// has no header, nor has any segment or journal. False if one of them cannot be opened.
+    package static func isBlank(_ files: LaneFiles) -> Bool {
+        for path in [files.lanePath] + files.segments.map(\.path) {
+            do throws(ReadProblem) {
+                let page = try ReadFile(path: path).copy(at: 0, count: SegmentHeader.bytes)
+                let isZero = unsafe Bytes.u64(page.bytes, 0) == 0
+                guard page.count < SegmentHeader.bytes || isZero else { return false }
+            } catch {
+                // 2: no such file. A segment in memory is gone once the machine has restarted.
+                guard case .system(_, 2) = error else { return false }
+            }
+        }
+        if files.hasJournal {
+            do throws(ReadProblem) {
+                return try Journal(path: files.journalPath).frames.isEmpty
+            } catch { if case .damaged = error { return true } else { return false } }
+        }
+        return true
+    }
+
+    package var process: ProcessInfo? { context.process }
+    package var head: LaneHead? { context.head }
+    package var isOtherBoot: Bool { context.isOtherBoot }
+    package var createdMonotonicNs: UInt64 {
+        created == .max ? context.process.createdMonotonic : created
+    }
+
+    /// A listing of this lane without any files.
+    package var filesGone: LaneFiles {
+        LaneFiles(lane: lane, directory: context.files.directory)
+    }
+
+    // MARK: Segments
+
+    private func addSegments(_ files: LaneFiles) {
+        let below = context.head?.archivedBelow ?? 0
+        let known = Set(segmentNumbers)
+        func wanted(_ number: UInt64) -> Bool {
+            number >= below && !known.contains(number)
+                && !excluded.contains { $0.contains(number) }
+                && (range?.contains(number) ?? true)
+        }
+        if let head = context.head, wanted(0) { openFirst(head) }
+        for segment in files.segments where segment.number != 0 && wanted(segment.number) {
+            open(segment)
+        }
+        var present = Set(files.segments.map(\.number)).subtracting(lostSegments)
+        for frame in context.journal?.frames ?? []
+        where frame.kind == JournalFrame.kindSegmentHeader && frame.segment != 0
+            && wanted(frame.segment) && present.insert(frame.segment).inserted
+        {
+            openFromJournal(frame.segment)
+        }
+        // By time of publishing: a spare may be published after one that was made later.
+        unsafe waiting.sort {
+            ($0.head.createdMonotonic, $0.number) < ($1.head.createdMonotonic, $1.number)
+        }
+        segmentNumbers.sort()
+    }
+
+    private func openFirst(_ head: LaneHead) {
+        let path = context.files.lanePath
+        attempt {
+            () throws(ReadProblem) in
+            try SegmentFile(
+                file: context.laneFile, path: path, base: head.segmentOffset,
+                bytesMax: head.segmentBytes, sealedByName: false, number: 0, generation: 0,
+                isOtherBoot: context.isOtherBoot, journal: context.journal)
+        }
+    }
+
+    private func open(_ segment: LaneFiles.Segment) {
+        do throws(ReadProblem) {
+            var isSealed = segment.isSealed
+            var path = segment.path
+            var file = try openIfThere(path)
+            if file == nil, !isSealed, path.hasSuffix(".seg") {
+                // The segment was sealed after the listing.
+                path = path.dropLast(4) + ".sealed"
+                isSealed = true
+                file = try openIfThere(path)
+            }
+            guard let file else {
+                guard !lostSegments.contains(segment.number) else { return }
+                lostSegments.append(segment.number)
+                if context.isOtherBoot, SegmentLink.target(path) != nil { throw gone(path) }
+                return
+            }
+            // The magic is stored last. A file without it is or was being made, or lost its blocks
+            // in a power cut.
+            if !isSealed, context.journal?.hasSegment(segment.number) != true {
+                if try SegmentFile.isBeingMade(file) { return }
+                if context.isOtherBoot,
+                    try SegmentFile.isFromBefore(file, path, generation: segment.generation)
+                {
+                    return
+                }
+            }
+            let made: SegmentFile
+            do throws(ReadProblem) {
+                made = try SegmentFile(
+                    file: file, path: path, base: 0, bytesMax: .max, sealedByName: isSealed,
+                    number: segment.number, generation: segment.generation,
+                    isOtherBoot: context.isOtherBoot, journal: context.journal)
+            } catch {
+                if file.hasItsName { throw error }
+                if !lostSegments.contains(segment.number) { lostSegments.append(segment.number) }
+                return  // Used again since it was opened.
+            }
+            take(made)
+        } catch {
+            report(error)
+        }
+    }
+
+    /// The segment lay in memory, and the machine has restarted since.
+    private func gone(_ path: String) -> ReadProblem {
+        .damaged("\(path): was in memory, which the restart of the machine has emptied")
+    }
+
+    private func openFromJournal(_ number: UInt64) {
+        attempt {
+            () throws(ReadProblem) in
+            try SegmentFile(
+                file: nil, path: context.files.journalPath, base: 0, bytesMax: 0,
+                sealedByName: false, number: number, generation: nil, isOtherBoot: true,
+                journal: context.journal)
+        }
+    }
+
+    private func attempt(_ make: () throws(ReadProblem) -> SegmentFile) {
+        do throws(ReadProblem) { take(try make()) } catch { report(error) }
+    }
+
+    /// The path may change its meaning between two calls: a link may become a file. So the file is
+    /// looked up two more times.
+    private func openIfThere(_ path: String) throws(ReadProblem) -> ReadFile? {
+        for last in [false, false, true] {
+            do throws(ReadProblem) {
+                return try ReadFile.segment(path: path)
+            } catch {
+                guard case .system(_, 2) = error else { throw error }
+                if last || !ReadFile.hasName(path) { return nil }
+            }
+        }
+        return nil
+    }
+
+    private func take(_ segment: SegmentFile) {
+        guard segment.head.laneID == laneID || context.head == nil else {
+            report(.damaged("\(segment.path): segment of another lane"))
+            return
+        }
+        unsafe waiting.append(segment)
+        segmentNumbers.append(segment.number)
+        created = min(created, segment.head.createdMonotonic)
+    }
+
+    func report(_ problem: ReadProblem) {
+        if unsafe problems.count < 1_000 { unsafe problems.append(problem) }
+        guard damage.count < 1_000 else { return }
+        switch problem {
+        case .damaged(let text), .version(let text), .locked(let text): damage.append(text)
+        case .system(let text, let number): damage.append("\(text): errno \(number)")
+        }
+    }
+
+    /// Skips segments that an archive holds; call before the first `advance`.
+    package func exclude(_ archived: ClosedRange<UInt64>) {
+        unsafe waiting.removeAll { archived.contains($0.number) }
+        segmentNumbers.removeAll { archived.contains($0) }
+        lostSegments.removeAll { archived.contains($0) }
+        excluded.append(archived)
+    }
+
+    /// Counts missing segments of `expected` as lost; call before the first `advance`.
+    package func miss(_ expected: [UInt64]) {
+        lostSegments += expected.filter { !segmentNumbers.contains($0) }
+    }
+
+    /// Whether this source has read or will read that segment to its end.
+    package func owns(_ number: UInt64) -> Bool {
+        segmentNumbers.contains(number) && !lostSegments.contains(number)
+    }
+
+    // MARK: Merge
+
+    package func next(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
+        if let stream = current {
+            current = nil
+            try move(stream)
+        }
+        while true {
+            if unsafe !problems.isEmpty { throw unsafe problems.removeFirst() }
+            if let segment = unsafe waiting.first, isNear(segment) {
+                unsafe waiting.removeFirst()
+                try index(segment)
+                continue
+            }
+            if unsafe isPaused { return false }
+            guard let top = unsafe heap.top else { return try drops(&record) }
+            if let holdAfter = unsafe holdAfter, top.key > holdAfter { return false }
+            let stream = top.item
+            if stream.mustMove {
+                // Its chunk was not loaded before, or may have grown; now the true time decides.
+                try move(stream)
+                continue
+            }
+            current = stream
+            try stream.restore(in: self)
+            guard stream.hasRecord else {
+                current = nil
+                continue
+            }
+            stream.hasRecord = false
+            var isPassedOver = try stream.isCutOff()
+            if !isPassedOver {
+                give(stream, &record)
+                isPassedOver = stream.passesOver(record)
+            }
+            if isPassedOver {
+                current = nil
+                try move(stream)
+                continue
+            }
+            return true
+        }
+    }
+
+    /// A second of slack: the clocks of two segments differ by far less.
+    private func isNear(_ segment: SegmentFile) -> Bool {
+        guard let top = unsafe heap.top else { return true }
+        let reach = top.key.addingReportingOverflow(1_000_000_000)
+        return reach.overflow || reach.partialValue >= segment.head.createdMonotonic
+    }
+
+    private func index(_ segment: SegmentFile) throws(ReadProblem) {
+        guard try segment.refresh() else { return lose(segment) }
+        let isMapped = !(context.head?.isWritten ?? true)
+        if let text = try segment.cutOff(isMapped: isMapped) { report(.damaged(text)) }
+        try takeChunks(of: segment)
+        if !segment.isComplete, !segment.isLost { growing.append(segment) }
+    }
+
+    private func takeChunks(of segment: SegmentFile) throws(ReadProblem) {
+        let fresh = try segment.scan()
+        if segment.isLost { return lose(segment) }
+        lastClock = unsafe segment.clock
+        for chunk in fresh.sorted(by: { $0.sequence < $1.sequence }) {
+            let key = UInt64(chunk.threadSerial) << 8 | UInt64(chunk.stream)
+            indexed[chunk.threadSerial, default: ChunkRuns()].insert(chunk.sequence)
+            if let stream = streams[key] {
+                stream.enqueue(segment, chunk)
+            } else {
+                let stream = StreamCursor(
+                    serial: chunk.threadSerial, stream: chunk.stream, thread: thread(chunk))
+                stream.enqueue(segment, chunk)
+                streams[key] = stream
+                unsafe heap.push(stream.bound, stream.tie, stream)
+            }
+        }
+        wakeParked()
+    }
+
+    private func wakeParked() {
+        for stream in parked where stream.hasQueued {
+            stream.mustMove = true
+            unsafe heap.push(stream.bound, stream.tie, stream)
+        }
+        parked.removeAll { $0.mustMove }
+    }
+
+    /// Moves the stream on top of the heap, and updates the heap.
+    private func move(_ stream: StreamCursor) throws(ReadProblem) {
+        stream.mustMove = false
+        while true {
+            let step: StreamCursor.Step
+            do throws(ReadProblem) {
+                step = try stream.step(in: self)
+            } catch {
+                unsafe heap.pop()
+                stream.mustMove = stream.hasQueued
+                if stream.mustMove {
+                    unsafe heap.push(stream.bound, stream.tie, stream)
+                } else {
+                    parked.append(stream)
+                }
+                throw error
+            }
+            switch step {
+            case .record:
+                unsafe heap.rekeyTop(stream.monotonic)
+                if stream.isLarge, unsafe heap.top?.item !== stream { stream.evict() }
+                return
+            case .damaged(let text):
+                report(.damaged(text))
+            case .end:
+                stream.mustMove = stream.hasQueued
+                if stream.mustMove { return }
+                unsafe heap.pop()
+                if stream.isIdle { streams[stream.tie] = nil } else { parked.append(stream) }
+                stream.evict()
+                return
+            }
+        }
+    }
+
+    private func give(_ stream: StreamCursor, _ record: inout RecordRef) {
+        decoder.decode(stream, into: &record)
+        if decoder.hasMissed, catalogAt < chunkLoads {
+            catalogAt = chunkLoads
+            if readCatalogAgain() { decoder.decode(stream, into: &record) }
+            if decoder.hasMissed { tellLostNames() }
+        }
+        if record.kind == RecordRef.gapKind, let gap = decoder.gapCounted(stream) {
+            gapsSeen[gap.slot] = max(gapsSeen[gap.slot] ?? 0, gap.to)
+        }
+        lastMonotonic = max(lastMonotonic, record.monotonicNs)
+    }
+
+    /// Names are written before the first record that refers to them, so a missing name means that
+    /// a file of names was cut or is gone.
+    private func tellLostNames() {
+        guard !hasLostNames, context.head != nil, !context.isOtherBoot else { return }
+        hasLostNames = true
+        report(.damaged("\(context.files.lanePath): names of loggers or places are lost"))
+    }
+
+    /// The name may have been added since. A name that never appears would cause a read of the
+    /// whole catalog for each chunk, so the amount read in vain is kept in proportion to the
+    /// records.
+    private func readCatalogAgain() -> Bool {
+        guard readInVain <= LaneSource.readInVainMax &+ chunkBytes &* 4 else { return false }
+        let before = context.catalog.changes
+        let bytes = (try? context.readCatalog()) ?? 0
+        if context.catalog.changes != before { return true }
+        readInVain &+= bytes
+        return false
+    }
+
+    func thread(_ chunk: ChunkHead) -> ThreadInfo {
+        let name = chunk.threadName
+        if let known = threads[chunk.threadSerial], known.threadID == chunk.threadID,
+            known.name == name, known.process === context.process
+        {
+            return known
+        }
+        let made = ThreadInfo(
+            process: context.process, serial: chunk.threadSerial, threadID: chunk.threadID,
+            name: name)
+        threads[chunk.threadSerial] = made
+        return made
+    }
+
+    private func drops(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
+        guard reportsDrops, !dropsTold, !segmentNumbers.isEmpty else { return false }
+        dropsTold = true
+        let drops = try context.unreportedDrops(seen: gapsSeen)
+        guard drops.count > 0 else { return false }
+        let process = context.process
+        record = RecordRef(
+            thread: ThreadInfo(
+                process: process, serial: 0, threadID: process.processID, name: ""))
+        func utc(_ monotonic: UInt64) -> UInt64 {
+            lastClock?.realtime(ofMonotonic: monotonic)
+                ?? monotonic &+ (process.createdRealtime &- process.createdMonotonic)
+        }
+        record.monotonicNs = max(drops.lastMonotonic, lastMonotonic)
+        record.writtenNs = utc(record.monotonicNs)
+        record.timeNs = record.writtenNs
+        record.sequence = drops.sequence
+        decoder.gap(
+            &record, count: drops.count, first: utc(drops.firstMonotonic),
+            last: utc(drops.lastMonotonic), causes: drops.causes)
+        return true
+    }
+
+    // MARK: Following
+
+    /// Picks up what was committed, claimed or sealed since, and returns no record twice. `files`:
+    /// a fresh listing; nil makes one. Invalidates the record that `advance` returned.
+    package func refresh(files: LaneFiles? = nil) throws(ReadProblem) {
+        let store = String(context.files.directory.dropLast("/lanes".utf8.count))
+        var listed = files
+        if listed == nil {
+            let all = try LaneFiles.list(store: store)
+            listed = all.first { $0.lane == lane }
+        }
+        let known = context.process
+        try context.refresh()
+        if context.process !== known {
+            for stream in streams.values {
+                stream.thread = ThreadInfo(stream.thread, of: context.process)
+            }
+        }
+        unsafe isPaused = false
+        if let listed { addSegments(listed) }
+        if let stream = current {
+            current = nil
+            try move(stream)
+        }
+        let all = growing
+        growing = []
+        for segment in all {
+            guard try segment.refresh() else {
+                lose(segment)
+                continue
+            }
+            try takeChunks(of: segment)
+            if !segment.isComplete, !segment.isLost { growing.append(segment) }
+        }
+        for stream in parked {
+            stream.mustMove = true
+            unsafe heap.push(0, stream.tie, stream)
+        }
+        parked = []
+    }
+
+    /// Following from the end: skips everything that exists now.
+    package func skipAll() throws(ReadProblem) {
+        for segment in unsafe waiting where !segment.isSealed { try index(segment) }
+        unsafe waiting = []
+        for stream in streams.values {
+            stream.keepLastChunk()
+            while true {
+                if case .end = try stream.step(in: self) { break }
+            }
+            stream.mustMove = false
+            stream.evict()
+        }
+        unsafe heap = MinHeap()
+        parked = Array(streams.values)
+    }
+
+    /// Whether this source has returned that record, or will.
+    package func covers(thread serial: UInt32, sequence: UInt64) -> Bool {
+        let chunk = UInt32(truncatingIfNeeded: sequence >> 32)
+        if let count = given[UInt64(serial) << 32 | UInt64(chunk)] {
+            return UInt32(truncatingIfNeeded: sequence) < count
+        }
+        return indexed[serial]?.contains(chunk) ?? false
+    }
+
+    /// Whether that archived record was already returned from a chunk that was settled short of it.
+    package func passesOver(_ record: borrowing RecordRef) -> Bool {
+        let digest = record.digest
+        for stream in streams.values where stream.serial == record.thread.serial {
+            if stream.passesOver(archived: record.sequence, digest) { return true }
+        }
+        return false
+    }
+
+    /// Leaves the rest of the segments up to that number to archives.
+    package func cede(through last: UInt64) {
+        let ceded = unsafe waiting.filter { $0.number <= last }.map(\.number)
+        unsafe waiting.removeAll { $0.number <= last }
+        segmentNumbers.removeAll { ceded.contains($0) }
+        excluded += ceded.map { $0...$0 }
+        for segment in growing + streams.values.flatMap(\.segments) where segment.number <= last {
+            drop(segment)
+        }
+    }
+
+    func lose(_ segment: SegmentFile, chunk sequence: UInt32, of stream: StreamCursor) {
+        given[UInt64(stream.serial) << 32 | UInt64(sequence)] = 0
+        lose(segment)
+    }
+
+    func lose(_ segment: SegmentFile) {
+        if drop(segment) { unsafe isPaused = pausesAtLoss }
+    }
+
+    @discardableResult
+    private func drop(_ segment: SegmentFile) -> Bool {
+        guard !lostSegments.contains(segment.number) else { return false }
+        lostSegments.append(segment.number)
+        growing.removeAll { $0 === segment }
+        for stream in streams.values {
+            stream.forget(segment) { sequence, count in
+                self.given[UInt64(stream.serial) << 32 | UInt64(sequence)] = count
+            }
+        }
+        return true
+    }
+}

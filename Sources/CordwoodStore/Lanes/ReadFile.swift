@@ -1,0 +1,138 @@
+// A file that is read only by pread (RELIABILITY R11: a mapping would show recycled content, and
+// would raise SIGBUS if the file were cut). Owns the descriptor; any thread may read.
+
+import CordwoodCore
+import Glibc
+
+final class ReadFile {
+    let descriptor: Int32
+    let path: String
+    /// The link's target, if the name is a link to a segment in memory.
+    private let target: String?
+
+    init(path: String) throws(ReadProblem) {
+        var fd = ReadFile.open(path)
+        target = fd < 0 && errno == ELOOP ? SegmentLink.target(path) : nil
+        if let target { fd = ReadFile.open(target) }
+        guard fd >= 0 else { throw .system("open \(path)", errno: errno) }
+        guard FileFacts(of: fd)?.isRegular == true else {
+            Files.close(fd)
+            throw .damaged("\(path): not a regular file")
+        }
+        descriptor = fd
+        self.path = path
+    }
+
+    deinit { Files.close(descriptor) }
+
+    private static func open(_ path: String) -> Int32 {
+        while true {
+            let fd = Files.openOwn(path, [.read, .nonBlocking, .noTerminal])
+            if fd >= 0 || errno != EINTR { return fd }
+        }
+    }
+
+    /// Opens a segment and holds it by a shared lock while it is open, so its owner does not reuse
+    /// the file meanwhile (FORMAT §6). Fails with ENOENT if the file was reused or renamed since it
+    /// was listed.
+    static func segment(path: String) throws(ReadProblem) -> ReadFile {
+        let file = try ReadFile(path: path)
+        // On a file system without such locks, no owner reuses files.
+        let isTaken = flock(file.descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK
+        guard !isTaken, file.hasItsName else { throw .system("open \(path)", errno: ENOENT) }
+        return file
+    }
+
+    /// Whether a file or link of that name exists.
+    static func hasName(_ path: String) -> Bool { FileFacts(at: path) != nil }
+
+    /// Whether the name that it was opened by still leads to it.
+    var hasItsName: Bool {
+        if let target, SegmentLink.target(path) != target { return false }
+        return FileFacts.isNamed(descriptor, target ?? path)
+    }
+
+    /// UTC ns of its last change according to the file system; 0 if not known.
+    var changedNs: UInt64 {
+        (FileFacts(of: descriptor)?.modifiedSeconds ?? 0) &* 1_000_000_000
+    }
+
+    var size: UInt64 { FileFacts(of: descriptor)?.bytes ?? 0 }
+
+    /// Fills `target` from `offset` on. Returns the bytes read, fewer only at the end of the file.
+    func read(
+        into target: UnsafeMutableRawBufferPointer, at offset: UInt64
+    ) throws(ReadProblem) -> Int {
+        guard offset <= UInt64(Int64.max) &- UInt64(target.count) else { return 0 }
+        let count = unsafe Files.read(descriptor, into: target, at: offset)
+        guard count >= 0 else { throw .system("read \(path)", errno: errno) }
+        return count
+    }
+
+    /// A copy of `count` bytes from `offset` on, shorter if the file ends earlier.
+    func copy(at offset: UInt64, count: Int) throws(ReadProblem) -> ReadBuffer {
+        let buffer = ReadBuffer()
+        try buffer.fill(from: self, at: offset, count: count)
+        return buffer
+    }
+}
+
+/// Bytes that were read, in memory that is freed with the object.
+@safe final class ReadBuffer {
+    /// SAFETY: nothing calls back while it is used.
+    @exclusivity(unchecked) private var memory = GrowingBytes()
+
+    var count: Int { unsafe memory.count }
+
+    /// SAFETY: valid until the buffer grows and while a variable holds the object: `.bytes` of a
+    /// call's result points to memory that has already been freed.
+    var bytes: UnsafeRawBufferPointer { unsafe memory.bytes }
+
+    /// Memory ran out since the buffer was cleared: bytes that `append` was given are missing.
+    var failed: Bool { unsafe memory.failed }
+
+    func clear(keeping bytesMax: Int = .max) { unsafe memory.clear(keeping: bytesMax) }
+
+    func cut(to size: Int) { unsafe memory.resize(min(count, size)) }
+
+    func fill(from file: ReadFile, at offset: UInt64, count wanted: Int)
+        throws(ReadProblem)
+    {
+        clear()
+        try append(from: file, at: offset, count: wanted)
+    }
+
+    /// Reads `wanted` bytes and appends them.
+    func append(from file: ReadFile, at offset: UInt64, count wanted: Int)
+        throws(ReadProblem)
+    {
+        guard wanted > 0 else { return }
+        let size = file.size
+        guard offset < size else { return }
+        let present = Int(min(UInt64(wanted), size &- offset))
+        guard unsafe memory.reserve(present) else {
+            throw .system("read \(file.path)", errno: ENOMEM)
+        }
+        let part = unsafe UnsafeMutableRawBufferPointer(start: memory.base + count, count: present)
+        let got = unsafe try file.read(into: part, at: offset)
+        unsafe memory.resize(count &+ got)
+    }
+
+    /// Zero-fills up to `size` bytes, so that `replace` may overwrite them.
+    func extend(to size: Int) throws(ReadProblem) {
+        let more = size &- count
+        guard more > 0 else { return }
+        guard let start = unsafe memory.claim(more) else {
+            throw .system("read", errno: ENOMEM)
+        }
+        unsafe memset(start, 0, more)
+    }
+
+    @safe func replace(at offset: Int, with source: UnsafeRawBufferPointer) {
+        guard offset >= 0, offset <= count, let start = source.baseAddress else { return }
+        let part = Swift.min(source.count, count &- offset)
+        unsafe memcpy(memory.base + offset, start, part)
+    }
+
+    @safe func append(_ source: UnsafeRawBufferPointer) { unsafe memory.append(source) }
+}

@@ -1,0 +1,96 @@
+// Whether the fields or the stack trace of a record may have the bytes that somebody looks for: as
+// TextLine.Shown has them, or their end if they begin in the message; or as a query has them, by
+// themselves and without quotes and escapes. Decided without making the
+// text, by pieces of what is wanted that can only come from a key or a string as it lies in memory.
+// A value; any thread.
+// SAFETY: views are those of the caller and are not kept.
+
+import CordwoodCore
+import CordwoodFormats
+
+package struct FieldSearch: Sendable {
+    /// Of the last word, which is not in the message; nil: there is no such piece.
+    private let last: TextSearch?
+    /// Of any word, wherever it is.
+    let anywhere: TextSearch?
+
+    package init(_ wanted: [UInt8]) {
+        let blank = wanted.lastIndex(where: FieldSearch.isBlank)
+        last = FieldSearch.longest(wanted, from: blank.map { $0 + 1 } ?? 0)
+        anywhere = FieldSearch.longest(wanted, from: 0)
+    }
+
+    /// Most records have no fields: looking that up costs less than any search.
+    @inline(__always)
+    package static func hasParts(_ record: borrowing RecordRef) -> Bool {
+        record.sections.count | record.context.count != 0
+    }
+
+    /// - Parameter hasMessage: false: its text is not made yet.
+    package func mayBeIn(_ record: borrowing RecordRef, hasMessage: Bool = true) -> Bool {
+        // The longer piece first: it is rarer.
+        if let anywhere, hasMessage, !anywhere.isIn(record.message),
+            !anywhere.isIn(record.sections), !anywhere.isIn(record.context)
+        {
+            return false
+        }
+        return hasLast(record.sections) || hasLast(record.context)
+    }
+
+    /// - Parameter stored: sections or fields as they are stored, of one record or of many.
+    @safe func hasLast(_ stored: UnsafeRawBufferPointer) -> Bool {
+        last?.isIn(stored) ?? (stored.count > 0)
+    }
+
+    /// What `hasLast` looks for; empty: anything.
+    var pieces: [TextSearch] { last.map { [$0] } ?? [] }
+
+    private static func isBlank(_ byte: UInt8) -> Bool { byte <= 0x20 || byte == 0x7F }
+
+    /// The longest part that lies whole within one key or one value, wherever it is found: signs
+    /// that only the text has part what is wanted, and what an escape may end with is left out.
+    private static func longest(_ wanted: [UInt8], from start: Int) -> TextSearch? {
+        wanted[start...].split { isBlank($0) || $0 == 0x22 || $0 == 0x3d || $0 == 0x5c }
+            .map { piece in
+                let before = piece.startIndex > 0 ? wanted[piece.startIndex - 1] : 0x5c
+                return before == 0x5c ? afterEscape(piece) : piece
+            }
+            .filter { piece in
+                let isAfterBlank = piece.startIndex > 0 && isBlank(wanted[piece.startIndex - 1])
+                return isOfText(piece, isAfterBlank: isAfterBlank)
+            }
+            .max { $0.count < $1.count }.map { TextSearch(Array($0)) }
+    }
+
+    /// Without the rest of `\n`, `\x1b` or `\u2028`, of which any part may be before it.
+    private static func afterEscape(_ piece: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+        guard let first = piece.first else { return piece }
+        let isLetter = "nrtxu".utf8.contains(first)
+        let rest = piece.dropFirst(isLetter ? 1 : 0)
+        if isLetter, first != UInt8(ascii: "x"), first != UInt8(ascii: "u") { return rest }
+        return rest.dropFirst(rest.prefix(4).prefix { isHex($0) }.count)
+    }
+
+    private static func isHex(_ byte: UInt8) -> Bool {
+        ASCII.isDigit(byte) || (0x61...0x66).contains(byte)
+    }
+
+    /// False: it may be of a number, a truth, or a key that is not stored. Numbers follow a `=`.
+    private static func isOfText(_ piece: ArraySlice<UInt8>, isAfterBlank: Bool) -> Bool {
+        let keys = ["exception.type", "exception.message", "exception.stacktrace"]
+        if isAfterBlank { return !keys.contains { $0.utf8.starts(with: piece) } }
+        guard piece.contains(where: { !ASCII.isDigit($0) && !"+-.e".utf8.contains($0) }) else {
+            return false
+        }
+        return !(keys + ["true", "false", "NaN", "-Infinity"]).contains {
+            has(Array($0.utf8), piece)
+        }
+    }
+
+    private static func has(_ text: [UInt8], _ piece: ArraySlice<UInt8>) -> Bool {
+        guard piece.count <= text.count else { return false }
+        return (0...(text.count - piece.count)).contains {
+            text[$0..<($0 + piece.count)].elementsEqual(piece)
+        }
+    }
+}

@@ -1,0 +1,279 @@
+// Whether a text that is made of a format and arguments (FORMAT §8.7) can have certain bytes, and
+// what its strings must have for it. The format becomes literals, strings, and runs of the bytes
+// that numbers are printed with; what is looked for is laid over them in every way. Made for one
+// format; one thread.
+// SAFETY: views are those of the caller, read below their count and not kept.
+
+import CordwoodCore
+
+struct FormatSearch {
+    /// A part of a text.
+    private enum Token {
+        /// From, up to.
+        case literal(Int, Int)
+        /// Any number of these bytes, in any order.
+        case some(ByteSet)
+        /// A string of the arguments, as it is.
+        case string
+        /// What NULL is printed as, or a part of it.
+        case null
+    }
+
+    /// What the arguments must have so that the bytes stand there.
+    private enum Need: Equatable {
+        case nothing
+        /// A string that is NULL: its length.
+        case null
+        /// The bytes from, up to.
+        case piece(Int, Int)
+
+        var weight: Int {
+            switch self {
+            case .nothing: 0
+            case .null: 1
+            case .piece(let from, let to): to &- from &+ 1
+            }
+        }
+    }
+
+    /// A text up to here ends with so many of the bytes.
+    private struct State: Equatable {
+        var count: Int
+        var need: Need
+    }
+
+    /// More ways than these are not told apart.
+    private static let statesMax = 256
+    private static let piecesMax = 8
+
+    private let wanted: [UInt8]
+    private var states: [State] = []
+    private var found: [Need] = []
+    private var isUnclear = false
+
+    /// `types`: of the arguments.
+    @safe static func odds(
+        _ wanted: [UInt8], of format: UnsafeRawBufferPointer, style: UInt8,
+        types: UnsafeRawBufferPointer
+    ) -> TextSearch.Odds {
+        // The format itself is the text where arguments do not fit it.
+        if TextSearch(wanted).isIn(format) { return .any }
+        if style == SiteLayout.styleText { return .never }
+        for index in 0..<types.count {
+            switch Bytes.u8(types, index) {
+            // The system's words for an error; a character.
+            case ArgumentType.error, ArgumentType.char: return .any
+            default: break
+            }
+        }
+        guard let tokens = tokens(format, style, types, wanted) else { return .any }
+        var search = FormatSearch(wanted: wanted)
+        for (index, token) in tokens.enumerated() {
+            search.step(token, tokens[(index + 1)...], format)
+            if search.isUnclear { return .any }
+        }
+        return search.odds
+    }
+
+    private init(wanted: [UInt8]) { self.wanted = wanted }
+
+    private var odds: TextSearch.Odds {
+        if found.contains(.nothing) || found.count > Self.piecesMax { return .any }
+        if found.isEmpty { return .never }
+        return .with(
+            found.map { need in
+                guard case .piece(let from, let to) = need else {
+                    return TextSearch([0xFF, 0xFF, 0xFF, 0xFF])
+                }
+                return TextSearch(Array(wanted[from..<to]))
+            })
+    }
+
+    // MARK: Steps
+
+    @safe private mutating func step(
+        _ token: Token, _ rest: ArraySlice<Token>, _ format: UnsafeRawBufferPointer
+    ) {
+        switch token {
+        case .literal(let from, let to):
+            for at in from..<to { step(Bytes.u8(format, at)) }
+        case .some(let bytes): run(bytes, .nothing)
+        case .null: run(ByteSet("(null)"), .null)
+        case .string:
+            let follow = Self.first(rest, format)
+            for state in states + [State(count: 0, need: .nothing)] {
+                found(Self.more(state.need, .piece(state.count, wanted.count)))
+                for end in state.count + 1..<max(wanted.count, state.count + 1)
+                where follow.has(wanted[end]) {
+                    add(State(count: end, need: Self.more(state.need, .piece(state.count, end))))
+                }
+            }
+        }
+    }
+
+    private mutating func step(_ byte: UInt8) {
+        var next: [State] = []
+        swap(&next, &states)
+        for state in next where wanted[state.count] == byte {
+            reach(state.count + 1, state.need)
+        }
+        if wanted[0] == byte { reach(1, .nothing) }
+    }
+
+    private mutating func run(_ bytes: ByteSet, _ need: Need) {
+        for state in states + [State(count: 0, need: .nothing)] {
+            var end = state.count
+            while end < wanted.count, bytes.has(wanted[end]) {
+                end += 1
+                reach(end, Self.more(state.need, need))
+            }
+        }
+    }
+
+    private mutating func reach(_ count: Int, _ need: Need) {
+        if count == wanted.count { found(need) } else { add(State(count: count, need: need)) }
+    }
+
+    private mutating func add(_ state: State) {
+        if states.contains(state) { return }
+        if states.count == Self.statesMax { isUnclear = true } else { states.append(state) }
+    }
+
+    private mutating func found(_ need: Need) {
+        if !found.contains(need) { found.append(need) }
+    }
+
+    /// Either is enough to know.
+    private static func more(_ one: Need, _ other: Need) -> Need {
+        other.weight > one.weight ? other : one
+    }
+
+    /// The bytes that what follows may begin with.
+    @safe private static func first(
+        _ tokens: ArraySlice<Token>, _ format: UnsafeRawBufferPointer
+    ) -> ByteSet {
+        var all = ByteSet()
+        for token in tokens {
+            switch token {
+            case .literal(let from, let to):
+                if from == to { continue }
+                all.add(Bytes.u8(format, from))
+                return all
+            case .some(let bytes): all.add(bytes)
+            case .null: all.add(ByteSet("(null)"))
+            case .string: return .all
+            }
+        }
+        return all
+    }
+
+    // MARK: What a format is made of
+
+    /// nil: that cannot be said.
+    @safe private static func tokens(
+        _ format: UnsafeRawBufferPointer, _ style: UInt8, _ types: UnsafeRawBufferPointer,
+        _ wanted: [UInt8]
+    ) -> [Token]? {
+        style == SiteLayout.styleBraces || style == SiteLayout.styleSwift
+            ? braces(format, types, isASCII: wanted.allSatisfy { $0 < 0x80 }) : printf(format)
+    }
+
+    @safe private static func printf(_ format: UnsafeRawBufferPointer) -> [Token]? {
+        var tokens: [Token] = []
+        var pieces = PrintfFormat(format)
+        while true {
+            switch pieces.piece() {
+            case .end, .invalid: return tokens
+            case .literal(let from, let to): tokens.append(.literal(from, to))
+            case .directive(let directive):
+                switch directive.type {
+                case ArgumentType.text:
+                    let pad = Token.some(ByteSet(" "))
+                    tokens += [pad, .string, .null, pad]
+                // Not as it is stored.
+                case ArgumentType.wide: tokens.append(.some(.all))
+                default:
+                    guard let bytes = bytes(of: directive.conversion) else { return nil }
+                    tokens.append(.some(bytes))
+                }
+            }
+        }
+    }
+
+    @safe private static func braces(
+        _ format: UnsafeRawBufferPointer, _ types: UnsafeRawBufferPointer, isASCII: Bool
+    ) -> [Token]? {
+        var tokens: [Token] = []
+        var pieces = BraceFormat(format)
+        while true {
+            switch pieces.piece() {
+            case .end, .invalid: return tokens
+            case .literal(let from, let to): tokens.append(.literal(from, to))
+            case .field(let field):
+                let type = Bytes.u8(types, field.argument)
+                var fill = ByteSet(" ")
+                for at in field.fillStart..<field.fillEnd { fill.add(Bytes.u8(format, at)) }
+                if type == ArgumentType.text {
+                    // Cutting a string repairs what is no UTF-8 in it.
+                    let isKept = isASCII || field.precision == .none
+                    tokens += [.some(fill), isKept ? .string : .some(.all), .some(fill)]
+                    continue
+                }
+                let isPlain = field.type == 0 && integers.contains(type)
+                guard let bytes = bytes(of: isPlain ? 0x64 : field.type) else { return nil }
+                fill.add(bytes)
+                tokens.append(.some(fill))
+            }
+        }
+    }
+
+    private static let integers: Set<UInt8> = [
+        ArgumentType.int, ArgumentType.long, ArgumentType.uint, ArgumentType.ulong,
+    ]
+
+    /// What a conversion prints of numbers, pointers and bools in the C locale, with signs, padding
+    /// and the prefixes of the alternate form; nil: it prints a character.
+    private static func bytes(of conversion: UInt8) -> ByteSet? {
+        var found = ByteSet(" 0123456789+-")
+        switch Unicode.Scalar(conversion) {
+        case "d", "i", "u", "o": break
+        case "x": found.add(ByteSet("abcdefx"))
+        case "X": found.add(ByteSet("ABCDEFX"))
+        case "b", "B": found.add(ByteSet("bB"))
+        case "f": found.add(ByteSet(".infa"))
+        case "F": found.add(ByteSet(".INFA"))
+        case "e", "g": found.add(ByteSet(".infae"))
+        case "E", "G": found.add(ByteSet(".INFAE"))
+        case "a": found.add(ByteSet(".infabcdefxp"))
+        case "A": found.add(ByteSet(".INFABCDEFXP"))
+        case "p": found.add(ByteSet("(nil)abcdefx"))
+        case "P": found.add(ByteSet("ABCDEFX"))
+        case "c", "C": return nil
+        // Of std::format and Swift: a bool, or a number without a type, also snan(0x…).
+        default: found.add(ByteSet(".()abcdefilnprstux"))
+        }
+        return found
+    }
+}
+
+/// A set of bytes: a bit for each.
+private struct ByteSet {
+    private var words = SIMD4<UInt64>()
+
+    init() {}
+
+    init(_ text: StaticString) {
+        let bytes = Bytes.literal(text)
+        for at in 0..<bytes.count { add(Bytes.u8(bytes, at)) }
+    }
+
+    static var all: ByteSet {
+        var found = ByteSet()
+        found.words = SIMD4(repeating: .max)
+        return found
+    }
+
+    func has(_ byte: UInt8) -> Bool { words[Int(byte >> 6)] &>> UInt64(byte & 63) & 1 != 0 }
+    mutating func add(_ byte: UInt8) { words[Int(byte >> 6)] |= 1 &<< UInt64(byte & 63) }
+    mutating func add(_ other: ByteSet) { words |= other.words }
+}

@@ -1,0 +1,84 @@
+// Looks for bytes in the text of records without making it: in a message as it lies in memory, or
+// in what a format and its arguments can become (FORMAT §8.7). A value; any thread.
+// SAFETY: views are those of the caller and are not kept.
+
+import CShims
+import CordwoodCore
+
+package struct TextSearch: Sendable, Equatable {
+    let wanted: [UInt8]
+
+    /// At least one byte.
+    package init(_ wanted: [UInt8]) { self.wanted = wanted }
+
+    /// The number of bytes looked for.
+    package var count: Int { wanted.count }
+
+    @safe package func isIn(_ text: UnsafeRawBufferPointer) -> Bool { first(in: text) != nil }
+
+    @safe package static func has(_ text: UnsafeRawBufferPointer, _ wanted: [UInt8]) -> Bool {
+        wanted.isEmpty || TextSearch(wanted).first(in: text) != nil
+    }
+
+    /// Where the bytes are for the first time.
+    @safe package func first(in text: UnsafeRawBufferPointer) -> Int? {
+        guard let start = text.baseAddress, text.count >= wanted.count else { return nil }
+        let bytes = unsafe start.assumingMemoryBound(to: UInt8.self)
+        let at = unsafe cwi_find(bytes, 0, text.count, wanted, wanted.count)
+        return at < text.count ? at : nil
+    }
+
+    /// What can become of a format.
+    package enum Odds: Sendable {
+        /// No text of it has the bytes.
+        case never
+        /// A text has them only if its arguments have one of these.
+        case with([TextSearch])
+        case any
+
+        var isPossible: Bool { if case .never = self { false } else { true } }
+    }
+
+    @safe package func odds(
+        of format: UnsafeRawBufferPointer, style: UInt8, types: UnsafeRawBufferPointer
+    ) -> Odds {
+        FormatSearch.odds(wanted, of: format, style: style, types: types)
+    }
+
+    /// Whether a text made with these arguments may have the bytes.
+    @safe package static func isPossible(_ odds: Odds, _ arguments: UnsafeRawBufferPointer) -> Bool
+    {
+        switch odds {
+        case .never: false
+        case .any: true
+        case .with(let pieces): pieces.contains { $0.isIn(arguments) }
+        }
+    }
+}
+
+/// Where a column has one of some texts: it is searched once, in the order of its rows.
+@safe struct ColumnHits {
+    let searches: [TextSearch]
+    /// Of each, the bytes from its next hit to the column's end; 0: no more hits.
+    private var lefts: [Int]
+
+    init(_ searches: [TextSearch]) {
+        self.searches = searches
+        lefts = Array(repeating: .max, count: searches.count)
+    }
+
+    /// Whether one lies whole in the first bytes of the rest of the column.
+    @safe mutating func areIn(_ rest: UnsafeRawBufferPointer, first size: Int) -> Bool {
+        for index in searches.indices {
+            if lefts[index] > rest.count {
+                lefts[index] = searches[index].first(in: rest).map { rest.count &- $0 } ?? 0
+            }
+            if lefts[index] > 0,
+                rest.count &- lefts[index] &+ searches[index].count <= size
+            {
+                return true
+            }
+        }
+        return false
+    }
+}

@@ -1,0 +1,192 @@
+// Where a reader of the last records begins in each lane's archives, so that what it leaves out
+// comes before all of them in a full read (docs/ARCHITECTURE.md, "The last records"). Made anew for
+// each attempt; looks at footers and at the time columns of a few blocks. One thread at a time.
+
+import CordwoodCore
+
+/// A lane's archives in their order. All of them hold records of that process alone, whose boot's
+/// offset is decided.
+struct EndChain {
+    var shelf: ArchiveShelf
+    var archives: [ArchiveInfo]
+    var process: ProcessInfo
+    /// The merge opens the chain there at the latest.
+    var lowerBound: UInt64
+}
+
+struct EndPlan {
+    /// What is left out is this much older than what is wanted. Within a lane records are ordered
+    /// by time, but for microseconds between segments and 10 ms of the coarse clock.
+    private static let slackNs: UInt64 = 100_000_000
+    /// The segments of a lane overlap around a roll: so many archives before the first one that is
+    /// read are looked into, too. For older ones the footer must do.
+    private static let archivesChecked = 16
+    /// A failed attempt costs at most so much of reading everything, all attempts a third.
+    static let share: UInt64 = 4
+
+    /// Records whose merge has reached this ordering time are those of a full read, and in its
+    /// order. 0: everything is read.
+    private(set) var time: UInt64 = 0
+    /// By path; archives that are not here are read from their first block on. `.max`: not at all.
+    private(set) var firstBlock: [String: Int] = [:]
+    /// Records of the blocks that were to be enough, and of all that may match.
+    private(set) var taken: UInt64 = 0
+    private(set) var total: UInt64 = 0
+
+    var isWhole: Bool { time == 0 }
+
+    private struct Place {
+        var path: String
+        var block: Int
+        var entry: BlockEntry
+        /// The greatest time shown in the chain up to here.
+        var shownMax: UInt64
+    }
+
+    private let options: ReaderOptions
+    private let offset: (ProcessInfo) -> UInt64
+    private var places: [[Place]] = []
+    private var known: [String: BlockTimes] = [:]
+    private var opened: (path: String, source: ArchiveSource)?
+
+    /// What is shown later is not counted.
+    private let upTo: UInt64
+
+    /// `wanted`: how many records the blocks that are read must hold at least. `upTo`: of those
+    /// that are shown at this time or before, UTC ns.
+    init(
+        _ chains: [EndChain], wanted: UInt64, upTo: UInt64 = .max, options: ReaderOptions,
+        offset: @escaping (ProcessInfo) -> UInt64
+    ) {
+        self.options = options
+        self.upTo = upTo
+        self.offset = offset
+        for chain in chains { places.append(list(chain)) }
+        guard let time = begin(chains, wanted), time > 0 else { return }
+        self.time = time
+        for index in chains.indices { leaveOut(chains[index], places[index]) }
+    }
+
+    private mutating func list(_ chain: EndChain) -> [Place] {
+        var found: [Place] = []
+        var shownMax: UInt64 = 0
+        for info in chain.archives {
+            // Found damaged only now: everything of this lane is read.
+            guard let blocks = chain.shelf.blocks(of: info) ?? source(info.path)?.intactBlocks
+            else { return [] }
+            for (index, entry) in blocks.enumerated() {
+                shownMax = max(shownMax, entry.timeMax)
+                found.append(
+                    Place(path: info.path, block: index, entry: entry, shownMax: shownMax))
+            }
+        }
+        return found
+    }
+
+    /// Takes the newest blocks that may match until they hold enough records, and returns the
+    /// ordering time from which on all of them are read; nil: they never do, or it would not pay.
+    private mutating func begin(_ chains: [EndChain], _ wanted: UInt64) -> UInt64? {
+        var candidates: [(shownMin: UInt64, chain: Int, place: Int)] = []
+        for (chain, list) in places.enumerated() {
+            // A clock that went back must not hide the records that followed.
+            var shownMin: UInt64 = 0
+            for (place, found) in list.enumerated() {
+                shownMin = max(shownMin, found.entry.timeMin)
+                guard mayMatch(found.entry), found.entry.timeMin <= upTo else { continue }
+                total &+= UInt64(found.entry.recordCount)
+                candidates.append((shownMin, chain, place))
+            }
+        }
+        candidates.sort { ($0.shownMin, $0.place) > ($1.shownMin, $1.place) }
+        var first: [String: (chain: Int, place: Int)] = [:]
+        for (_, chain, place) in candidates {
+            if taken >= wanted { break }
+            let found = places[chain][place]
+            // Of a block with that time in it, all may come later.
+            if found.entry.timeMax <= upTo { taken &+= UInt64(found.entry.recordCount) }
+            if let old = first[found.path], old.place <= place { continue }
+            first[found.path] = (chain, place)
+        }
+        guard taken >= wanted, options.takesAll || taken <= total / EndPlan.share else {
+            return nil
+        }
+        var time = UInt64.max
+        for (chain, place) in first.values {
+            guard let times = times(places[chain][place], chains[chain]) else { continue }
+            time = min(time, times.first)
+        }
+        return time == .max ? nil : time
+    }
+
+    private func mayMatch(_ block: BlockEntry) -> Bool {
+        block.levels & LevelSet.atLeast(options.level) != 0
+            && (options.kinds == 0 || block.kinds & options.kinds != 0)
+            && (options.since == 0 || block.timeMax >= options.since)
+            && (options.until == 0 || block.timeMin < options.until)
+    }
+
+    private mutating func leaveOut(_ chain: EndChain, _ places: [Place]) {
+        // A source that is opened so late shows all its records among the last ones.
+        guard chain.lowerBound < time, let last = places.last else { return }
+        let shift = times(last, chain)?.shift ?? 0
+        var count = places.count
+        while count > 0, !isBefore(places[count - 1].shownMax, time &+ shift) { count -= 1 }
+        var step = 1
+        while count > 0, !canLeaveOut(places[..<count], chain) {
+            count = max(0, count - step)
+            step *= 2
+        }
+        guard count > 0 else { return }
+        for place in places[..<count] { firstBlock[place.path] = .max }
+        let (end, next) = (places[count - 1], count < places.count ? places[count] : nil)
+        if let next, next.path == end.path { firstBlock[end.path] = next.block }
+    }
+
+    private func isBefore(_ time: UInt64, _ limit: UInt64) -> Bool {
+        time < limit && limit - time > EndPlan.slackNs
+    }
+
+    /// Whether all records of these blocks are older than `time`. The last block of each archive
+    /// decides; the times shown, which may be an event's own, only ever speak against it.
+    private mutating func canLeaveOut(_ places: ArraySlice<Place>, _ chain: EndChain) -> Bool {
+        var at = places.endIndex - 1
+        for _ in 0...EndPlan.archivesChecked {
+            guard let times = times(places[at], chain), isBefore(times.greatest, time),
+                isBefore(places[at].shownMax, time &+ times.shift)
+            else { return false }
+            let path = places[at].path
+            while at >= places.startIndex, places[at].path == path { at -= 1 }
+            if at < places.startIndex { break }
+        }
+        return true
+    }
+
+    private mutating func times(_ place: Place, _ chain: EndChain) -> BlockTimes? {
+        let key = "\(place.block) \(place.path)"
+        if let found = known[key] { return found }
+        let offset = offset(chain.process)
+        var found = chain.shelf.times(ofBlock: place.block, of: place.path, chain.process)
+        if found == nil {
+            found = source(place.path)?.times(ofBlock: place.block, of: chain.process, offset: 0)
+            if let found {
+                chain.shelf.learn(found, ofBlock: place.block, of: place.path, chain.process)
+            }
+        }
+        found =
+            found?.moved(by: offset)
+            ?? source(place.path)?.times(
+                ofBlock: place.block, of: chain.process, offset: offset)
+        known[key] = found
+        return found
+    }
+
+    /// One archive is open at a time: there may be more of them than descriptors.
+    private mutating func source(_ path: String) -> ArchiveSource? {
+        if let opened, opened.path == path { return opened.source }
+        opened = nil
+        guard let source = try? ArchiveSource.open(path: path, identities: options.identities)
+        else { return nil }
+        opened = (path, source)
+        return source
+    }
+}

@@ -1,0 +1,28 @@
+// The part of a read that lies around one record: so many records before it, itself, and so many
+// after it, in the order of a full read. Who pages through a store goes by records, not by times,
+// so that no record of an equal time is lost or seen twice. A value; any thread.
+
+import CordwoodCore
+
+package struct RecordWindow: Sendable {
+    package var id: RecordID
+    /// UTC ns: about when the record is shown. Decides where the search for it begins; a wrong one
+    /// costs time, and nothing else.
+    package var timeNs: UInt64
+    package var before: Int
+    /// nil: all that follow.
+    package var after: Int?
+    /// The record does not match what else is asked. It is given nevertheless, and the sources
+    /// leave out nothing.
+    package var isApart: Bool
+
+    package init(
+        around id: RecordID, timeNs: UInt64, before: Int, after: Int?, isApart: Bool = false
+    ) {
+        self.id = id
+        self.timeNs = timeNs
+        self.before = max(before, 0)
+        self.after = after
+        self.isApart = isApart
+    }
+}

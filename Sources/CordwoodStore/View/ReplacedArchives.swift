@@ -1,0 +1,154 @@
+// What a reader does about an archive that it has listed, and that `cordwood compact` replaced
+// before the reader opened it (FORMAT §11): it reads the replacement in its place, without the
+// records that it had from other archives before. The first of them to be missed brings all that
+// are not opened yet; the others then have nothing more. One thread at a time.
+
+import CordwoodCore
+
+final class ReplacedArchives {
+    private let store: String
+    private let identities: [AgeIdentity]
+    /// All that were listed, as they were found.
+    private var listed: [[ArchiveInfo]] = []
+    /// Those that were opened to be read, as long as somebody reads them.
+    private var opened: [LaneID: Opened] = [:]
+    /// Counted from what is remembered of them, and not read.
+    private var answered: Set<LaneID> = []
+    /// Their records come, or came, from a replacement.
+    private var supplied: Set<LaneID> = []
+
+    private struct Opened { weak var source: ArchiveSource? }
+
+    init(store: String, identities: [AgeIdentity]) {
+        self.store = store
+        self.identities = identities
+    }
+
+    func list(_ found: [ArchiveInfo]) { if !found.isEmpty { listed.append(found) } }
+    func answer(_ info: ArchiveInfo) { answered.insert(info.id) }
+    func open(_ info: ArchiveInfo, _ source: ArchiveSource) {
+        opened[info.id] = Opened(source: source)
+    }
+    func isSupplied(_ info: ArchiveInfo) -> Bool { supplied.contains(info.id) }
+
+    /// The source of all that a replacement has and this reader has not read; nil: nothing replaced
+    /// it, or it cannot be told which of its records are new.
+    func replacement(
+        of missing: ArchiveInfo, _ options: ReaderOptions
+    ) -> (any RecordSource)? {
+        guard let (source, info) = find(missing) else { return nil }
+        let ids = Set(info.replaced)
+        let members = listed.joined().filter { ids.contains($0.id) }
+        guard answered.isDisjoint(with: ids), ReplacedArchives.isCovered(info, members),
+            let shares = shares(members)
+        else { return nil }
+        for member in members where opened[member.id] == nil { supplied.insert(member.id) }
+        if shares.isEmpty {
+            ArchiveShelf.prepare(source, options)
+            return source
+        }
+        // The shares count records, so none may be left out before them.
+        var all = ReaderOptions()
+        (all.ahead, all.room, all.rendersText) = (options.ahead, options.room, options.rendersText)
+        ArchiveShelf.prepare(source, all)
+        return ReplacementSource(source, shares)
+    }
+
+    private func find(_ missing: ArchiveInfo) -> (ArchiveSource, ArchiveInfo)? {
+        let known = Set(listed.lazy.joined().map(\.path))
+        for path in (try? StoreFolder.archives(store)) ?? [] where !known.contains(path) {
+            guard let info = try? ArchiveInfo.peek(path: path, identities: identities),
+                info.replaced.contains(missing.id), info.isWhole,
+                let source = try? ArchiveSource.open(path: path, identities: identities)
+            else { continue }
+            return (source, info)
+        }
+        return nil
+    }
+
+    /// It has no segments beyond those of the members.
+    private static func isCovered(_ info: ArchiveInfo, _ members: [ArchiveInfo]) -> Bool {
+        let covers = members.flatMap(\.covers)
+        return info.covers.allSatisfy { cover in
+            var next = cover.first
+            for part in covers.filter({ $0.laneID == cover.laneID })
+                .sorted(by: { $0.first < $1.first })
+            where part.first <= next && part.last >= next {
+                if part.last >= cover.last { return true }
+                next = part.last + 1
+            }
+            return false
+        }
+    }
+
+    /// By lane, what was read of it; nil: it cannot be told.
+    private func shares(_ members: [ArchiveInfo]) -> [LaneID: ReadShare]? {
+        var shares: [LaneID: ReadShare] = [:]
+        for lane in Set(members.flatMap { $0.covers.map(\.laneID) }) {
+            let all = members.filter { $0.covers.contains { $0.laneID == lane } }
+                .sorted { start($0, lane) < start($1, lane) }
+            let read = all.filter { opened[$0.id] != nil }
+            guard let last = read.last else { continue }
+            if read.count == all.count {
+                shares[lane] = ReadShare(isWhole: true)
+                continue
+            }
+            // A chain opens one after the other, and holds the last one.
+            guard read.count == all.prefix(read.count).count(where: { opened[$0.id] != nil }),
+                read.dropLast().allSatisfy({ $0.covers.count == 1 }),
+                let source = opened[last.id]?.source,
+                let ranges = source.again().sequences(of: lane)
+            else { return nil }
+            shares[lane] = ReadShare(
+                before: read.dropLast().reduce(0) { $0 + $1.recordCount }, ranges: ranges)
+        }
+        return shares
+    }
+
+    private func start(_ info: ArchiveInfo, _ lane: LaneID) -> UInt64 {
+        info.covers.first { $0.laneID == lane }?.first ?? 0
+    }
+}
+
+/// What was read of a lane's archives in a row. A chain of archives interleaves neighbours only
+/// (ChainSource): all records before the last one that was opened come before those behind it.
+struct ReadShare {
+    var isWhole = false
+    /// Records of the archives before the last one that was opened, which are still to come.
+    var before: UInt64 = 0
+    /// Of each thread in the last one: its first and last sequence.
+    var ranges: [UInt32: ClosedRange<UInt64>] = [:]
+
+    mutating func hasRead(_ record: borrowing RecordRef) -> Bool {
+        if isWhole { return true }
+        if let range = ranges[record.thread.serial] {
+            if record.sequence > range.upperBound { return false }
+            if record.sequence < range.lowerBound, before > 0 { before -= 1 }
+            return true
+        }
+        guard before > 0 else { return false }
+        before -= 1
+        return true
+    }
+}
+
+/// A replacement without what was read from others.
+private final class ReplacementSource: RecordSource {
+    private let source: ArchiveSource
+    private var shares: [LaneID: ReadShare]
+
+    init(_ source: ArchiveSource, _ shares: [LaneID: ReadShare]) {
+        self.source = source
+        self.shares = shares
+    }
+
+    var process: ProcessInfo? { source.process }
+    var createdMonotonicNs: UInt64 { source.createdMonotonicNs }
+
+    func next(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
+        while try source.next(&record) {
+            if shares[record.thread.process.laneID]?.hasRead(record) != true { return true }
+        }
+        return false
+    }
+}
