@@ -10,6 +10,14 @@ let strict: [SwiftSetting] = [
     .strictMemorySafety(), .treatWarning("StrictMemorySafety", as: .error),
 ]
 
+// SwiftPM compiles a target again only if one of the modules that it names has changed. A module
+// that imports Cordwood has layouts and constants of these within it, by `Exports.swift`, and names
+// them for that reason alone: without it a build would mix old and new ones.
+let underCordwood: [Target.Dependency] = [
+    "CordwoodEngine", "CordwoodShip", "CordwoodTrace", "CordwoodStore", "CordwoodCore",
+    "CordwoodFormats",
+]
+
 let package = Package(
     name: "cordwood",
     products: [
@@ -87,12 +95,15 @@ let package = Package(
             swiftSettings: strict),
         .target(
             name: "CordwoodLogging",
-            dependencies: ["Cordwood", .product(name: "Logging", package: "swift-log")],
+            dependencies: ["Cordwood", .product(name: "Logging", package: "swift-log")]
+                + underCordwood,
             swiftSettings: strict),
         .target(
-            name: "CordwoodURLSession", dependencies: ["Cordwood"], swiftSettings: strict),
+            name: "CordwoodURLSession", dependencies: ["Cordwood"] + underCordwood,
+            swiftSettings: strict),
         .target(
-            name: "CordwoodHTTPCapture", dependencies: ["Cordwood", "CordwoodURLSession"],
+            name: "CordwoodHTTPCapture",
+            dependencies: ["Cordwood", "CordwoodURLSession"] + underCordwood,
             swiftSettings: strict),
         .target(
             name: "CordwoodABI",
@@ -102,55 +113,68 @@ let package = Package(
             ],
             swiftSettings: strict),
         .target(
-            name: "CordwoodCollector",
+            name: "CordwoodServing",
+            dependencies: [.product(name: "NIOCore", package: "swift-nio")],
+            swiftSettings: strict),
+        // Its files lie in page/ and are embedded by page.c.
+        .target(name: "CViewerPage", exclude: ["page"]),
+        .target(
+            name: "CordwoodViewer",
             dependencies: [
-                "Cordwood",
+                "Cordwood", "CordwoodServing", "CViewerPage",
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
-            ],
+            ] + underCordwood,
+            swiftSettings: strict),
+        .target(
+            name: "CordwoodCollector",
+            dependencies: [
+                "Cordwood", "CordwoodServing",
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+            ] + underCordwood,
             swiftSettings: strict),
         .executableTarget(
             name: "CordwoodCLI",
             dependencies: [
-                "Cordwood", "CordwoodCollector",
+                "Cordwood", "CordwoodCollector", "CordwoodServing", "CordwoodViewer",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
-            ],
+            ] + underCordwood,
             swiftSettings: strict),
 
+        .testTarget(name: "CordwoodFormatsTests", dependencies: ["CordwoodFormats"]),
+        .testTarget(name: "CordwoodCoreTests", dependencies: ["CordwoodCore"]),
         .testTarget(
-            name: "CordwoodCoreTests",
-            dependencies: ["CordwoodCore", "CordwoodFormats", "CordwoodStore"]),
+            name: "CordwoodStoreTests",
+            dependencies: ["CordwoodStore", "CordwoodCore", "CordwoodFormats", "CShims"]),
         .testTarget(
-            name: "CordwoodShipTests",
-            dependencies: [
-                "CordwoodShip", "CordwoodTrace", "CordwoodStore", "CordwoodCore", "CordwoodFormats",
-                "CordwoodURLSession",
-            ]),
-        .testTarget(
-            name: "CordwoodTests",
-            dependencies: [
-                "Cordwood", "CordwoodEngine", "CordwoodShip", "CordwoodTrace", "CordwoodStore",
-                "CordwoodCore",
-            ]),
+            name: "CordwoodShipTests", dependencies: ["CordwoodURLSession"] + underCordwood),
+        .testTarget(name: "CordwoodTraceTests", dependencies: ["Cordwood"] + underCordwood),
+        .testTarget(name: "CordwoodEngineTests", dependencies: ["Cordwood"] + underCordwood),
+        .testTarget(name: "CordwoodTests", dependencies: ["Cordwood"] + underCordwood),
         .testTarget(
             name: "CordwoodLoggingTests",
             dependencies: [
                 "CordwoodLogging", "Cordwood", .product(name: "Logging", package: "swift-log"),
-            ]),
+            ] + underCordwood),
         .testTarget(
             name: "CordwoodCollectorTests",
+            dependencies: ["CordwoodCollector", "CordwoodServing"] + underCordwood),
+        .testTarget(
+            name: "CordwoodViewerTests",
             dependencies: [
-                "CordwoodCollector", "CordwoodShip", "CordwoodStore", "CordwoodCore",
-            ]),
+                "CordwoodViewer", "CordwoodServing", "Cordwood",
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+            ] + underCordwood),
         .testTarget(
             name: "CordwoodHTTPCaptureTests",
-            dependencies: ["CordwoodHTTPCapture", "CordwoodURLSession", "Cordwood"]),
+            dependencies: ["CordwoodHTTPCapture", "CordwoodURLSession", "Cordwood"]
+                + underCordwood),
         .testTarget(
             name: "CordwoodCLITests",
-            dependencies: [
-                "CordwoodCLI", "Cordwood", "CordwoodEngine", "CordwoodTrace", "CordwoodStore",
-                "CordwoodCore",
-            ]),
+            dependencies: ["CordwoodCLI", "CordwoodCollector", "CordwoodServing", "Cordwood"]
+                + underCordwood),
     ]
 )

@@ -73,6 +73,10 @@ enum Options {
         result.codec = try unsafe word(
             Codec(rawValue: UInt8(clamping: options.codec)), "codec", options.codec)
         result.codecLevel = unsafe options.codec_level
+        result.archiveMethod = try unsafe word(
+            ArchiveMethod.allCases.first { unsafe number($0) == options.archive_method },
+            "archive_method", options.archive_method)
+        result.archiveTimeStepNs = unsafe options.archive_time_step_ns
         result.consent = try unsafe word(
             Consent(rawValue: options.consent), "consent", options.consent)
         result.overflow = try unsafe word(
@@ -105,6 +109,13 @@ enum Options {
             }
         }
         return result
+    }
+
+    private static func number(_ method: ArchiveMethod) -> UInt32 {
+        switch method {
+        case .dense: UInt32(CW_ARCHIVE_DENSE)
+        case .plain: UInt32(CW_ARCHIVE_PLAIN)
+        }
     }
 
     private static func policy(_ options: cw_options) -> PolicyOptions? {

@@ -9,7 +9,6 @@ import CordwoodFormats
 import CordwoodShip
 import CordwoodStore
 import CordwoodTrace
-import Glibc
 
 enum ErrorBlock {
     /// Texts are laid one after the other, each with its NUL.
@@ -21,7 +20,10 @@ enum ErrorBlock {
             var text = text
             let start = unsafe next
             let count = text.withUTF8 { utf8 in
-                if let source = utf8.baseAddress { unsafe memcpy(start, source, utf8.count) }
+                if let source = utf8.baseAddress {
+                    unsafe UnsafeMutableRawPointer(start).copyMemory(
+                        from: source, byteCount: utf8.count)
+                }
                 return utf8.count
             }
             unsafe start[count] = 0
@@ -71,7 +73,7 @@ enum ErrorBlock {
         let head = unsafe MemoryLayout<cw_upload_error>.stride
         let list = unsafe odata.details.count * MemoryLayout<cw_upload_error_detail>.stride
         let bytes = all.reduce(head + list) { $0 + $1.utf8.count + 1 }
-        guard let memory = unsafe calloc(1, bytes) else { return nil }
+        guard let memory = unsafe Memory.allocateZeroed(bytes) else { return nil }
         let error = unsafe memory.assumingMemoryBound(to: cw_upload_error.self)
         var texts = unsafe Texts(
             next: (memory + head + list).assumingMemoryBound(to: CChar.self))

@@ -12,7 +12,6 @@ import CordwoodFormats
 import CordwoodShip
 import CordwoodStore
 import CordwoodTrace
-import Glibc
 
 /// Notes a failure with its text and returns its status.
 func failed(_ status: Int32, _ text: @autoclosure () -> String) -> cw_status {
@@ -36,7 +35,9 @@ enum LastError {
 
     static func set(_ text: String) {
         let tls = unsafe cwi_tls_get()!
-        guard let memory = unsafe tls.pointee.last_error ?? calloc(1, bytesMax) else { return }
+        guard let memory = unsafe tls.pointee.last_error ?? Memory.allocateZeroed(bytesMax) else {
+            return
+        }
         unsafe tls.pointee.last_error = memory
         unsafe tls.pointee.last_status = 0
         // Hosts print it, and anyone who may write to a store can name the files in it.
@@ -99,10 +100,10 @@ enum LastError {
                 if let buffer = unsafe buffer, n > 0 { unsafe buffer[0] = 0 }
                 return 0
             }
-            let length = unsafe Int(strlen(memory.assumingMemoryBound(to: CChar.self)))
+            let length = unsafe Memory.length(memory.assumingMemoryBound(to: CChar.self))
             if let buffer = unsafe buffer, n > 0 {
                 let count = min(length, n - 1)
-                unsafe memcpy(buffer, memory, count)
+                unsafe UnsafeMutableRawPointer(buffer).copyMemory(from: memory, byteCount: count)
                 unsafe buffer[count] = 0
             }
             return length
@@ -136,7 +137,7 @@ enum LastError {
             line.add(": RLIMIT_FSIZE is ")
             line.add(cw_file_size_limit())
         case .descriptors:
-            if refusal.number == EMFILE {
+            if refusal.number == Errno.EMFILE {
                 line.add(": RLIMIT_NOFILE is ")
                 line.add(cw_descriptor_limit())
             }
@@ -264,18 +265,18 @@ enum LastError {
         /// Adds its name if it is one for which records are refused.
         mutating func add(errno number: Int32) {
             switch number {
-            case ENOSPC: add("ENOSPC")
-            case EDQUOT: add("EDQUOT")
-            case EFBIG: add("EFBIG")
-            case EMFILE: add("EMFILE")
-            case ENFILE: add("ENFILE")
-            case ENOMEM: add("ENOMEM")
-            case EAGAIN: add("EAGAIN")
-            case EIO: add("EIO")
-            case EROFS: add("EROFS")
-            case EACCES: add("EACCES")
-            case EPERM: add("EPERM")
-            case ENOENT: add("ENOENT")
+            case Errno.ENOSPC: add("ENOSPC")
+            case Errno.EDQUOT: add("EDQUOT")
+            case Errno.EFBIG: add("EFBIG")
+            case Errno.EMFILE: add("EMFILE")
+            case Errno.ENFILE: add("ENFILE")
+            case Errno.ENOMEM: add("ENOMEM")
+            case Errno.EAGAIN: add("EAGAIN")
+            case Errno.EIO: add("EIO")
+            case Errno.EROFS: add("EROFS")
+            case Errno.EACCES: add("EACCES")
+            case Errno.EPERM: add("EPERM")
+            case Errno.ENOENT: add("ENOENT")
             default:
                 add("errno ")
                 add(UInt32(bitPattern: number))

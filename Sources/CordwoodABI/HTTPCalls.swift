@@ -242,7 +242,7 @@ enum HTTPCheck {
             case UInt32(CW_TYPE_INT), UInt32(CW_TYPE_UINT), UInt32(CW_TYPE_DOUBLE),
                 UInt32(CW_TYPE_BOOL):
                 break
-            case UInt32(CW_TYPE_STRING):
+            case UInt32(CW_TYPE_STRING), UInt32(CW_TYPE_JSON):
                 guard unsafe isText(field.value.s) else { return false }
             default: return false
             }

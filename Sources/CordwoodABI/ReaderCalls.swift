@@ -8,57 +8,123 @@ import CordwoodFormats
 import CordwoodShip
 import CordwoodStore
 import CordwoodTrace
-import Glibc
 
 /// The object behind a cw_reader. One thread at a time.
 @safe private final class ReaderHandle {
     let reader: StoreReader
     let follows: Bool
-    /// Grows to the most fields seen; lent to the host until the next call.
-    var fields: [cw_field] = unsafe []
+    /// The record of the last call: no access while another lasts, so none is checked.
+    @exclusivity(unchecked) var record = RecordRef()
 
     init(_ reader: StoreReader, follows: Bool) {
         self.reader = reader
         self.follows = follows
     }
 
-    deinit {
-        unsafe lent?.deallocate()
-        unsafe free(name)
-    }
+    deinit { unsafe lent?.deallocate() }
 
-    // SAFETY: a copy of `fields` and the name at an address that is valid until the next call.
+    // SAFETY: this object's own memory, whose first `lentCount` fields are set; lent to the host
+    // until the next call.
     private var lent: UnsafeMutablePointer<cw_field>?
     private var lentCapacity = 0
+    private(set) var lentCount = 0
 
-    func lendFields() -> UnsafePointer<cw_field>? {
-        guard unsafe !fields.isEmpty else { return nil }
-        if unsafe lentCapacity < fields.count {
-            unsafe lent?.deallocate()
-            lentCapacity = unsafe max(16, fields.count * 2)
-            unsafe lent = .allocate(capacity: lentCapacity)
+    /// The record's fields in C's form; nil: none.
+    func lendFields(_ record: borrowing RecordRef) -> UnsafePointer<cw_field>? {
+        lentCount = 0
+        var fields = RecordFields(record)
+        while let field = fields.next() {
+            if lentCount == lentCapacity { grow() }
+            unsafe lent?[lentCount] = convert(field.key, field.value)
+            lentCount &+= 1
         }
-        for i in unsafe 0..<fields.count { unsafe lent?[i] = fields[i] }
-        return unsafe lent.map { unsafe UnsafePointer($0) }
+        return unsafe lentCount == 0 ? nil : UnsafePointer(lent)
     }
 
-    private var name: UnsafeMutablePointer<CChar>?
-    private weak var namedProcess: ProcessInfo?
-
-    func lendName(_ process: ProcessInfo) -> cw_str {
-        if unsafe namedProcess !== process || name == nil {
-            unsafe free(name)
-            unsafe name = strdup(process.name)
-            namedProcess = process
+    private func grow() {
+        let capacity = max(16, lentCapacity * 2)
+        let larger = UnsafeMutablePointer<cw_field>.allocate(capacity: capacity)
+        if let lent = unsafe lent {
+            unsafe larger.update(from: lent, count: lentCount)
+            unsafe lent.deallocate()
         }
-        guard let name = unsafe name else { return unsafe cw_str(data: nil, length: 0) }
-        return unsafe cw_str(data: name, length: CText.length(name))
+        unsafe lent = larger
+        lentCapacity = capacity
+    }
+
+    private var processes: [ObjectIdentifier: LentProcess] = [:]
+    private var last: LentProcess?
+    private static let processesMax = 1_024
+
+    func lend(_ process: ProcessInfo) -> LentProcess {
+        if let last, last.process === process { return last }
+        let known = processes[ObjectIdentifier(process)]
+        // `last` lives on meanwhile, so that another process never gets its address.
+        let found = known ?? LentProcess(process)
+        if known == nil {
+            if processes.count >= ReaderHandle.processesMax { processes.removeAll() }
+            processes[ObjectIdentifier(process)] = found
+        }
+        last = found
+        return found
     }
 }
 
-/// Size of the first version of cw_reader_options, which has grown since.
+/// The name and the resource of a process in memory for the host. Retains the process, so that no
+/// other one takes over its identity.
+/// SAFETY: `texts` and `fields` are this object's own, filled once and freed in deinit; the fields
+/// point into `texts`.
+@safe private final class LentProcess {
+    let process: ProcessInfo
+    let name: cw_str
+    private let texts: UnsafeMutableBufferPointer<CChar>
+    private let fields: UnsafeMutableBufferPointer<cw_field>
+
+    var resource: UnsafePointer<cw_field>? {
+        unsafe fields.count > 0 ? UnsafePointer(fields.baseAddress) : nil
+    }
+    var resourceCount: Int { unsafe fields.count }
+
+    init(_ process: ProcessInfo) {
+        self.process = process
+        let parts = [process.name] + process.resource.flatMap { [$0.key, $0.value] }
+        let size = parts.reduce(0) { $0 + $1.utf8.count }
+        let texts = UnsafeMutableBufferPointer<CChar>.allocate(capacity: size)
+        var at = 0
+        func place(_ text: String) -> cw_str {
+            let start = at
+            for byte in text.utf8 {
+                unsafe texts[at] = CChar(bitPattern: byte)
+                at += 1
+            }
+            return unsafe cw_str(
+                data: texts.baseAddress.map { unsafe UnsafePointer($0 + start) },
+                length: at - start)
+        }
+        unsafe name = place(process.name)
+        let fields = UnsafeMutableBufferPointer<cw_field>.allocate(
+            capacity: process.resource.count)
+        for (index, attribute) in process.resource.enumerated() {
+            var field = unsafe cw_field()
+            unsafe field.key = place(attribute.key)
+            unsafe field.type = UInt32(CW_TYPE_STRING)
+            unsafe field.value.s = place(attribute.value)
+            unsafe fields.initializeElement(at: index, to: field)
+        }
+        unsafe self.texts = texts
+        unsafe self.fields = fields
+    }
+
+    deinit {
+        unsafe texts.deallocate()
+        unsafe fields.deallocate()
+    }
+}
+
+/// Sizes of the first versions of structs that have grown since.
 private let firstOptions =
     unsafe MemoryLayout<cw_reader_options>.offset(of: \.identity_file) ?? 0
+private let firstView = unsafe MemoryLayout<cw_record_view>.offset(of: \.resource) ?? 0
 
 @_cdecl("cw_reader_open") @implementation
 public func cw_reader_open(
@@ -105,6 +171,13 @@ private func convert(_ options: cw_reader_options) throws(CordwoodError) -> Read
     result.logger = unsafe CText.string(options.logger) ?? ""
     result.identities = try AgeKeys.identities(
         unsafe CText.string(options.identity_file), option: "identity_file")
+    if let query = unsafe CText.string(options.query) {
+        do throws(QueryError) {
+            result.query = try Query(query)
+        } catch {
+            throw CordwoodError(Status.argument, "cw_reader_options.query, \(error)")
+        }
+    }
     result.follow = unsafe options.flags & UInt32(CW_READ_FOLLOW) != 0
     result.fromEnd = unsafe options.flags & UInt32(CW_READ_FROM_END) != 0
     return result
@@ -118,20 +191,20 @@ public func cw_reader_next(
         return failed(Status.argument, "cw_reader_next: a pointer is NULL")
     }
     let size = unsafe Int(out.pointee.struct_size)
-    guard unsafe size >= MemoryLayout<cw_record_view>.size else {
+    guard size >= firstView, size <= Stamped.bytesMax else {
         return unsafe failed(
             Status.structSize,
             Stamped.text(
-                Status.structSize, "cw_record_view", out.pointee.struct_size,
-                MemoryLayout<cw_record_view>.size))
+                size < firstView ? Status.structSize : Status.structTail, "cw_record_view",
+                out.pointee.struct_size, firstView))
     }
     let reader = unsafe Unmanaged<ReaderHandle>.fromOpaque(UnsafeRawPointer(handle))
         .takeUnretainedValue()
     do throws(ReadProblem) {
-        guard let record = try reader.reader.advance() else {
+        guard try unsafe reader.reader.advance(into: &reader.record) else {
             return reader.follows ? Status.again : Status.end
         }
-        unsafe fill(out, record, reader, UInt32(size))
+        unsafe fill(out, reader.record, reader, UInt32(size))
         return Status.ok
     } catch {
         return failed(CordwoodError(error))
@@ -143,7 +216,8 @@ private func text(_ bytes: UnsafeRawBufferPointer) -> cw_str {
 }
 
 private func fill(
-    _ out: UnsafeMutablePointer<cw_record_view>, _ record: RecordRef, _ reader: ReaderHandle,
+    _ out: UnsafeMutablePointer<cw_record_view>, _ record: borrowing RecordRef,
+    _ reader: ReaderHandle,
     _ size: UInt32
 ) {
     var view = unsafe cw_record_view()
@@ -158,11 +232,8 @@ private func fill(
     unsafe view.file = text(record.file)
     unsafe view.function = text(record.function)
     unsafe view.line = record.line
-    unsafe reader.fields.removeAll(keepingCapacity: true)
-    var fields = RecordFields(record)
-    while let field = fields.next() { unsafe reader.fields.append(convert(field.key, field.value)) }
-    unsafe view.fields = reader.lendFields()
-    unsafe view.field_count = reader.fields.count
+    unsafe view.fields = reader.lendFields(record)
+    unsafe view.field_count = reader.lentCount
     if record.trace.count >= TraceLayout.bytes, let start = record.trace.baseAddress {
         unsafe withUnsafeMutableBytes(of: &view.trace_id) {
             unsafe $0.copyMemory(from: .init(start: start, count: 16))
@@ -176,8 +247,15 @@ private func fill(
     unsafe view.flags = UInt32(record.flags.rawValue)
     if !UTF8Scan.isValid(record.message) { unsafe view.flags |= UInt32(CW_VIEW_NOT_UTF8) }
     unsafe view.original_length = record.originalLength
-    unsafe view.process_name = reader.lendName(record.thread.process)
-    unsafe out.pointee = view
+    let process = reader.lend(record.thread.process)
+    unsafe view.process_name = process.name
+    unsafe view.resource = process.resource
+    unsafe view.resource_count = process.resourceCount
+    let id = record.id.bytes
+    unsafe withUnsafeMutableBytes(of: &view.record_id) {
+        unsafe $0.storeBytes(of: id, as: (UInt64, UInt64, UInt64).self)
+    }
+    unsafe Stamped.write(view, to: out, size: Int(size))
 }
 
 private func convert(_ key: UnsafeRawBufferPointer, _ value: FieldValue) -> cw_field {
@@ -198,6 +276,9 @@ private func convert(_ key: UnsafeRawBufferPointer, _ value: FieldValue) -> cw_f
         unsafe field.value.b = value
     case .string(let value):
         unsafe field.type = UInt32(CW_TYPE_STRING)
+        unsafe field.value.s = text(value)
+    case .json(let value):
+        unsafe field.type = UInt32(CW_TYPE_JSON)
         unsafe field.value.s = text(value)
     }
     return unsafe field

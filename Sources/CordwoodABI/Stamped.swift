@@ -9,7 +9,6 @@ import CordwoodFormats
 import CordwoodShip
 import CordwoodStore
 import CordwoodTrace
-import Glibc
 
 enum Stamped {
     /// No later version of a struct is larger: a struct with a larger size was never initialised.
@@ -73,7 +72,7 @@ func sizeText(_ size: Int) -> String {
 }
 
 enum CText {
-    static func length(_ text: UnsafePointer<CChar>) -> Int { unsafe Int(strlen(text)) }
+    static func length(_ text: UnsafePointer<CChar>) -> Int { unsafe Memory.length(text) }
 
     static func string(_ text: UnsafePointer<CChar>?) -> String? {
         unsafe text.map { unsafe String(cString: $0) }

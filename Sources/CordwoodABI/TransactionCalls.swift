@@ -112,7 +112,7 @@ public func cw_transaction_attach(_ handle: OpaquePointer!) -> cw_status {
     guard let transaction = unsafe transaction(handle) else {
         return failed(Status.argument, "cw_transaction_attach: transaction is NULL")
     }
-    let status = transaction.attach()
+    let status = transaction.attachThread()
     return status == Status.ok
         ? status
         : failed(
@@ -126,7 +126,7 @@ public func cw_transaction_detach(_ handle: OpaquePointer!) -> cw_status {
     guard let transaction = unsafe transaction(handle) else {
         return failed(Status.argument, "cw_transaction_detach: transaction is NULL")
     }
-    let status = transaction.detach()
+    let status = transaction.detachThread()
     return status == Status.ok
         ? status
         : failed(

@@ -8,7 +8,6 @@ import CordwoodFormats
 import CordwoodShip
 import CordwoodStore
 import CordwoodTrace
-import Glibc
 
 @_cdecl("cw_upload_last_error") @implementation
 public func cw_upload_last_error(
@@ -38,7 +37,7 @@ public func cw_upload_error_free(
     guard let error = unsafe error else {
         return failed(Status.argument, "cw_upload_error_free: error is NULL")
     }
-    unsafe free(UnsafeMutableRawPointer(mutating: error.pointee))
+    unsafe Memory.free(UnsafeMutableRawPointer(mutating: error.pointee))
     unsafe error.pointee = nil
     return Status.ok
 }

@@ -11,7 +11,6 @@ import CordwoodFormats
 import CordwoodShip
 import CordwoodStore
 import CordwoodTrace
-import Glibc
 
 enum TransportCalls {
     /// The credentials that a host's function set.
@@ -65,7 +64,9 @@ func putText(_ text: String, _ buffer: UnsafeMutablePointer<CChar>?, _ n: Int) -
     return text.withUTF8 { utf8 in
         if let buffer = unsafe buffer, room > 0 {
             let count = min(utf8.count, room - 1)
-            if let start = utf8.baseAddress { unsafe memcpy(buffer, start, count) }
+            if let start = utf8.baseAddress {
+                unsafe UnsafeMutableRawPointer(buffer).copyMemory(from: start, byteCount: count)
+            }
             unsafe buffer[count] = 0
         }
         return utf8.count
@@ -105,13 +106,13 @@ public func cw_challenge_realm(
                 unsafe lines.withPointers { headers in
                     var raw = unsafe cw_transport_request()
                     unsafe raw.struct_size = UInt32(MemoryLayout<cw_transport_request>.size)
-                    unsafe raw.connect_timeout_ms = request.connectTimeoutMs
+                    unsafe raw.connect_timeout_ms = UInt32(clamping: request.connectTimeout.wholeMs)
                     unsafe raw.method = method
                     unsafe raw.url = url
                     unsafe raw.headers = headers
                     unsafe raw.header_count = request.headers.count
                     unsafe raw.body_bytes = request.bodyBytes
-                    unsafe raw.timeout_ms = request.timeoutMs
+                    unsafe raw.timeout_ms = request.timeout.wholeMs
                     unsafe raw.`internal` = UnsafeRawPointer(
                         Unmanaged.passUnretained(request).toOpaque())
                     let handle = unsafe OpaquePointer(
@@ -166,7 +167,7 @@ private final class TransportAnswer {
 
     init(_ headers: [(name: String, value: String)]) {
         for (name, value) in headers {
-            unsafe lines.append(strdup("\(name): \(value)"))
+            unsafe lines.append(Memory.copy("\(name): \(value)"))
         }
     }
 
@@ -176,8 +177,8 @@ private final class TransportAnswer {
 
     private static func wipe(_ line: UnsafeMutablePointer<CChar>?) {
         guard let line = unsafe line else { return }
-        unsafe explicit_bzero(line, strlen(line))
-        unsafe free(line)
+        unsafe Memory.wipe(line, Memory.length(line))
+        unsafe Memory.free(line)
     }
 
     func withPointers<T>(

@@ -48,6 +48,9 @@ public func cw_target_add(
     }
 }
 
+/// 0 selects the default, as in C.
+private func limit(_ ms: UInt32) -> Duration? { ms == 0 ? nil : .milliseconds(Int64(ms)) }
+
 private func convert(_ options: cw_target_options) throws(CordwoodError) -> TargetOptions {
     guard let url = unsafe CText.string(options.url) else {
         throw CordwoodError(Status.argument, "cw_target_options.url is NULL")
@@ -60,8 +63,8 @@ private func convert(_ options: cw_target_options) throws(CordwoodError) -> Targ
     result.headers = unsafe CText.string(options.headers)
     result.authToken = unsafe CText.string(options.auth_token)
     result.method = unsafe CText.string(options.method)
-    result.connectTimeoutMs = unsafe options.connect_timeout_ms
-    result.requestTimeoutMs = unsafe options.request_timeout_ms
+    result.connectTimeout = unsafe limit(options.connect_timeout_ms)
+    result.requestTimeout = unsafe limit(options.request_timeout_ms)
     result.bytesPerSecond = unsafe options.bytes_per_s
     result.parameters = unsafe CText.string(options.parameters)
     result.authUser = unsafe CText.string(options.auth_user)
@@ -210,10 +213,10 @@ public func cw_upload_async(
         let user = unsafe HostPointer(value: user)
         let engine = try unsafe engine(handle)
         guard let done = unsafe done else {
-            try engine.uploadAsync(nil)
+            try engine.beginUpload(nil)
             return Status.ok
         }
-        try engine.uploadAsync { status, result in
+        try engine.beginUpload { status, result in
             var converted = convert(result, MemoryLayout<cw_upload_result>.size)
             unsafe done(user.value, status, &converted)
         }

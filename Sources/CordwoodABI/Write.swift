@@ -31,7 +31,7 @@ public func cw_site_write(
     guard let logger = unsafe logger, let site = unsafe site, let arguments = unsafe arguments
     else { return LastError.setWrite(Status.argument, 0, .handle) }
     // ORDER: relaxed. Only tells whether a plan existed; DeferredPath loads it again (A21).
-    let isFirst = unsafe cwa_load_relaxed_u64(UnsafeRawPointer(site)) == 0
+    let isFirst = unsafe SitePlan(word: cwa_load_relaxed_u64(UnsafeRawPointer(site))) == nil
     let result = unsafe DeferredPath.write(LoggerBlock(logger), level, site, arguments)
     if isFirst, result == Status.ok, unsafe DeferredSlow.isRefused(site) {
         return unsafe LastError.setWrite(
@@ -39,6 +39,12 @@ public func cw_site_write(
             site.pointee.style == UInt32(CW_STYLE_BRACES) ? .place : .format)
     }
     return result < 0 ? LastError.setWrite(result, level) : result
+}
+
+@_cdecl("cw_append_settled") @implementation
+public func cw_append_settled(_ block: UnsafeMutablePointer<cw_append_block>!) -> Bool {
+    unsafe AppendSlow.settledKept(
+        UnsafeMutableRawPointer(block).assumingMemoryBound(to: cwi_thread.self))
 }
 
 @_cdecl("cw_site_text") @implementation
@@ -97,6 +103,7 @@ public func cw_write_record(
     guard let logger = unsafe logger, let record = unsafe record else {
         return LastError.setWrite(Status.argument, 0, .handle)
     }
+    if unsafe FieldsPath.write(LoggerBlock(logger), record) { return Status.ok }
     var checked = unsafe cw_record()
     let stamp = unsafe Stamped.copy(record, into: &checked)
     guard stamp == Status.ok else {
@@ -189,7 +196,7 @@ enum RecordCheck {
             case UInt32(CW_TYPE_INT), UInt32(CW_TYPE_UINT), UInt32(CW_TYPE_DOUBLE),
                 UInt32(CW_TYPE_BOOL):
                 break
-            case UInt32(CW_TYPE_STRING):
+            case UInt32(CW_TYPE_STRING), UInt32(CW_TYPE_JSON):
                 guard unsafe isValid(field.value.s) else {
                     wrong.what = .fieldValue
                     wrong.value = unsafe field.value.s.length

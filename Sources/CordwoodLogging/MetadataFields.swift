@@ -1,10 +1,10 @@
-// swift-log's metadata as a record's fields. Dictionaries and arrays become one field per element,
-// `key.inner` and `key.0`; numbers and booleans keep their type, all other values become text.
+// swift-log's metadata as a record's fields. Dictionaries and arrays become JSON; numbers and
+// booleans keep their type, also within, and all other values become text.
 
 import Cordwood
 import Logging
 
-/// Marks a metadata value that must not be written:
+/// Marks a metadata value that must not be written, also within a dictionary or an array:
 /// `.attributed(token, attributes: [CordwoodPrivacy.redacted])`.
 public enum CordwoodPrivacy: Int64, Logging.Logger.MetadataValueAttributes.Attribute {
     case `public` = 0
@@ -16,26 +16,21 @@ struct MetadataFields {
     private static let depthMax = 16
     var list: [(String, FieldInput)] = []
 
-    mutating func add(_ key: String, _ value: Logging.Logger.MetadataValue, depth: Int = 0) {
-        if value.attributes[CordwoodPrivacy.self] == .redacted {
-            list.append((key, .string("<redacted>")))
-            return
-        }
+    mutating func add(_ key: String, _ value: Logging.Logger.MetadataValue) {
+        list.append((key, Self.input(value, depth: 0)))
+    }
+
+    private static func input(_ value: Logging.Logger.MetadataValue, depth: Int) -> FieldInput {
+        if value.attributes[CordwoodPrivacy.self] == .redacted { return .string("<redacted>") }
         switch value {
-        case .string(let text): list.append((key, .string(text)))
+        case .string(let text): return .string(text)
         case .stringConvertible(let value):
-            let input = (value as? any LogValue)?.fieldInput
-            list.append((key, input ?? .string(value.description)))
-        case .dictionary(let inner) where !inner.isEmpty && depth < Self.depthMax:
-            for (name, value) in inner.sorted(by: { $0.key < $1.key }) {
-                add("\(key).\(name)", value, depth: depth + 1)
-            }
-        case .array(let inner) where !inner.isEmpty && depth < Self.depthMax:
-            for (index, value) in inner.enumerated() {
-                add("\(key).\(index)", value, depth: depth + 1)
-            }
-        case .dictionary([:]), .array([]): list.append((key, .string(value.description)))
-        case .dictionary, .array: list.append((key, .string("<nested too deeply>")))
+            return (value as? any LogValue)?.fieldInput ?? .string(value.description)
+        case .dictionary(let inner) where depth < depthMax:
+            return inner.mapValues { input($0, depth: depth + 1) }.fieldInput
+        case .array(let inner) where depth < depthMax:
+            return inner.map { input($0, depth: depth + 1) }.fieldInput
+        case .dictionary, .array: return .string("<nested too deeply>")
         }
     }
 }

@@ -44,7 +44,7 @@ public final class URLSessionTransport: UploadTransport {
         made.cachePolicy = .reloadIgnoringLocalCacheData
         made.httpShouldHandleCookies = false
         // Both ends have a timeout; the session's is the later one, so that ours decides.
-        made.timeoutInterval = Double(request.timeoutMs) / 1000 + 5
+        made.timeoutInterval = request.timeout / .seconds(1) + 5
         for (name, value) in request.headers { made.addValue(value, forHTTPHeaderField: name) }
         // Foundation refuses a GET with a stream, even an empty one.
         if request.bodyBytes > 0 { URLSessionTransport.stream(request, &made) }
@@ -68,7 +68,7 @@ public final class URLSessionTransport: UploadTransport {
     private func wait(
         _ task: URLSessionTask, _ exchange: Exchange, _ request: UploadRequest
     ) throws -> UploadResponse {
-        let end = Date(timeIntervalSinceNow: Double(request.timeoutMs) / 1000)
+        let end = Date(timeIntervalSinceNow: request.timeout / .seconds(1))
         while true {
             if let result = exchange.wait(seconds: URLSessionTransport.restSeconds) {
                 return try result.get()

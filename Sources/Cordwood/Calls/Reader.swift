@@ -1,5 +1,6 @@
 // Reads a store from Swift as an asynchronous sequence, even while other processes write. Blocking
-// file access happens on the task's own thread in small steps; following polls every 20 ms.
+// file access happens on the task's own thread in small steps. A following reader that has nothing
+// waits without a thread (FollowEvents).
 
 import CordwoodCore
 import CordwoodEngine
@@ -22,15 +23,18 @@ public struct Reader: AsyncSequence, Sendable {
         self.init([path], options: options)
     }
 
-    /// The same reader with a narrower selection; parameters left out keep their value.
+    /// The same reader with a narrower selection; parameters left out keep their value, and a
+    /// query is one more that must be true.
     public func filter(
-        level: Level? = nil, logger: String? = nil, since: UInt64? = nil, until: UInt64? = nil
+        level: Level? = nil, logger: String? = nil, since: UInt64? = nil, until: UInt64? = nil,
+        query: Query? = nil
     ) -> Reader {
         var reader = self
         if let level { reader.options.level = level.number }
         if let logger { reader.options.logger = logger }
         if let since { reader.options.since = since }
         if let until { reader.options.until = until }
+        if let query { reader.options.require(query) }
         return reader
     }
 
@@ -40,13 +44,15 @@ public struct Reader: AsyncSequence, Sendable {
         private let paths: [String]
         private let options: ReaderOptions
         private var reader: StoreReader?
+        private var events: FollowEvents?
 
         init(paths: [String], options: ReaderOptions) {
             self.paths = paths
             self.options = options
         }
 
-        /// nil at the end. A following reader waits for more until the task is cancelled.
+        /// nil at the end. A following reader waits for more, and throws CancellationError once
+        /// the task is cancelled.
         public mutating func next() async throws -> Record? {
             do {
                 let reader = try self.reader ?? StoreReader(paths: paths, options: options)
@@ -54,7 +60,9 @@ public struct Reader: AsyncSequence, Sendable {
                 while true {
                     if let record = reader.nextRecord() { return record }
                     guard options.follow else { return nil }
-                    try await Task.sleep(nanoseconds: 20_000_000)
+                    let events = self.events ?? FollowEvents(reader.makeWatch())
+                    self.events = events
+                    try await events.wait(reader.followWait())
                 }
             } catch let problem as ReadProblem {
                 throw CordwoodError(problem)

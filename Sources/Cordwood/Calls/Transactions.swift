@@ -10,7 +10,6 @@ import CShims
 import CordwoodCore
 import CordwoodEngine
 import CordwoodTrace
-import Glibc
 
 /// A program's use cases by name: an enum of Int32. The first transaction of a use case registers
 /// the cases' names, which appear beside the numbers from then on.

@@ -10,7 +10,7 @@ extension Engine {
         let engine = self
         return try await withCheckedThrowingContinuation { continuation in
             do throws(CordwoodError) {
-                try engine.uploadAsync { status, result in
+                try engine.beginUpload { status, result in
                     if status >= 0 {
                         continuation.resume(returning: result)
                     } else {

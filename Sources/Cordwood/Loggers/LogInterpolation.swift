@@ -50,7 +50,7 @@ extension LogMessage.StringInterpolation {
             around == 0 ? LogText.of(value, format) : "Optional(\(value))"
         }
         if Value.bitWidth > 64 {
-            text(MessageToken.argument(MessageToken.text), spelled())
+            text(spelled())
         } else if Value.isSigned {
             if Value.bitWidth <= 32 {
                 put(
@@ -140,12 +140,12 @@ extension LogMessage.StringInterpolation {
 
     @inlinable @inline(__always)
     public mutating func appendInterpolation(_ value: String) {
-        text(MessageToken.argument(MessageToken.text), value)
+        text(value)
     }
 
     @inlinable @inline(__always)
     public mutating func appendInterpolation(_ value: Substring) {
-        text(MessageToken.argument(MessageToken.text), value)
+        text(value)
     }
 
     @inlinable
@@ -171,7 +171,7 @@ extension LogMessage.StringInterpolation {
 
     @inlinable @inline(__always)
     public mutating func appendInterpolation<Value>(_ value: Value) {
-        text(MessageToken.argument(MessageToken.text), "\(value)")
+        text("\(value)")
     }
 
     @inlinable @inline(__always)

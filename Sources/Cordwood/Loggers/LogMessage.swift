@@ -73,7 +73,7 @@ import CordwoodCore
                 self = adding("\(literal)")
                 return
             }
-            if !frame.hasRoom(0) { frame = frame.grown(more: 0) }
+            hold(0)
             unsafe frame.put(
                 UInt64(UInt(bitPattern: literal.utf8Start)) | UInt64(bytes) << 48)
         }
@@ -89,9 +89,7 @@ import CordwoodCore
                 self = adding(spelled())
                 return
             }
-            if !frame.hasRoom(MemoryLayout<Value>.size) {
-                frame = frame.grown(more: MemoryLayout<Value>.size)
-            }
+            hold(MemoryLayout<Value>.size)
             frame.put(token, value)
             count &+= 1
         }
@@ -103,27 +101,52 @@ import CordwoodCore
                 self = adding(spelled())
                 return
             }
-            if !frame.hasRoom(0) { frame = frame.grown(more: 0) }
+            hold(0)
             frame.put(token)
         }
 
+        /// Makes room for an argument of that many bytes. The number of tokens stays one that the
+        /// compiler knows: what is wrong of it in a lost frame is not read.
         @inlinable @inline(__always)
-        mutating func text(_ token: UInt64, _ value: String) {
-            guard count < Self.argumentsMax, let next = frame.adding(token, value) else {
-                self = adding(value)
-                return
-            }
-            frame = next
-            count &+= 1
+        mutating func hold(_ bytes: Int) {
+            guard !frame.hasRoom(bytes) else { return }
+            let tokens = frame.tokens
+            frame = frame.grown(more: bytes)
+            frame.tokens = tokens
         }
 
         @inlinable @inline(__always)
-        mutating func text(_ token: UInt64, _ value: Substring) {
-            guard count < Self.argumentsMax, let next = frame.adding(token, value) else {
+        mutating func text(_ value: String) {
+            guard count < Self.argumentsMax else {
+                self = adding(value)
+                return
+            }
+            unsafe text(MessageFrame.copy(value, to: frame.at, below: frame.low), value)
+        }
+
+        @inlinable @inline(__always)
+        mutating func text(_ value: Substring) {
+            guard count < Self.argumentsMax else {
                 self = adding(String(value))
                 return
             }
-            frame = next
+            unsafe text(MessageFrame.copy(value, to: frame.at, below: frame.low), String(value))
+        }
+
+        /// Adds text that ends at `end` in the frame, or does not fit there.
+        @inlinable @inline(__always)
+        mutating func text(
+            _ end: UnsafeMutableRawPointer?, _ value: @autoclosure () -> String
+        ) {
+            let tokens = frame.tokens &+ 8
+            if let end = unsafe end {
+                frame.put(MessageToken.argument(MessageToken.text))
+                unsafe frame.at = unsafe end
+            } else {
+                frame = adding(value()).frame
+            }
+            // As in `hold`.
+            frame.tokens = tokens
             count &+= 1
         }
 
@@ -194,6 +217,13 @@ extension LogMessage {
         self.file = LogPlace.word(file)
         self.function = LogPlace.word(function)
         position = UInt64(line) << 32 | UInt64(column)
+    }
+
+    /// Of a frame.
+    init(in base: UnsafeMutableRawPointer, bytes: Int) {
+        unsafe file = base.load(fromByteOffset: bytes &- 8, as: UInt64.self)
+        unsafe function = base.load(fromByteOffset: bytes &- 16, as: UInt64.self)
+        unsafe position = base.load(fromByteOffset: bytes &- 24, as: UInt64.self)
     }
 
     @inlinable @inline(__always)

@@ -53,13 +53,29 @@ import CordwoodCore
     /// Writes a record of an enabled level.
     @inlinable @inline(__always)
     func append(_ level: UInt32, _ message: () -> LogMessage, _ place: LogPlace) -> Int32 {
-        unsafe withUnsafeTemporaryAllocation(byteCount: MessageFrame.bytes, alignment: 8) {
+        guard level &- 1 < 24 else { return Status.level }
+        return unsafe withUnsafeTemporaryAllocation(
+            byteCount: MessageFrame.bytes, alignment: 8
+        ) {
             let base = unsafe $0.baseAddress.unsafelyUnwrapped
-            let message = unsafe evaluated(message, base, place)
-            guard unsafe LogMessage.isOf(message, base) else {
-                return unsafe append(level, other: message, base, place, nil, nil)
+            let outer = unsafe Logger.handOver(base, place)
+            let message = message()
+            // The site before the last word is given back: its store may hide from the compiler
+            // what the frame holds.
+            let site =
+                unsafe LogMessage.isOf(message, base)
+                ? MessageSites.quick(
+                    message.frame, base + MessageFrame.bytes, place.file, place.function,
+                    place.position) : nil
+            unsafe Logger.takeBack(outer)
+            let from = unsafe base + MessageFrame.headerBytes
+            if let site,
+                unsafe MessagePath.append(
+                    block, level | MessagePath.kind, site, from, message.frame.at - from)
+            {
+                return Status.ok
             }
-            return unsafe MessagePath.write(block, level, message.frame)
+            return unsafe Logger.append(block, level, message, base)
         }
     }
 
@@ -71,50 +87,92 @@ import CordwoodCore
     ) -> Int32 {
         unsafe withUnsafeTemporaryAllocation(byteCount: MessageFrame.bytes, alignment: 8) {
             let base = unsafe $0.baseAddress.unsafelyUnwrapped
-            let message = unsafe evaluated(message, base, place)
+            let message = unsafe Logger.evaluated(message, base, place)
             let fields = fields()
-            guard unsafe LogMessage.isOf(message, base) else {
-                return unsafe append(level, other: message, base, place, fields, error)
-            }
-            return unsafe RecordWriter.write(block, level, message.frame, fields, error)
+            return unsafe Logger.append(block, level, message, base, fields, error)
         }
     }
 
     /// Evaluates a message; its interpolation takes the frame.
     @inlinable @inline(__always)
-    func evaluated(
+    static func evaluated(
         _ message: () -> LogMessage, _ base: UnsafeMutableRawPointer, _ place: LogPlace
     ) -> LogMessage {
+        let outer = unsafe handOver(base, place)
+        let message = message()
+        unsafe takeBack(outer)
+        return message
+    }
+
+    /// Prepares a log call's frame and offers it to the next message of this thread. Returns the
+    /// frame before it: messages nest if an argument or a signal handler logs.
+    @inlinable @inline(__always)
+    static func handOver(
+        _ base: UnsafeMutableRawPointer, _ place: LogPlace
+    ) -> UnsafeMutableRawPointer? {
         let serial = cwi_serial_next()
         let slot = unsafe cwi_frame_slot().unsafelyUnwrapped
-        // Messages nest if an argument or a signal handler logs.
         let outer = unsafe slot.pointee
         unsafe MessageFrame.prepare(
             unsafe base, bytes: MessageFrame.bytes, serial: serial, outer: unsafe outer)
         unsafe place.store(in: unsafe base, bytes: MessageFrame.bytes)
         unsafe slot.pointee = base
-        let message = message()
-        unsafe slot.pointee = outer
-        return message
+        return unsafe outer
     }
 
-    /// Appends a message that has outgrown this call's frame or was made outside it.
+    @inlinable @inline(__always)
+    static func takeBack(_ outer: UnsafeMutableRawPointer?) {
+        unsafe cwi_frame_slot().unsafelyUnwrapped.pointee = outer
+    }
+
+    /// Appends a message that `append` above cannot: a new site, a full chunk, a message that has
+    /// outgrown this call's frame or was made outside it.
     @usableFromInline @inline(never)
-    func append(
-        _ level: UInt32, other message: LogMessage, _ base: UnsafeMutableRawPointer,
-        _ place: LogPlace, _ fields: KeyValuePairs<String, any LogValue>?, _ error: (any Error)?
+    static func append(
+        _ block: LoggerBlock, _ level: UInt32, _ message: LogMessage,
+        _ base: UnsafeMutableRawPointer
     ) -> Int32 {
-        unsafe withFrame(of: message, base, place) { frame in
-            unsafe RecordWriter.write(block, level, frame, fields ?? [:], error)
+        guard unsafe LogMessage.isOf(message, base) else {
+            return unsafe append(block, level, message, base, [:], nil)
         }
+        return unsafe MessagePath.write(block, level, message.frame)
+    }
+
+    /// Appends any message with fields and an error.
+    @usableFromInline @inline(never)
+    static func append(
+        _ block: LoggerBlock, _ level: UInt32, _ message: LogMessage,
+        _ base: UnsafeMutableRawPointer, _ fields: KeyValuePairs<String, any LogValue>,
+        _ error: (any Error)?
+    ) -> Int32 {
+        if unsafe LogMessage.isOf(message, base) {
+            return unsafe RecordWriter.write(block, level, message.frame, fields, error)
+        }
+        return unsafe withFrame(of: message, base) { frame in
+            unsafe RecordWriter.write(block, level, frame, fields, error)
+        }
+    }
+
+    /// Appends an existing String.
+    @inlinable @inline(__always)
+    func append(_ level: UInt32, _ text: String, _ place: LogPlace) -> Int32 {
+        guard level &- 1 < 24 else { return Status.level }
+        return unsafe MessagePath.text(
+            block, level, text, place.file, place.function, place.position)
+            ? Status.ok : appendSlow(level, text, place)
+    }
+
+    @usableFromInline @inline(never)
+    func appendSlow(_ level: UInt32, _ text: String, _ place: LogPlace) -> Int32 {
+        append(level, { LogMessage(text) }, place)
     }
 
     /// Calls body with the frame of a message that lies outside this call's frame, then frees its
     /// block.
-    func withFrame(
-        of message: LogMessage, _ base: UnsafeMutableRawPointer, _ place: LogPlace,
-        _ body: (MessageFrame) -> Int32
+    static func withFrame(
+        of message: LogMessage, _ base: UnsafeMutableRawPointer, _ body: (MessageFrame) -> Int32
     ) -> Int32 {
+        let place = unsafe LogPlace(in: base, bytes: MessageFrame.bytes)
         let grown = unsafe MessageFrame(base).other
         defer { if let grown = unsafe grown { unsafe MessageFrame.release(grown) } }
         if unsafe message.frame.base == grown, message.frame.serial == message.serial {
@@ -125,7 +183,7 @@ import CordwoodCore
                 unsafe message.serial == MessageFrame.unmade
                 || (message.frame.base == base || message.frame.base == grown)
                     && message.frame.serial == MessageFrame.lost
-            let remark = unsafe evaluated({ isLost ? Self.lost : Self.gone }, base, place)
+            let remark = unsafe evaluated({ isLost ? lost : gone }, base, place)
             let status = body(remark.frame)
             return status == Status.ok ? (isLost ? Status.memory : Status.argument) : status
         }

@@ -93,6 +93,7 @@ extension FieldInput {
         case .double(let number): self = .double(number)
         case .bool(let flag): self = .bool(flag)
         case .string(let bytes): self = unsafe .string(String(decoding: bytes, as: UTF8.self))
+        case .json(let bytes): self = unsafe .json(String(decoding: bytes, as: UTF8.self))
         }
     }
 }

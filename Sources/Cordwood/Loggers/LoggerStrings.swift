@@ -12,9 +12,7 @@ extension Logger {
         function: StaticString = #function, line: UInt32 = #line, column: UInt32 = #column
     ) -> Int32 {
         guard isEnabled(UInt32(level.number)) else { return refusal }
-        let text = message()
-        return append(
-            UInt32(level.number), { LogMessage(text) }, LogPlace(file, function, line, column))
+        return append(UInt32(level.number), message(), LogPlace(file, function, line, column))
     }
 
     @inlinable @discardableResult @_disfavoredOverload
@@ -38,9 +36,7 @@ extension Logger {
         function: StaticString = #function, line: UInt32 = #line, column: UInt32 = #column
     ) -> Int32 {
         guard isEnabled(1) else { return refusal }
-        let text = message()
-        return append(
-            1, { LogMessage(text) }, LogPlace(file, function, line, column))
+        return append(1, message(), LogPlace(file, function, line, column))
     }
 
     @inlinable @discardableResult @_disfavoredOverload
@@ -63,9 +59,7 @@ extension Logger {
         function: StaticString = #function, line: UInt32 = #line, column: UInt32 = #column
     ) -> Int32 {
         guard isEnabled(5) else { return refusal }
-        let text = message()
-        return append(
-            5, { LogMessage(text) }, LogPlace(file, function, line, column))
+        return append(5, message(), LogPlace(file, function, line, column))
     }
 
     @inlinable @discardableResult @_disfavoredOverload
@@ -88,9 +82,7 @@ extension Logger {
         function: StaticString = #function, line: UInt32 = #line, column: UInt32 = #column
     ) -> Int32 {
         guard isEnabled(9) else { return refusal }
-        let text = message()
-        return append(
-            9, { LogMessage(text) }, LogPlace(file, function, line, column))
+        return append(9, message(), LogPlace(file, function, line, column))
     }
 
     @inlinable @discardableResult @_disfavoredOverload
@@ -113,9 +105,7 @@ extension Logger {
         function: StaticString = #function, line: UInt32 = #line, column: UInt32 = #column
     ) -> Int32 {
         guard isEnabled(10) else { return refusal }
-        let text = message()
-        return append(
-            10, { LogMessage(text) }, LogPlace(file, function, line, column))
+        return append(10, message(), LogPlace(file, function, line, column))
     }
 
     @inlinable @discardableResult @_disfavoredOverload
@@ -138,9 +128,7 @@ extension Logger {
         function: StaticString = #function, line: UInt32 = #line, column: UInt32 = #column
     ) -> Int32 {
         guard isEnabled(13) else { return refusal }
-        let text = message()
-        return append(
-            13, { LogMessage(text) }, LogPlace(file, function, line, column))
+        return append(13, message(), LogPlace(file, function, line, column))
     }
 
     @inlinable @discardableResult @_disfavoredOverload
@@ -163,9 +151,7 @@ extension Logger {
         function: StaticString = #function, line: UInt32 = #line, column: UInt32 = #column
     ) -> Int32 {
         guard isEnabled(13) else { return refusal }
-        let text = message()
-        return append(
-            13, { LogMessage(text) }, LogPlace(file, function, line, column))
+        return append(13, message(), LogPlace(file, function, line, column))
     }
 
     @inlinable @discardableResult @_disfavoredOverload
@@ -188,9 +174,7 @@ extension Logger {
         function: StaticString = #function, line: UInt32 = #line, column: UInt32 = #column
     ) -> Int32 {
         guard isEnabled(17) else { return refusal }
-        let text = message()
-        return append(
-            17, { LogMessage(text) }, LogPlace(file, function, line, column))
+        return append(17, message(), LogPlace(file, function, line, column))
     }
 
     @inlinable @discardableResult @_disfavoredOverload
@@ -213,9 +197,7 @@ extension Logger {
         function: StaticString = #function, line: UInt32 = #line, column: UInt32 = #column
     ) -> Int32 {
         guard isEnabled(21) else { return refusal }
-        let text = message()
-        return append(
-            21, { LogMessage(text) }, LogPlace(file, function, line, column))
+        return append(21, message(), LogPlace(file, function, line, column))
     }
 
     @inlinable @discardableResult @_disfavoredOverload
@@ -238,9 +220,7 @@ extension Logger {
         function: StaticString = #function, line: UInt32 = #line, column: UInt32 = #column
     ) -> Int32 {
         guard isEnabled(21) else { return refusal }
-        let text = message()
-        return append(
-            21, { LogMessage(text) }, LogPlace(file, function, line, column))
+        return append(21, message(), LogPlace(file, function, line, column))
     }
 
     @inlinable @discardableResult @_disfavoredOverload

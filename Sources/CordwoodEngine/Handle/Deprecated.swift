@@ -2,14 +2,7 @@
 
 import CordwoodCore
 import CordwoodShip
-
-extension Duration {
-    /// Counts as C does: UInt32.max means no limit.
-    package init?(ms: UInt32) {
-        guard ms != .max else { return nil }
-        self = .milliseconds(Int64(ms))
-    }
-}
+import CordwoodStore
 
 extension Engine {
     @available(*, deprecated, message: "flush(_:timeout:) takes a Duration")
@@ -36,6 +29,13 @@ extension Engine {
         try upload(timeout: Duration(ms: timeoutMs), result: &result)
     }
 
+    @available(*, deprecated, message: "upload() async throws and gives the result")
+    public func uploadAsync(
+        _ done: (@Sendable (Int32, UploadResult) -> Void)?
+    ) throws(CordwoodError) {
+        try beginUpload(done)
+    }
+
     @available(*, deprecated, message: "flushTransactions(timeout:) takes a Duration")
     public func flushTransactions(timeoutMs: UInt32) throws(CordwoodError) -> UInt64 {
         try flushTransactions(timeout: Duration(ms: timeoutMs))
@@ -52,5 +52,27 @@ extension Engine {
     @discardableResult
     public func close(timeoutMs: UInt32) throws(CordwoodError) -> Bool {
         try close(timeout: Duration(ms: timeoutMs))
+    }
+}
+
+extension StoreUploader.Session {
+    @available(*, deprecated, message: "upload(timeout:explicit:) takes a Duration")
+    public func upload(
+        timeoutMs: UInt32, explicit: Bool = true
+    ) throws(CordwoodError) -> StoreUploader.Outcome {
+        try upload(timeout: Duration(ms: timeoutMs), explicit: explicit)
+    }
+}
+
+extension StoreUploader {
+    @available(*, deprecated, message: "upload(…timeout:…) takes a Duration")
+    public static func upload(
+        directory: String, target options: TargetOptions,
+        callbacks: TargetCallbacks = TargetCallbacks(), timeoutMs: UInt32, explicit: Bool = true,
+        identities: [AgeIdentity] = []
+    ) throws(CordwoodError) -> Outcome {
+        try upload(
+            directory: directory, target: options, callbacks: callbacks,
+            timeout: Duration(ms: timeoutMs), explicit: explicit, identities: identities)
     }
 }

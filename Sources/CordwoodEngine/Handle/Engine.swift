@@ -8,7 +8,6 @@ import CordwoodCore
 import CordwoodShip
 import CordwoodStore
 import CordwoodTrace
-import Glibc
 
 @safe public final class Engine: @unchecked Sendable {
     // SAFETY: block and settings never change; `slot` is one atomic word.
@@ -39,10 +38,11 @@ import Glibc
         if options.segmentsInMemory {
             memory = MemorySegments.openFolder()
             guard memory >= 0 else {
-                Glibc.close(lanes)
+                FileCalls.close(lanes)
                 throw CordwoodError(
-                    memory == -ENOTSUP ? Status.unsupported : Status.of(errno: -memory),
-                    "segments in memory: /dev/shm/cordwood-segments-\(geteuid()) cannot be used")
+                    memory == -Errno.ENOTSUP ? Status.unsupported : Status.of(errno: -memory),
+                    "segments in memory: /dev/shm/cordwood-segments-\(Machine.userID())"
+                        + " cannot be used")
             }
         }
         // If the system refuses the guard, the engine runs without it.
@@ -55,11 +55,12 @@ import Glibc
             coarseClock: options.coarseClock, memoryDirectory: memory,
             ringMax: settings.ringMax, lanesPath: path + "/lanes")
         configuration.guards = options.guardsAgainstBusErrors
+        configuration.holdsTime = options.holdsTime
         let opened = unsafe EngineCore.open(configuration)
         switch unsafe opened {
         case .failure(let error):
-            Glibc.close(lanes)
-            if memory >= 0 { Glibc.close(memory) }
+            FileCalls.close(lanes)
+            FileCalls.close(memory)
             throw CordwoodError(error.status, "could not make an engine for \(path)")
         case .success(let block): unsafe self.block = block
         }
@@ -110,10 +111,16 @@ import Glibc
     }
 
     /// The engine of a block; nil after close.
-    public static func of(_ block: EngineBlock) -> Engine? {
+    package static func of(_ block: EngineBlock) -> Engine? {
         guard let pointer = unsafe block.pointee.services else { return nil }
         return unsafe Unmanaged<Engine>.fromOpaque(pointer).takeUnretainedValue()
     }
+
+    /// Gives the records that follow, of all threads, the time of now, until it is let go or taken
+    /// anew. Only with `EngineOptions.holdsTime`, and for a program that has one writing thread.
+    package func holdTime() { unsafe Clock.hold(block) }
+
+    package func letTimeGo() { unsafe Clock.letGo(block) }
 
     // MARK: Services of this process
 
@@ -136,7 +143,7 @@ import Glibc
         let deadline = Deadline(afterMs: Engine.childWaitMs)
         while !deadline.hasPassed {
             if let services = try current() { return services }
-            usleep(500)
+            ThreadIdentity.pause(microseconds: 500)
         }
         throw CordwoodError(Status.timeout, "the engine did not start in this forked child")
     }
@@ -357,7 +364,7 @@ import Glibc
     }
 
     /// Like `upload`, but on an engine thread; `done` gets the status and the result.
-    public func uploadAsync(
+    package func beginUpload(
         _ done: (@Sendable (Int32, UploadResult) -> Void)?
     ) throws(CordwoodError) {
         guard try services().uploadAsync(done) else {

@@ -5,7 +5,6 @@ import CordwoodCore
 import CordwoodShip
 import CordwoodStore
 import CordwoodTrace
-import Glibc
 
 extension Engine {
     /// Begins a transaction of the use case. It ends with `end`, or when the last reference goes
@@ -113,7 +112,7 @@ extension Engine {
         while cw_clock_ns(CLOCK_MONOTONIC_COARSE) <= until.monotonicNs &+ Engine.deletionMarginNs,
             !waitUntil.hasPassed
         {
-            usleep(200)
+            ThreadIdentity.pause(microseconds: 200)
         }
     }
 

@@ -21,7 +21,7 @@ package enum FailureRecord {
 
     /// - Parameters:
     ///   - level: 0: the outcome decides.
-    ///   - more: additions of the host's: its message goes before ours, its fields go after ours.
+    ///   - more: what the host adds: a message in front of ours, fields behind ours.
     package static func write(
         _ logger: LoggerBlock, level: UInt32, _ failure: RequestFailure, _ more: RichBody
     ) -> Int32 {
@@ -125,7 +125,7 @@ package enum FailureRecord {
 private struct Wash: ~Copyable {
     private let redactor: Redactor
     private var edits = Edits()
-    private var out = ByteBuffer()
+    private var out = GrowingBytes()
 
     init(_ redactor: Redactor) { self.redactor = redactor }
 
@@ -167,11 +167,11 @@ private struct Wash: ~Copyable {
 
     private mutating func run(
         _ text: String,
-        _ replace: (Redactor, ByteText, inout Edits, inout ByteBuffer) -> Void
+        _ replace: (Redactor, ByteText, inout Edits, inout GrowingBytes) -> Void
     ) -> String {
         guard !text.isEmpty else { return "" }
         var text = text
-        out.cut(to: 0)
+        out.removeAll()
         text.withUTF8 { unsafe replace(redactor, ByteText($0.baseAddress, $0.count), &edits, &out) }
         return String(decoding: out.text.array, as: UTF8.self)
     }

@@ -6,30 +6,31 @@
 import CShims
 import CordwoodCore
 import CordwoodStore
-import Glibc
 
 final class Echo: @unchecked Sendable {
-    // SAFETY: `source` and `lines` are used under `monitor` only.
+    // SAFETY: `source`, `lines` and what makes lines are used under `monitor` only.
     private let monitor = Monitor()
     private let level: UInt8
     private let store: String
     private let isJSON: Bool
     private let isTerminal: Bool
-    private let hasColor: Bool
+    private let json = JSONLines()
+    private let text: TextLines
     private var source: LaneSource?
     private var lines: [UInt8] = []
     private var isWoken = false
 
     /// nil: the console is off.
     init?(console: Console, level: UInt8, store: String) {
-        isTerminal = isatty(2) != 0
+        isTerminal = Machine.isTerminal(2)
         switch console {
         case .off: return nil
         case .text: isJSON = false
         case .json: isJSON = true
         case .auto: isJSON = !isTerminal
         }
-        hasColor = isTerminal && Environment.value("NO_COLOR") == nil
+        text = TextLines(
+            utc: false, color: isTerminal && Environment.value("NO_COLOR") == nil)
         self.level = level
         self.store = store
     }
@@ -60,9 +61,9 @@ final class Echo: @unchecked Sendable {
 
     private func add(_ record: RecordRef) {
         if isJSON {
-            JSONLine.append(record, to: &lines)
+            json.append(record, to: &lines)
         } else {
-            TextLine.append(record, to: &lines, utc: false, color: hasColor)
+            text.append(record, to: &lines)
         }
     }
 

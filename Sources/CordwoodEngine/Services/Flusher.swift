@@ -3,7 +3,6 @@
 // one sync. The first such call starts the thread.
 
 import CordwoodCore
-import Glibc
 
 final class Flusher: @unchecked Sendable {
     // SAFETY: everything below `monitor` is read and written under it.
@@ -36,7 +35,7 @@ final class Flusher: @unchecked Sendable {
             guard !isStopping else { return .closed }
             if !hasThread {
                 hasThread = start { [self] in run(sync) }
-                guard hasThread else { return .done(EAGAIN) }
+                guard hasThread else { return .done(Errno.EAGAIN) }
             }
             let request = Request()
             waiting.append(request)

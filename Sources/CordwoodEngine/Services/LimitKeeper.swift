@@ -8,7 +8,6 @@ import CShims
 import CordwoodCore
 import CordwoodShip
 import CordwoodStore
-import Glibc
 
 @safe final class LimitKeeper: @unchecked Sendable {
     private let engine: EngineBlock
@@ -21,7 +20,7 @@ import Glibc
     /// Counts the looks of `keep`, which run one after the other.
     private var looks: (begun: UInt64, ended: UInt64) = (0, 0)
     private var isRunning = false
-    private var runner: pthread_t?
+    private var runner: ThreadIdentity?
     private var notBeforeNs: UInt64 = 0
 
     /// The interval between looks while the quota is short.
@@ -75,6 +74,9 @@ import Glibc
             unsafe Quota.allow(engine, from: mark, bytes: max(free, bounds.headroomBytes))
         }
     }
+
+    /// Retention may have something to do at open.
+    var hasArchives: Bool { !Directories.names("\(directory)/archives").isEmpty }
 
     /// Runs retention and sets how much may be made from here on.
     func keep() {
@@ -133,7 +135,7 @@ import Glibc
     }
 
     func keepAndEnd() {
-        monitor.locked { runner = pthread_self() }
+        monitor.locked { runner = .current }
         keep()
         ends()
     }
@@ -148,7 +150,7 @@ import Glibc
 
     /// True in a callback that retention makes on this thread.
     var isRunningHere: Bool {
-        monitor.locked { runner.map { pthread_equal($0, pthread_self()) != 0 } ?? false }
+        monitor.locked { runner == .current }
     }
 
     private struct FileBytes {
@@ -196,17 +198,15 @@ import Glibc
     private func look(_ folder: String) -> [UInt64: (name: String, bytes: UInt64)] {
         var files: [UInt64: (name: String, bytes: UInt64)] = [:]
         for name in Directories.names("\(directory)/\(folder)") {
-            var status = stat()
             // Skips files that are gone by now, and links, whose files are not the store's.
-            guard unsafe lstat("\(directory)/\(folder)/\(name)", &status) == 0,
-                status.st_mode & S_IFMT == S_IFREG
+            guard let file = FileFacts(at: "\(directory)/\(folder)/\(name)"), file.isRegular
             else { continue }
-            files[UInt64(status.st_ino)] = (name, FileSystem.bytesTaken(status))
+            files[file.inode] = (name, file.bytesOnDisk)
         }
         return files
     }
 
-    /// Compares by parts: String.contains(String) links the whole regular expression engine.
+    /// Compares by parts, because `spare-` may also stand inside one.
     private static func isSpare(_ name: String) -> Bool {
         name.split(separator: ".").contains { $0.hasPrefix("spare-") }
     }

@@ -7,7 +7,6 @@ import CordwoodCore
 import CordwoodShip
 import CordwoodStore
 import CordwoodTrace
-import Glibc
 
 @safe package final class Services: @unchecked Sendable {
     // SAFETY: everything below `monitor` is read and written under it; the rest never changes.
@@ -26,6 +25,7 @@ import Glibc
     let journal = Monitor()
     let journalWriter = JournalWriter()
     let flusher = Flusher()
+    let sealer = SealerCalls()
     /// Up to a tenth less than the host's, so that programs that start together roll and send
     /// apart.
     private let rollAgeNs: UInt64
@@ -46,6 +46,9 @@ import Glibc
     private var finishesAtEnd = false
     /// Sealed segments of this lane, by number, that wait for the archiver; ascending.
     var sealedWaiting: [UInt64] = []
+    /// Segment 0, which is small, waits for segment 1: one archive of both takes less space. Not
+    /// once somebody waits for archives.
+    var firstWaits = true
     private var sealedCount: UInt64 = 0
     var archivedCount: UInt64 = 0
     private var recoveredCount: UInt64 = 0
@@ -57,6 +60,12 @@ import Glibc
     var laneEpoch = 0
     /// The epoch of the lane that is being archived now.
     var archivingEpoch: Int?
+    /// A thread at the host's priority archives instead of the ship thread.
+    var isArchiverRaised = false
+    /// Not yet seen by the ship thread.
+    var hasRaisedArchived = false
+    /// Archives that it made.
+    var raisedArchives = 0
     /// Records of this process's lanes in archives that got their names.
     var ownArchived: UInt64 = 0
     /// State about abandoned lanes (ServicesLane).
@@ -67,8 +76,9 @@ import Glibc
     /// When events may next make an archive; 0: as soon as there are any.
     private var transactionsDue: UInt64 = 0
     /// The engine's threads that call back into the host.
-    private var callers: [pthread_t] = []
-    private var shipper: pthread_t?
+    private var callers: [ThreadIdentity] = []
+    private var shipper: ThreadIdentity?
+    private var hasShipper = false
     private var isShipperWoken = false
     /// For uploads (ServicesUploads).
     var isAsyncUploading = false
@@ -77,6 +87,7 @@ import Glibc
     /// Set by a policy (ServicesPolicy).
     var uploadInterval: UInt32 = 30
     var transactionInterval: UInt32 = 300
+    var archiveMethod: ArchiveMethod
     var haveLimitsChanged = false
     /// Belongs to the supply thread once it runs.
     private var control = ControlKeeper()
@@ -91,28 +102,22 @@ import Glibc
         self.directory = directory
         self.levels = levels
         self.transactions = transactions
+        archiveMethod = settings.options.archiveMethod
         adoption = Adoption(directory: directory)
         let age = UInt64(settings.options.rollAgeSeconds) * 1_000_000_000
         rollAgeNs = age - .random(in: 0...age / 10)
         policyKeeper = settings.policySource.map { PolicyKeeper($0, directory: directory) }
         echo = Echo(
             console: settings.console, level: settings.options.consoleLevel, store: directory)
-        let link = UploaderLink()
         do {
             uploads = try UploadService(
-                storeDirectory: directory,
-                hooks: UploadWiring.hooks(
-                    directory: directory, diagnostics: { link.write($0) },
-                    startThread: { link.start($0) }, policyWanted: { link.policyWanted() },
-                    runEnded: { link.runEnded() }, replanned: { link.replanned() },
-                    removed: settings.options.archiveRemoved, identities: settings.identities),
-                random: { UInt64.random(in: .min ... .max) })
+                storeDirectory: directory, identities: settings.identities)
         } catch {
             throw CordwoodError(error.status.rawValue, error.text)
         }
         limits = unsafe LimitKeeper(
             engine: engine, directory: directory, settings: settings, uploads: uploads)
-        link.services = self
+        uploads.delegate = self
         restoreNames()
         beginPolicy()
         beginControl(&control)
@@ -120,11 +125,12 @@ import Glibc
 
     // MARK: Threads
 
+    /// The supply thread starts the ship thread when there is work for it: a program that logs a
+    /// little and ends needs none.
     func startThreads() throws(CordwoodError) {
         limits.begin()
         var bodies: [(StaticString, Bool, @Sendable () -> Void)] = [
-            ("cordwood-supply", false, { [self] in supply() }),
-            ("cordwood-ship", true, { [self] in asCaller(ship) }),
+            ("cordwood-supply", false, { [self] in supply() })
         ]
         if policyKeeper != nil {
             bodies.append(("cordwood-policy", true, { [self] in policyLoop() }))
@@ -164,13 +170,15 @@ import Glibc
         var clock = ClockWatch()
         var nextWatch: UInt64 = 0
         var reaping = Reaping()
+        // What others left is looked at even if the engine closes at once.
+        if adoption.isCrowded || limits.hasArchives { startShipper() }
         while !stops {
             let pause = unsafe supply.prepare(engine)
             let now = cw_monotonic_ns()
-            if reaping.isDue(now) { sealing.locked { _ = unsafe EngineCore.reapThreads(engine) } }
-            if sealing.locked({ unsafe clock.look(engine) }) { _ = try? roll(onSupply: true) }
+            if reaping.isDue(now) { sealingOnSupply { _ = unsafe EngineCore.reapThreads(engine) } }
+            if sealingOnSupply({ unsafe clock.look(engine) }) { _ = try? roll(onSupply: true) }
             if now >= nextWatch {
-                sealing.locked { unsafe EngineCore.watchFiles(engine) }
+                sealingOnSupply { unsafe EngineCore.watchFiles(engine) }
                 watchLane(now: now)
                 unsafe EngineCore.watchSpares(engine)
                 nextWatch = now + 100_000_000
@@ -179,7 +187,26 @@ import Glibc
             if limits.beginsSoon(now: now) { keepLimitsSoon() }
             rollByAge(now)
             sealAndRelease()
+            if isShipperDue(now) { startShipper() }
+            raiseArchiver()
             unsafe EngineCore.sleep(engine, ns: clock.isWaiting ? min(pause, 5_000_000) : pause)
+        }
+    }
+
+    /// The first adoption is due soon; anything else wakes the thread that does not run yet.
+    private func isShipperDue(_ now: UInt64) -> Bool {
+        monitor.locked {
+            !hasShipper && !isStopping && (isShipperWoken || now >= adoption.firstNs)
+        }
+    }
+
+    /// On the supply thread. If the system refuses a thread, the next check tries again.
+    private func startShipper() {
+        let isStarted = startThread("cordwood-ship", background: true, ship)
+        monitor.locked {
+            hasShipper = isStarted
+            guard !isStarted else { return }
+            archiveFailure = CordwoodError(Status.memory, "the system gave no thread")
         }
     }
 
@@ -189,9 +216,11 @@ import Glibc
     }
 
     /// Starts another engine thread, which close waits for. False: the system refuses a thread.
-    func startThread(_ name: StaticString, _ body: @escaping @Sendable () -> Void) -> Bool {
+    func startThread(
+        _ name: StaticString, background: Bool = false, _ body: @escaping @Sendable () -> Void
+    ) -> Bool {
         monitor.locked { threadsRunning += 1 }
-        let started = EngineThread.start(name) { [self] in
+        let started = EngineThread.start(name, background: background) { [self] in
             asCaller(body)
             threadEnds()
         }
@@ -202,9 +231,9 @@ import Glibc
     /// Runs the body as a thread that calls the host. If the host closes the engine there, close
     /// must not wait for that thread.
     private func asCaller(_ body: () -> Void) {
-        monitor.locked { callers.append(pthread_self()) }
+        monitor.locked { callers.append(.current) }
         body()
-        monitor.locked { callers.removeAll { pthread_equal($0, pthread_self()) != 0 } }
+        monitor.locked { callers.removeAll { $0 == .current } }
     }
 
     /// Segments that hold only the engine's own diagnostics stay open. An archive of them would be
@@ -251,17 +280,17 @@ import Glibc
         let lane = unsafe EngineCore.laneName(engine)
         var synced = SyncedFiles()
         guard let files = try? StoreArchiver.files(directory, lane) else {
-            synced.error = EAGAIN
+            synced.error = Errno.EAGAIN
             return synced
         }
         for segment in files.segments where numbers.contains(segment.number) {
             let error = Directories.sync(segment.path)
-            if error != ENOENT { synced.add(segment.number, error) }
+            if error != Errno.ENOENT { synced.add(segment.number, error) }
         }
         let error = Directories.sync(directory + "/lanes")
         for number in numbers { synced.add(number, error) }
         let gone = numbers.subtracting(files.segments.map(\.number)).subtracting([0])
-        if synced.error == 0, isMissing(gone) { synced.error = EIO }
+        if synced.error == 0, isMissing(gone) { synced.error = Errno.EIO }
         return synced
     }
 
@@ -278,6 +307,7 @@ import Glibc
     /// Seals the open segments, which covers everything whose call returned before. onSupply: the
     /// caller is the thread that releases sealed and quiet segments.
     func roll(onSupply: Bool = false) throws(CordwoodError) {
+        letFirstGo()
         let (records, events) = (hostRecords(), transactions.events)
         var status = sealing.locked { unsafe EngineCore.roll(engine) }
         let deadline = Deadline(afterMs: 5_000)
@@ -302,7 +332,7 @@ import Glibc
                 isLast = !isArchiving && !limits.mayMakeRoom(since: look)
             }
             unsafe EngineCore.wakeHelper(engine)
-            usleep(1_000)
+            ThreadIdentity.pause(microseconds: 1_000)
             status = sealing.locked { unsafe EngineCore.roll(engine) }
         }
         guard status == Status.ok else {
@@ -315,32 +345,12 @@ import Glibc
         seal()
     }
 
-    /// Seals a few segments at a time: writers that wait for a slot get it before the rest is
-    /// sealed.
-    private func sealAndRelease() {
-        for _ in 0..<Int(CWI_SEGMENTS_MAX) / Services.sealedAtOnce {
-            let sealed = seal(atMost: Services.sealedAtOnce)
-            // Never while a flush copies mapped segments or a roll looks at them.
-            sealing.locked { unsafe EngineCore.releaseQuiet(engine) }
-            if sealed < Services.sealedAtOnce { return }
-        }
-    }
-
-    private static let sealedAtOnce = 16
-
-    /// Returns how many it sealed.
-    @discardableResult
-    private func seal(atMost: Int = .max) -> Int {
-        sealing.locked {
-            let numbers = unsafe EngineCore.sealRetired(engine, all: false, atMost: atMost)
-            guard !numbers.isEmpty else { return 0 }
-            monitor.locked {
-                sealedWaiting = (sealedWaiting + numbers).sorted()
-                sealedCount += UInt64(numbers.count)
-                isShipperWoken = true
-                monitor.notify()
-            }
-            return numbers.count
+    /// Under the sealing lock: the archiver gets them.
+    func noteSealed(_ numbers: [UInt64]) {
+        monitor.locked {
+            sealedWaiting = (sealedWaiting + numbers).sorted()
+            sealedCount += UInt64(numbers.count)
+            wakeShipperLocked()
         }
     }
 
@@ -373,7 +383,16 @@ import Glibc
         }
     }
 
+    private func letFirstGo() {
+        monitor.locked {
+            guard firstWaits else { return }
+            firstWaits = false
+            wakeShipperLocked()
+        }
+    }
+
     func archiveWait(_ deadline: Deadline) throws(CordwoodError) {
+        letFirstGo()
         seal()
         let failure: CordwoodError? = monitor.locked {
             let goal = sealedCount
@@ -391,7 +410,7 @@ import Glibc
 
     /// Archives, adopts, applies retention and uploads until the engine closes.
     private func ship() {
-        monitor.locked { shipper = pthread_self() }
+        monitor.locked { shipper = .current }
         // Files that others left in the store count from the first segment on.
         keepLimits()
         adoption.begin()
@@ -401,12 +420,12 @@ import Glibc
             let adopts = adoption.isDue(now)
             if adopts { adopt() }
             if now >= nextTick { rollForTransactions(now) }
-            let archived = archiveNext()
+            let archived = archiveInTurn()
             if takesNewLimits() {
                 keepLimits()
                 if unsafe EngineCore.isOversize(engine) { _ = try? roll() }
                 nextTick = min(nextTick, now + UInt64(interval) * 1_000_000_000)
-            } else if archived || adopts || now >= nextTick {
+            } else if archived || adopts || nextTick > 0 && now >= nextTick {
                 keepLimits()
             }
             // At a full rate another archive is always due.
@@ -450,11 +469,12 @@ import Glibc
         }
     }
 
-    func wakeShipper() {
-        monitor.locked {
-            isShipperWoken = true
-            monitor.notify()
-        }
+    func wakeShipper() { monitor.locked { wakeShipperLocked() } }
+
+    private func wakeShipperLocked() {
+        isShipperWoken = true
+        monitor.notify()
+        if !hasShipper { unsafe EngineCore.wakeHelper(engine) }
     }
 
     private var hasMore: Bool { monitor.locked { !sealedWaiting.isEmpty } }
@@ -474,7 +494,7 @@ import Glibc
     }
 
     private func adopt() {
-        guard let summary = adoption.run(settings.form) else { return }
+        guard let summary = adoption.run(form) else { return }
         monitor.locked {
             archiving.add(summary)
             recoveredCount += UInt64(summary.segments)
@@ -501,11 +521,11 @@ import Glibc
     /// On the engine's own threads, or in one of their callbacks: close would wait for itself.
     var isOwnThread: Bool {
         uploads.isPassing || limits.isRunningHere
-            || monitor.locked { callers.contains { pthread_equal($0, pthread_self()) != 0 } }
+            || monitor.locked { callers.contains(.current) }
     }
 
     var isShipper: Bool {
-        monitor.locked { shipper.map { pthread_equal($0, pthread_self()) != 0 } ?? false }
+        monitor.locked { shipper == .current }
     }
 
     /// True once only handles still use the engine's memory.
@@ -517,6 +537,7 @@ import Glibc
         uploads.requestStop()
         adoption.stop()
         flusher.stop()
+        sealer.stop()
         policyKeeper?.stop()
         let ended = monitor.locked {
             isStopping = true

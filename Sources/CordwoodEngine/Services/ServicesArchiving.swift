@@ -6,7 +6,6 @@
 import CShims
 import CordwoodCore
 import CordwoodStore
-import Glibc
 
 extension Services {
     /// Archives the oldest sealed segment and its neighbours. True: it archived something.
@@ -14,21 +13,21 @@ extension Services {
         let most = limits.segmentsAtOnce
         var epoch = 0
         let run: ClosedRange<UInt64>? = monitor.locked {
-            guard !isStopping else { return nil }
+            guard !isStopping, archivingEpoch == nil else { return nil }
             epoch = laneEpoch
+            guard let run = archivedRun?.run ?? nextRun(atMost: most) else { return nil }
             archivingEpoch = epoch
-            if let archivedRun { return archivedRun.run }
-            guard let first = sealedWaiting.first else { return nil }
-            var last = first
-            for number in sealedWaiting.dropFirst()
-            where number == last + 1 && last - first + 1 < most {
-                last = number
-            }
-            return first...last
+            return run
         }
-        defer { monitor.locked { archivingEpoch = nil } }
+        guard let run else { return false }
+        defer {
+            monitor.locked {
+                archivingEpoch = nil
+                monitor.notify()
+            }
+        }
         // The lane of these numbers; nil: the lane was abandoned meanwhile, and adoption has it.
-        guard let run, let lane = laneName(at: epoch) else { return false }
+        guard let lane = laneName(at: epoch) else { return false }
         do {
             let known = monitor.locked { epoch == laneEpoch ? archivedRun?.summary : nil }
             if known == nil, try settleMissing(run, of: lane, at: epoch) { return true }
@@ -56,6 +55,20 @@ extension Services {
         }
     }
 
+    /// Under the monitor: the segments that go into the next archive.
+    private func nextRun(atMost most: UInt64) -> ClosedRange<UInt64>? {
+        guard let first = sealedWaiting.first, !firstWaits || sealedWaiting != [0] else {
+            return nil
+        }
+        var last = first
+        // Segment 0 comes beside: it is small, and part of the lane file.
+        let end = first + most + (first == 0 ? 1 : 0)
+        for number in sealedWaiting.dropFirst() where number == last + 1 && number < end {
+            last = number
+        }
+        return first...last
+    }
+
     private func laneName(at epoch: Int) -> String? {
         sealing.locked {
             monitor.locked({ epoch == laneEpoch }) ? unsafe EngineCore.laneName(engine) : nil
@@ -69,7 +82,66 @@ extension Services {
         return try StoreArchiver.archive(
             directory: directory,
             files: StoreArchiver.files(directory, lane), segments: run,
-            form: settings.form, endsLane: false)
+            form: form, endsLane: false)
+    }
+
+    /// Dense blocks take several times the processor of plain ones: a helper that is behind makes
+    /// plain ones, until it has caught up.
+    var form: ArchiveForm { form(segmentsWaiting: monitor.locked { sealedWaiting.count }) }
+
+    func form(segmentsWaiting: Int) -> ArchiveForm {
+        var form = settings.form
+        form.method =
+            segmentsWaiting > Services.segmentsBehindMax
+            ? .plain : monitor.locked { archiveMethod }
+        return form
+    }
+
+    static let segmentsBehindMax = 4
+
+    // MARK: Priority
+
+    /// On the supply thread, whose priority a new thread inherits. The ship thread is nicer than
+    /// the host, and the system lets no thread take that back. So while too much waits, a thread at
+    /// the host's priority archives instead.
+    func raiseArchiver() {
+        let most = raisesAbove
+        let starts = monitor.locked {
+            guard !isArchiverRaised, !isStopping, sealedWaiting.count > most else { return false }
+            isArchiverRaised = true
+            return true
+        }
+        if starts, !startThread("cordwood-urgent", archiveRaised) {
+            monitor.locked { isArchiverRaised = false }
+        }
+    }
+
+    /// 64 segments, or half of the quota.
+    var raisesAbove: Int { Int(limits.segmentsAtOnce) * 8 }
+
+    private func archiveRaised() {
+        monitor.locked {
+            // The ship thread may be in the middle of an archive.
+            while archivingEpoch != nil, !isStopping { _ = monitor.wait(until: .never) }
+        }
+        while monitor.locked({ sealedWaiting.count > Services.segmentsBehindMax }), archiveNext() {
+            monitor.locked {
+                raisedArchives += 1
+                hasRaisedArchived = true
+            }
+            wakeShipper()
+        }
+        monitor.locked { isArchiverRaised = false }
+        wakeShipper()
+    }
+
+    /// On the ship thread. True: something was archived since the last call.
+    func archiveInTurn() -> Bool {
+        let (leaves, wasArchived) = monitor.locked {
+            defer { hasRaisedArchived = false }
+            return (isArchiverRaised, hasRaisedArchived)
+        }
+        return leaves ? wasArchived : archiveNext() || wasArchived
     }
 
     /// CRASH: the archive has its name; readers and adopters see that it covers these segments. If

@@ -7,7 +7,6 @@ import CShims
 import CordwoodCore
 import CordwoodShip
 import CordwoodStore
-import Glibc
 
 /// Notes of the supply thread and of the thread that renews the lane.
 struct LaneKeeping {
@@ -104,7 +103,7 @@ extension Services {
         let renewed: (name: String, lost: UInt64)? = journal.locked {
             guard let left = leave(trouble, since: since, lanes) else { return nil }
             // After a failure nothing counts as durable until an archive holds it (R36).
-            let error = trouble == .unusable ? EIO : journalWriter.pendingError
+            let error = trouble == .unusable ? Errno.EIO : journalWriter.pendingError
             keeping.unsynced[left.name] = error != 0 ? error : syncLane(left.name)
             return left
         }
@@ -143,20 +142,19 @@ extension Services {
     private func makeDirectoryAgain() -> Int32 {
         guard !settings.isMemory else { return -1 }
         let parent = directory.lastIndex(of: "/").map { String(directory[..<$0]) } ?? ""
-        var status = stat()
-        guard unsafe stat(parent.isEmpty ? "/" : parent, &status) == 0 else { return -1 }
+        guard FileFacts(following: parent.isEmpty ? "/" : parent) != nil else { return -1 }
         let consent = monitor.locked { keeping.consent } ?? settings.options.consent
         return (try? Directories.openStore(directory, consent: consent)) ?? -1
     }
 
     /// Syncs every file of a lane that has no writers any more. Returns 0 or an errno.
     private func syncLane(_ name: String) -> Int32 {
-        guard let lane = try? StoreArchiver.files(directory, name) else { return EAGAIN }
+        guard let lane = try? StoreArchiver.files(directory, name) else { return Errno.EAGAIN }
         for path in lane.segments.map(\.path) + [lane.lanePath]
             + lane.catalogs.map({ "\(directory)/lanes/\(name).catalog-\($0)" })
         {
             let error = Directories.sync(path)
-            guard error == 0 || error == ENOENT else { return error }
+            guard error == 0 || error == Errno.ENOENT else { return error }
         }
         return 0
     }
@@ -165,8 +163,8 @@ extension Services {
     /// holds and the disk may not have. Once the lane is gone, an archive has them.
     var leftLaneError: Int32 {
         for (name, error) in keeping.unsynced {
-            var status = stat()
-            guard unsafe lstat("\(directory)/lanes/\(name).lane", &status) != 0, errno == ENOENT
+            guard FileFacts(at: "\(directory)/lanes/\(name).lane") == nil,
+                Errno.last == Errno.ENOENT
             else {
                 if error != 0 { return error }
                 continue
@@ -179,9 +177,7 @@ extension Services {
 
 extension LaneKeeping {
     fileprivate static func identity(_ directory: String) -> [UInt64]? {
-        var status = stat()
-        guard unsafe lstat(directory + "/store", &status) == 0 else { return nil }
-        return [UInt64(status.st_dev), UInt64(status.st_ino)]
+        FileFacts(at: directory + "/store").map { [$0.device, $0.inode] }
     }
 
     fileprivate static func text(_ trouble: EngineCore.LaneTrouble) -> String {
@@ -201,6 +197,7 @@ extension Services {
             laneEpoch += 1
             archivedCount += UInt64(sealedWaiting.count)
             sealedWaiting = []
+            firstWaits = true
             archivedRun = nil
             monitor.notify()
         }

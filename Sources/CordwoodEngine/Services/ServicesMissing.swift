@@ -7,7 +7,6 @@ import CCordwood
 import CordwoodCore
 import CordwoodShip
 import CordwoodStore
-import Glibc
 
 extension Services {
     /// True: segments of that run were given up, so the run is a different one now. Throws if one

@@ -16,6 +16,7 @@ struct RunningLimits: Equatable, Sendable {
     var uploadIntervalSeconds: UInt32
     /// The shortest interval between archives that are made for the events in open segments.
     var transactionIntervalSeconds: UInt32
+    var archiveMethod: ArchiveMethod
 
     private static let uploadIntervalSecondsDefault: UInt32 = 30
     private static let transactionIntervalSecondsDefault: UInt32 = 300
@@ -36,6 +37,7 @@ struct RunningLimits: Equatable, Sendable {
             interval == 0 ? RunningLimits.uploadIntervalSecondsDefault : interval
         transactionIntervalSeconds =
             interval == 0 ? RunningLimits.transactionIntervalSecondsDefault : interval
+        archiveMethod = policy?.archiveMethod ?? host.archiveMethod
     }
 }
 
@@ -136,6 +138,7 @@ extension Services {
         monitor.locked {
             uploadInterval = running.uploadIntervalSeconds
             transactionInterval = running.transactionIntervalSeconds
+            archiveMethod = running.archiveMethod
         }
     }
 

@@ -100,12 +100,6 @@ extension Services {
         return true
     }
 
-    /// Called when a background run has ended: work that arrived meanwhile may go out now.
-    func uploadRunEnded() {
-        monitor.locked { hasRunEnded = true }
-        wakeShipper()
-    }
-
     /// Reports once per open that records cost system calls here, and why (R14).
     func tellWriteMode() {
         guard unsafe engine.pointee.write_mode != 0 else { return }
@@ -122,7 +116,7 @@ extension Services {
     }
 
     /// Writes one line of the engine's own log, which never counts as a reason to roll.
-    func report(_ diagnostic: UploadDiagnostic, as name: String = "Cordwood.Uploader") {
+    func report(_ diagnostic: UploadDiagnostic, as name: String) {
         guard let logger = try? unsafe logger(name) else { return }
         monitor.locked { diagnosticRecords += 1 }
         let fields = diagnostic.fields.map { field -> (String, FieldInput) in
@@ -137,5 +131,30 @@ extension Services {
             logger, level: diagnostic.level, message: diagnostic.message, fields: fields)
         unsafe words.pointee.helper &= ~UInt8(CWI_HELPER_WRITES)
         if status != Status.ok { monitor.locked { diagnosticRecords -= 1 } }
+    }
+}
+
+extension Services: UploadDelegate {
+    package func report(_ diagnostic: UploadDiagnostic) {
+        report(diagnostic, as: "Cordwood.Uploader")
+    }
+
+    /// Close waits for it.
+    package func startUploadThread(_ body: @escaping @Sendable () -> Void) -> Bool {
+        startThread("cordwood-upload", body)
+    }
+
+    package func policyWanted() { policyKeeper?.lookSoon() }
+
+    /// Work that arrived meanwhile may go out now.
+    package func uploadRunEnded() {
+        monitor.locked { hasRunEnded = true }
+        wakeShipper()
+    }
+
+    package func uploadsReplanned() { wakeShipper() }
+
+    package func archiveRemoved(_ archiveName: String, _ reason: RemovalReason) {
+        settings.options.archiveRemoved?(archiveName, reason)
     }
 }

@@ -3,7 +3,6 @@
 
 import CordwoodCore
 import CordwoodStore
-import Glibc
 
 public enum AgeKeys {
     /// Parses `age1…`, separated by spaces or commas; nil: no recipients. Errors name `option`.
@@ -37,10 +36,9 @@ extension CordwoodError {
         case .argument(let text), .damaged(let text), .version(let text):
             self.init(Status.argument, "\(option): \(text)")
         case .system(let text, let number):
-            // SAFETY: the text is copied at once.
             self.init(
                 Status.of(errno: number),
-                unsafe "\(option): could not \(text): \(String(cString: strerror(number)))")
+                "\(option): could not \(text): \(Errno.text(number))")
         }
     }
 }

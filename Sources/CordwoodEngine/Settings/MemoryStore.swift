@@ -3,7 +3,6 @@
 
 import CordwoodCore
 import CordwoodStore
-import Glibc
 
 public enum MemoryStore {
     private static let monitor = Monitor()
@@ -19,12 +18,12 @@ public enum MemoryStore {
     static func make() throws(CordwoodError) -> String {
         removeLeftovers()
         for parent in parents {
-            let path = "\(parent)/cordwood-\(getpid())-\(UInt64.random(in: 1 ... .max))"
-            guard unsafe mkdir(path, 0o700) == 0 else { continue }
+            let path = "\(parent)/cordwood-\(Machine.processID())-\(UInt64.random(in: 1 ... .max))"
+            guard Files.makeDirectory(path) else { continue }
             monitor.locked { newest = path }
             return path
         }
-        throw Directories.failure("make directory", "/dev/shm/cordwood-\(getpid())")
+        throw Directories.failure("make directory", "/dev/shm/cordwood-\(Machine.processID())")
     }
 
     static func remove(_ path: String) {
@@ -41,7 +40,7 @@ public enum MemoryStore {
         for parent in Set(parents) {
             for name in Directories.names(parent) where name.hasPrefix("cordwood-") {
                 let parts = name.split(separator: "-")
-                guard parts.count == 3, let owner = UInt32(parts[1]), owner != UInt32(getpid()),
+                guard parts.count == 3, let owner = UInt32(parts[1]), owner != Machine.processID(),
                     UInt64(parts[2]) != nil, Machine.isGone(owner, startedAt: 0),
                     isLeft("\(parent)/\(name)")
                 else { continue }
@@ -57,9 +56,8 @@ public enum MemoryStore {
         guard lanes.isEmpty else {
             return !lanes.contains { LaneFiles.isLocked("\(path)/lanes/\($0)") }
         }
-        var status = stat()
-        return unsafe lstat(path, &status) == 0
-            && time(nil) - status.st_mtim.tv_sec > unusedSecondsMin
+        guard let file = FileFacts(at: path) else { return false }
+        return file.secondsSinceModified > unusedSecondsMin
     }
 
     /// A store without a lane is just being made, or a process died while making it.

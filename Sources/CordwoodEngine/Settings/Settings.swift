@@ -20,12 +20,17 @@ public struct EngineOptions: Sendable {
     public var expirationDays: UInt32 = 30
     public var codec: Codec = .zstd
     public var codecLevel: Int32 = 0
+    /// Of archives with codec zstd; with the others, blocks are plain.
+    public var archiveMethod: ArchiveMethod = .dense
+    /// Times in archives are rounded down to a multiple of so many ns, 1 to 10,000; 0: 1.
+    public var archiveTimeStepNs: UInt32 = 0
     public var consent: Consent = .granted
     public var overflow: Overflow = .grow
     public var console: Console? = nil
     public var consoleLevel: UInt8 = 0
     public var syncConsole = false
-    /// Takes times in kernel ticks (1 to 10 ms) instead of nanoseconds, and saves 7 ns per record.
+    /// Takes times in kernel ticks (1 to 10 ms) instead of nanoseconds. Cheaper only where the
+    /// system does not trust the processor's counter (TSC).
     public var coarseClock = false
     /// Keeps segments in memory (/dev/shm) until they are archived. Writers cause no writeback, but
     /// a restart of the machine loses everything that is not archived or flushed to the machine.
@@ -45,6 +50,8 @@ public struct EngineOptions: Sendable {
     public var policy: PolicyOptions?
     /// Called once per archive that retention removed, on an engine thread.
     public var archiveRemoved: (@Sendable (_ archive: String, _ reason: RemovalReason) -> Void)?
+    /// Whether `Engine.holdTime` has an effect. It makes each record a little dearer.
+    package var holdsTime = false
 
     public init() {}
 }
@@ -90,6 +97,14 @@ struct Settings: Sendable {
         let recipients = try AgeKeys.recipients(options.encryptTo, option: "encrypt_to")
         form = ArchiveForm(
             codec: options.codec, level: options.codecLevel, recipients: recipients)
+        form.method = options.archiveMethod
+        guard options.archiveTimeStepNs <= StoreArchiver.timeStepNsMax else {
+            throw CordwoodError(
+                Status.limit,
+                "archive_time_step_ns \(options.archiveTimeStepNs) is outside 0 … "
+                    + "\(StoreArchiver.timeStepNsMax)")
+        }
+        form.timeStepNs = UInt64(max(options.archiveTimeStepNs, 1))
         identities = try AgeKeys.identities(options.identityFile, option: "identity_file")
         (rootLevel, levels) = Settings.levels(options)
         console = options.console ?? Settings.console()

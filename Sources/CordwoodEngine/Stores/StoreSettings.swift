@@ -49,6 +49,20 @@ public enum StoreSettings {
         }
     }
 
+    /// The same for one pair, if its state is still what the caller knows. False: it is another
+    /// one by now, or the archive is being sent.
+    package static func change(
+        _ change: QueueChange, archive: String, target: String, from known: PairState,
+        directory: String
+    ) throws(CordwoodError) -> Bool {
+        try onQueue(directory) { listing throws(UploadError) in
+            switch change {
+            case .retry: try listing.retry(archive: archive, target: target, from: known)
+            case .quarantine: try listing.quarantine(archive: archive, target: target, from: known)
+            }
+        } > 0
+    }
+
     /// Quarantines an archive for a target (nil: for all): retention keeps it, and it is not sent.
     public static func quarantine(
         archive: String, target: String?, directory: String
@@ -63,12 +77,7 @@ public enum StoreSettings {
     ) throws(CordwoodError) -> Result {
         try requireStore(directory)
         do throws(UploadError) {
-            return try body(
-                QueueListing(
-                    storeDirectory: directory,
-                    archiveInfo: { path throws(ReadProblem) in
-                        try UploadWiring.summary(path: path)
-                    }))
+            return try body(QueueListing(storeDirectory: directory))
         } catch {
             throw CordwoodError(error.status.rawValue, error.text)
         }
@@ -87,16 +96,22 @@ public enum StoreSettings {
     public static func setConsent(
         _ consent: Consent, directory: String
     ) throws(CordwoodError) {
+        _ = try setConsent(consent, from: nil, directory: directory)
+    }
+
+    /// The same, if the consent is still what the caller knows. False: it is another one by now,
+    /// and stays.
+    package static func setConsent(
+        _ consent: Consent, from known: Consent?, directory: String
+    ) throws(CordwoodError) -> Bool {
         try requireStore(directory)
         do throws(UploadError) {
-            _ = try StoreFile.setConsent(storeDirectory: directory, to: consent)
-            guard consent == .denied else { return }
-            let service = try UploadService(
-                storeDirectory: directory,
-                hooks: UploadWiring.hooks(
-                    directory: directory, diagnostics: { _ in }, removed: nil),
-                random: { UInt64.random(in: .min ... .max) })
-            _ = try service.removeWaiting()
+            let file = try StoreFile.setConsent(
+                storeDirectory: directory, to: consent, from: known)
+            guard file.consent == consent else { return false }
+            guard consent == .denied else { return true }
+            _ = try UploadService(storeDirectory: directory).removeWaiting()
+            return true
         } catch {
             throw CordwoodError(error.status.rawValue, error.text)
         }
@@ -122,6 +137,9 @@ public enum StoreSettings {
         throw CordwoodError(Status.notFound, "\(directory) is no store")
     }
 }
+
+/// What a user may ask for archives that wait.
+package enum QueueChange: String, Sendable { case retry, quarantine }
 
 /// A policy in the form that a store keeps.
 public struct StoredPolicy: Sendable {

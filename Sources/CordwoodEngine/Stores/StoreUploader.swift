@@ -1,6 +1,6 @@
-// Sends what waits in a store without writing to it: makes no lane, so a program that logs nothing
-// can empty a store. One call at a time per store and target; the locks of the queue keep it apart
-// from engines that send at the same time.
+// Sends the archives of a store without writing records to it: makes no lane, so a program that
+// logs nothing can empty a store. One call at a time per store and target; the locks of the queue
+// keep it apart from engines that send at the same time.
 
 import CShims
 import CordwoodCore
@@ -33,7 +33,8 @@ public enum StoreUploader {
             notes = Notes()
             do throws(UploadError) {
                 let target = try Target(options, callbacks: callbacks)
-                service = try makeService(directory, notes, identities)
+                service = try makeService(directory, identities)
+                service.delegate = notes
                 _ = try service.addTarget(target)
             } catch {
                 throw CordwoodError(error.status.rawValue, error.text)
@@ -43,18 +44,17 @@ public enum StoreUploader {
         /// Makes one attempt for each archive that waits for the target. Explicit overrides
         /// backoff and byte rate, never consent or a server's Retry-After.
         public func upload(
-            timeoutMs: UInt32 = .max, explicit: Bool = true
+            timeout: Duration? = nil, explicit: Bool = true
         ) throws(CordwoodError) -> Outcome {
             do throws(UploadError) {
                 try StoreUploader.obey(directory, service)
             } catch {
                 throw CordwoodError(error.status.rawValue, error.text)
             }
-            let now = cw_monotonic_ns() / 1_000_000
-            let deadline = timeoutMs == .max ? UInt64.max : now + UInt64(timeoutMs)
             var outcome = Outcome(status: Status.ok)
             let status = service.pass(
-                explicit: explicit, deadlineMonotonicMs: deadline, result: &outcome.result)
+                explicit: explicit, deadlineMonotonicMs: Deadline(timeout).monotonicMs,
+                result: &outcome.result)
             outcome.status = status.rawValue
             outcome.diagnostics = notes.take()
             return outcome
@@ -64,12 +64,12 @@ public enum StoreUploader {
     /// Runs one upload in a session of its own.
     public static func upload(
         directory: String, target options: TargetOptions,
-        callbacks: TargetCallbacks = TargetCallbacks(), timeoutMs: UInt32 = .max,
+        callbacks: TargetCallbacks = TargetCallbacks(), timeout: Duration? = nil,
         explicit: Bool = true, identities: [AgeIdentity] = []
     ) throws(CordwoodError) -> Outcome {
         try Session(
             directory: directory, target: options, callbacks: callbacks, identities: identities
-        ).upload(timeoutMs: timeoutMs, explicit: explicit)
+        ).upload(timeout: timeout, explicit: explicit)
     }
 
     /// Visits every request that `upload` would make, with the bytes of its body, and sends
@@ -80,7 +80,7 @@ public enum StoreUploader {
     ) throws(CordwoodError) -> Int {
         try StoreSettings.requireStore(directory)
         do throws(UploadError) {
-            return try unsafe makeService(directory, Notes(), identities).plan(
+            return try unsafe makeService(directory, identities).plan(
                 try Target(options), begin: begin, piece: piece)
         } catch {
             throw CordwoodError(error.status.rawValue, error.text)
@@ -97,14 +97,9 @@ public enum StoreUploader {
     }
 
     private static func makeService(
-        _ directory: String, _ notes: Notes, _ identities: [AgeIdentity]
+        _ directory: String, _ identities: [AgeIdentity]
     ) throws(UploadError) -> UploadService {
-        let service = try UploadService(
-            storeDirectory: directory,
-            hooks: UploadWiring.hooks(
-                directory: directory, diagnostics: { notes.add($0) }, removed: nil,
-                identities: identities),
-            random: { UInt64.random(in: .min ... .max) })
+        let service = try UploadService(storeDirectory: directory, identities: identities)
         try obey(directory, service)
         return service
     }
@@ -118,7 +113,7 @@ public enum StoreUploader {
     }
 
     /// SAFETY: `kept` is used under the monitor only.
-    private final class Notes: @unchecked Sendable {
+    private final class Notes: UploadDelegate, @unchecked Sendable {
         private static let warn: UInt8 = 13
         private let monitor = Monitor()
         private var kept: [String] = []
@@ -130,7 +125,7 @@ public enum StoreUploader {
             }
         }
 
-        func add(_ diagnostic: UploadDiagnostic) {
+        func report(_ diagnostic: UploadDiagnostic) {
             guard diagnostic.level >= Notes.warn else { return }
             var text = diagnostic.message
             for (key, value) in diagnostic.fields {
