@@ -49,7 +49,7 @@ struct Answer: Sendable {
         self =
             problem.isFull
             ? .error(.insufficientStorage, "no space", [("Retry-After", "60")])
-            : .error(.internalServerError, "could not store: \(errorText(problem.errno))")
+            : .error(.internalServerError, "could not store: \(Errno.text(problem.errno))")
     }
 
     private init(

@@ -10,6 +10,10 @@ struct ArchiveFacts: Sendable {
     var laneName: String
     var first: UInt64
     var last: UInt64
+    /// Covers besides the first.
+    var others = 0
+    /// Ids of archives whose records it has.
+    var replaced: [String] = []
     /// Inflated size; 0: unknown.
     var rawBytes: UInt64 = 0
 }
@@ -27,10 +31,11 @@ struct ArchiveInspector: Sendable {
 }
 
 enum StoredName {
-    /// FORMAT §2: `<lane>.<first>-<last>.cwa`; nil if the lane's name does not have its required
-    /// form.
+    /// FORMAT §11: `<lane>.<first>-<last>.cwa`, with `+<n>` for n more covers; nil if the lane's
+    /// name does not have its required form.
     static func make(_ facts: ArchiveFacts) -> String? {
         guard LaneName.isWhole(facts.laneName), facts.first <= facts.last else { return nil }
-        return ArchiveIdentity.fileName(facts.laneName, facts.first, facts.last)
+        let name = ArchiveIdentity.fileName(facts.laneName, facts.first, facts.last)
+        return facts.others == 0 ? name : name.dropLast(4) + "+\(facts.others).cwa"
     }
 }

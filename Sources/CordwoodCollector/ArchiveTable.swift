@@ -46,12 +46,15 @@ final class ArchiveTable: Sendable {
         content.withLock { _ = $0.names.remove(name) }
     }
 
-    func add(_ id: String, name: String) {
+    /// - Parameter replaced: ids that are stored with it.
+    func add(_ id: String, name: String, replaced: [String] = []) {
         content.withLock { content in
-            content.stored[id] = name
+            for id in [id] + replaced { content.stored[id] = name }
             content.names.insert(name)
         }
     }
+
+    func has(name: String) -> Bool { content.withLock { $0.names.contains(name) } }
 
     /// The file is gone (retention, an operator): the id is new again.
     func forget(_ id: String) {

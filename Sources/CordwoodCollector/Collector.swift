@@ -4,6 +4,7 @@
 import NIOCore
 import NIOHTTP1
 import NIOPosix
+import CordwoodServing
 import Synchronization
 
 public final class Collector: Sendable {
@@ -53,13 +54,13 @@ public final class Collector: Sendable {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: Collector.loops)
         let pools = Pools()
         pools.start()
-        let connections = Connections(options)
+        let connections = Connections(options.limits)
         let log = RefusalLog(options.notice)
         let server: any Channel
         do {
             let service = Service(
                 options: options, check: RequestCheck(options), depot: depot, pools: pools,
-                connections: connections, log: log)
+                connections: connections, largeChecks: LargeChecks(options), log: log)
             server = try bootstrap(group, service).bind(to: address).wait()
         } catch {
             pools.stop()
@@ -93,12 +94,11 @@ public final class Collector: Sendable {
     }
 
     private func listenAddress() throws(CollectorError) -> SocketAddress {
-        let host = options.host == "localhost" ? "127.0.0.1" : options.host
-        do {
-            return try SocketAddress(ipAddress: host, port: options.port)
-        } catch {
-            throw .listen("\(host) is not an IP address")
+        let address = ListenAddress(host: options.host, port: options.port)
+        guard let found = address.socketAddress else {
+            throw .listen("\(options.host) is not an IP address")
         }
+        return found
     }
 
     private func bootstrap(
@@ -121,7 +121,8 @@ public final class Collector: Sendable {
                     let pipeline = channel.pipeline.syncOperations
                     let peer = Peer(channel.remoteAddress)
                     if let refusal = service.connections.add(channel, peer: peer) {
-                        return try pipeline.addHandler(RefusedConnection(refusal, service))
+                        return try pipeline.addHandler(
+                            RefusedConnection(refusal, service.connections, service.log))
                     }
                     var limits = NIOHTTPDecoderLimitConfiguration()
                     limits.maxHeaderFieldSize = headerBytesMax

@@ -1,6 +1,9 @@
 // The host's choices for a collector, with every limit and its default, and the errors that keep
 // one from starting. Plain values; read once when the collector is made.
 
+import Cordwood
+import CordwoodServing
+
 public struct CollectorOptions: Sendable {
     /// A store, created if it does not exist. Archives go to `archives/` below it.
     public var directory: String
@@ -39,9 +42,13 @@ public struct CollectorOptions: Sendable {
 
     public init(directory: String) { self.directory = directory }
 
-    func connectionsMax(of peer: Peer) -> Int {
-        let perPeer = peer.isLoopback ? connectionsMax : max(connectionsMax / 4, 1)
-        return min(connectionsPerAddressMax ?? perPeer, connectionsMax)
+    var limits: ConnectionLimits {
+        var limits = ConnectionLimits()
+        limits.connectionsMax = connectionsMax
+        limits.connectionsPerAddressMax = connectionsPerAddressMax
+        limits.headTimeoutPressedMs = headTimeoutPressedMs
+        limits.bodyBytesPerSecondPressed = bodyBytesPerSecondPressed
+        return limits
     }
 }
 
@@ -59,7 +66,7 @@ public enum CollectorError: Error, Sendable, CustomStringConvertible {
 
     public var description: String {
         switch self {
-        case .directory(let what, let number): "\(what): \(errorText(number))"
+        case .directory(let what, let number): "\(what): \(Errno.text(number))"
         case .store(let why): why
         case .inUse(let path): "another collector serves \(path)"
         case .listen(let why): "cannot listen: \(why)"

@@ -6,6 +6,7 @@
 import NIOCore
 import NIOHTTP1
 import NIOPosix
+import CordwoodServing
 
 final class Connection: ChannelInboundHandler {
     typealias InboundIn = HTTPServerRequestPart
@@ -30,7 +31,6 @@ final class Connection: ChannelInboundHandler {
 
     /// The connection does not wait for larger bodies that it will not use.
     private static let drainBytesMax: UInt64 = 8 << 20
-    static let lingerMs: Int64 = 2_000
 
     private let service: Service
     private let place: Connections.Place
@@ -228,11 +228,11 @@ final class Connection: ChannelInboundHandler {
         deadline.cancel()
         service.connections.set(.busy, of: place)
         let key = upload.key
-        let connections = service.connections
+        let largeChecks = service.largeChecks
         // Even if the client has gone by now: it learns the result when it comes again.
         run(context, upload, { [depot] in depot.isLarge(file) }) { isLarge in
-            guard !isLarge || connections.beginLargeCheck() else {
-                let seconds = connections.retryAfterSeconds()
+            guard !isLarge || largeChecks.begin() else {
+                let seconds = self.service.connections.retryAfterSeconds()
                 let reason = "too many large archives wait for their check"
                 let answer = Answer.crowded(reason, retryAfterSeconds: seconds)
                 return self.reject(context, upload, answer)
@@ -241,7 +241,7 @@ final class Connection: ChannelInboundHandler {
             self.run(
                 context, upload, on: pool,
                 { [depot = self.depot] in
-                    defer { if isLarge { connections.endLargeCheck() } }
+                    defer { if isLarge { largeChecks.end() } }
                     return depot.take(file, key: key)
                 }
             ) { outcome in
@@ -345,7 +345,7 @@ final class Connection: ChannelInboundHandler {
         let sent = context.writeAndFlush(wrapOutboundOut(.end(nil)))
         readOn(context)
         guard isLast else { return }
-        deadline.arm(context.eventLoop, ms: Connection.lingerMs) { context.close(promise: nil) }
+        deadline.arm(context.eventLoop, ms: Connections.lingerMs) { context.close(promise: nil) }
         sent.assumeIsolated().whenComplete { _ in
             if !self.isGone {
                 context.close(mode: .output, promise: nil)
@@ -398,10 +398,6 @@ struct Service: Sendable {
     let depot: Depot
     let pools: Pools
     let connections: Connections
+    let largeChecks: LargeChecks
     let log: RefusalLog
-}
-
-extension Channel {
-    /// For people; without the port.
-    var clientAddress: String { remoteAddress?.ipAddress ?? "?" }
 }

@@ -41,6 +41,7 @@ extension ArchiveFacts {
     fileprivate init(_ archive: StoredArchive) {
         self.init(
             id: archive.id, laneName: archive.laneName, first: archive.firstSegment,
-            last: archive.lastSegment, rawBytes: archive.rawBytes)
+            last: archive.lastSegment, others: archive.otherCovers, replaced: archive.replaced,
+            rawBytes: archive.rawBytes)
     }
 }

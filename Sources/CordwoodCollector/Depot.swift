@@ -3,7 +3,6 @@
 // directory entry are on the disk, and not before. Blocking: file pool only.
 
 import Cordwood
-import Glibc
 
 final class Depot: Sendable {
     enum Reception: Sendable {
@@ -33,12 +32,12 @@ final class Depot: Sendable {
             throw .store(error.text)
         }
         do throws(FileProblem) {
-            lock = try DepotFiles.open("\(directory)/.collector", O_RDWR | O_CREAT)
+            lock = try DepotFiles.open("\(directory)/.collector", [.readWrite, .create])
         } catch {
             throw .directory(error.operation, errno: error.errno)
         }
-        guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
-            close(lock)
+        guard Files.lock(lock) else {
+            FileCalls.close(lock)
             throw .inUse(directory)
         }
         do throws(FileProblem) {
@@ -48,7 +47,7 @@ final class Depot: Sendable {
         }
     }
 
-    deinit { close(lock) }
+    deinit { FileCalls.close(lock) }
 
     /// Called before the body: an archive that is stored, or on its way, is not received again.
     /// With `.open` the caller holds a claim on `key`.
@@ -72,9 +71,20 @@ final class Depot: Sendable {
     /// Whether the archive is stored and its file exists.
     func holds(_ id: String) -> Bool {
         guard let name = table.name(of: id) else { return false }
-        if DepotFiles.exists("\(folder)/\(name)") { return true }
+        if Files.exists(following: "\(folder)/\(name)") { return true }
         table.forget(id)
-        return false
+        // `cordwood compact` may have put others in its place.
+        guard let names = try? DepotFiles.names(in: folder) else { return false }
+        for name in names where !table.has(name: name) { know(name) }
+        return table.name(of: id) != nil
+    }
+
+    /// Adds an archive that lies in the folder.
+    private func know(_ name: String) {
+        guard name.hasSuffix(".cwa"), !name.hasPrefix("."),
+            let facts = try? inspector.identify("\(folder)/\(name)")
+        else { return }
+        table.add(facts.id, name: name, replaced: facts.replaced)
     }
 
     /// Whether checking and storing this file takes long. A file of unknown size may.
@@ -131,7 +141,7 @@ final class Depot: Sendable {
             table.cancel(name: name)
             return .failed(error)
         }
-        table.add(facts.id, name: name)
+        table.add(facts.id, name: name, replaced: facts.replaced)
         return .stored(id: facts.id)
     }
 
@@ -139,9 +149,9 @@ final class Depot: Sendable {
         for name in try DepotFiles.names(in: folder) {
             let path = "\(folder)/\(name)"
             if name.hasPrefix(IncomingFile.prefix) {
-                unsafe unlink(path)
-            } else if name.hasSuffix(".cwa"), let facts = try? inspector.identify(path) {
-                table.add(facts.id, name: name)
+                Files.remove(path)
+            } else {
+                know(name)
             }
         }
         // The last run may have been killed right after a rename: a listed name need not be on the

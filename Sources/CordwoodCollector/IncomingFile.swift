@@ -2,7 +2,7 @@
 // (FORMAT §2) and is removed at the next start. Blocking: lives on the file pool, one job at a
 // time.
 
-import Glibc
+import Cordwood
 
 /// SAFETY: a connection starts the next job on a file only after the previous one has ended.
 final class IncomingFile: @unchecked Sendable {
@@ -14,7 +14,7 @@ final class IncomingFile: @unchecked Sendable {
 
     init(folder: String) throws(FileProblem) {
         path = "\(folder)/\(IncomingFile.prefix)\(DepotFiles.randomName())"
-        descriptor = try DepotFiles.open(path, O_WRONLY | O_CREAT | O_EXCL)
+        descriptor = try DepotFiles.open(path, [.write, .new])
     }
 
     deinit { discard() }
@@ -29,15 +29,15 @@ final class IncomingFile: @unchecked Sendable {
     /// After this the file is an archive and no longer ours.
     func publish(as target: String) throws(FileProblem) {
         try DepotFiles.move(path, to: target)
-        close(descriptor)
+        FileCalls.close(descriptor)
         descriptor = -1
     }
 
     /// Safe to call again.
     func discard() {
         guard descriptor >= 0 else { return }
-        close(descriptor)
+        FileCalls.close(descriptor)
         descriptor = -1
-        unsafe unlink(path)
+        Files.remove(path)
     }
 }

@@ -2,6 +2,7 @@
 // headers and limits, no files and no sockets. Any thread.
 
 import Cordwood
+import CordwoodServing
 import NIOHTTP1
 import Synchronization
 
@@ -90,16 +91,7 @@ final class RequestCheck: Sendable {
         guard values.count == 1, values[0].utf8.count > 7,
             values[0].prefix(7).lowercased() == "bearer "
         else { return false }
-        return RequestCheck.isSame(Array(values[0].utf8.dropFirst(7)), Array(token.utf8))
-    }
-
-    /// Takes the same time wherever the first difference is; reveals the length at most.
-    static func isSame(_ given: [UInt8], _ wanted: [UInt8]) -> Bool {
-        var difference = UInt8(given.count == wanted.count ? 0 : 1)
-        for index in 0..<given.count {
-            difference |= given[index] ^ (wanted.isEmpty ? 1 : wanted[index % wanted.count])
-        }
-        return difference == 0
+        return Secret.isSame(Array(values[0].utf8.dropFirst(7)), Array(token.utf8))
     }
 
     private func isRefusedForTest() -> Bool {

@@ -1,13 +1,13 @@
 // Makes the bodies of one archive for one target, part after part: opens its records once, skips
 // the records that the target does not want, asks the encoder for entries, and ends a body before
 // the entry that would exceed a limit. One gzip member or one zstd frame per body, because servers
-// refuse more (TARGETS). Memory: one block of the archive, the encoder's entries (at most a body's
+// refuse more (UPLOADS). Memory: one block of the archive, the encoder's entries (at most a body's
 // limit), and the coder. Owned by one attempt on one thread.
 
 import CShims
 import CordwoodCore
+import CordwoodFormats
 import CordwoodStore
-import Glibc
 
 /// One body and its contents.
 struct Part: ~Copyable {
@@ -18,6 +18,8 @@ struct Part: ~Copyable {
     let entries: UInt32
     /// The records' ordinals, in the body's order; empty only without entries.
     let ordinals: [Range<UInt64>]
+    /// Their ids, likewise, if answers name them (`RecordEncoder.isAnsweredByID`).
+    let recordIDs: [RecordID]
     /// An upper bound of the size before compression.
     let rawBytes: UInt64
     /// Records of the range that would not fit this target's limits even with an empty message, by
@@ -38,12 +40,12 @@ struct ArchiveParts: ~Copyable {
 
     private let paths: StorePaths
     private let stem: String
-    private let place: RecordPlace
+    private var place: RecordPlace
     private let filter: TargetFilter
     private let limits: BodyLimits
-    private let openRecords: OpenRecords
+    private let identities: [AgeIdentity]
     private var encoder: any RecordEncoder
-    private var source: (any RecordSource)?
+    private var source: ArchiveSource?
     /// Read but not taken yet; its ordinal is `nextOrdinal`.
     private var current: RecordRef?
     private var nextOrdinal: UInt64 = 0
@@ -55,7 +57,7 @@ struct ArchiveParts: ~Copyable {
 
     init(
         paths: StorePaths, stem: String, archiveID: String, filter: TargetFilter,
-        limits: BodyLimits, encoder: any RecordEncoder, openRecords: @escaping OpenRecords
+        limits: BodyLimits, encoder: any RecordEncoder, identities: [AgeIdentity] = []
     ) {
         self.paths = paths
         self.stem = stem
@@ -63,7 +65,7 @@ struct ArchiveParts: ~Copyable {
         self.filter = filter
         self.limits = limits
         self.encoder = encoder
-        self.openRecords = openRecords
+        self.identities = identities
     }
 
     /// The body of the records from `first` on.
@@ -81,7 +83,7 @@ struct ArchiveParts: ~Copyable {
         guard try seek(first, shouldStop) else { return .stopped }
         let descriptor = try TemporaryBody.open(paths, stem)
         var isTaken = false
-        defer { if !isTaken { cwi_file_close(descriptor) } }
+        defer { if !isTaken { Files.close(descriptor) } }
         var sink = try CompressingSink(
             descriptor: descriptor, path: paths.queue, encoding: encoding)
         var filled = Filled()
@@ -106,6 +108,7 @@ struct ArchiveParts: ~Copyable {
                 }
                 encoder.take(entry, record, &filled.out)
                 filled.note(nextOrdinal)
+                if encoder.isAnsweredByID { filled.recordIDs.append(record.id) }
                 filled.bytes += cost
             }
             skip()
@@ -135,7 +138,7 @@ struct ArchiveParts: ~Copyable {
                     temporary: descriptor, bytes: bytes, contentBytes: sink.contentBytes,
                     encoding: encoding),
                 range: PartRange(first: first, end: nextOrdinal), isLast: isLast,
-                entries: filled.entries, ordinals: filled.ordinals,
+                entries: filled.entries, ordinals: filled.ordinals, recordIDs: filled.recordIDs,
                 rawBytes: filled.bytes + UInt64(encoder.frameBytes), oversized: filled.oversized))
     }
 
@@ -144,6 +147,7 @@ struct ArchiveParts: ~Copyable {
         var out: [UInt8] = []
         var entries: UInt32 = 0
         var ordinals: [Range<UInt64>] = []
+        var recordIDs: [RecordID] = []
         var bytes: UInt64 = 0
         var oversized: [UInt64] = []
 
@@ -228,8 +232,12 @@ struct ArchiveParts: ~Copyable {
         let path = paths.archive(stem)
         while true {
             do throws(ReadProblem) {
-                let opened = if let source { source } else { try openRecords(path) }
+                let opened =
+                    if let source { source } else {
+                        try ArchiveSource.open(path: path, identities: identities)
+                    }
                 source = opened
+                place.hasRecordIDs = opened.info.hasRecordIDs
                 current = try opened.advance()
                 if let current { times.note(current.timeNs) } else { isAtEnd = true }
                 return current
@@ -259,7 +267,7 @@ struct ArchiveParts: ~Copyable {
 
     /// Adds the path, which most problems name themselves.
     private static func told(_ text: String, of path: String) -> String {
-        text.contains(path) ? text : "\(path): \(text)"
+        text.holds(path) ? text : "\(path): \(text)"
     }
 }
 
@@ -283,13 +291,13 @@ enum TemporaryBody {
         // Two targets may make bodies of one archive at once; the thread's number keeps the files
         // apart.
         let path = paths.queue + "/" + StorePaths.body(of: stem, thread: cw_gettid())
-        unsafe unlink(path)
-        let descriptor = unsafe cwi_file_open(path, O_RDWR | O_CREAT | O_EXCL, 0o600)
+        Files.remove(path)
+        let descriptor = Files.open(path, .newReadWrite)
         guard descriptor >= 0 else {
-            throw UploadError.system(call: "open", path: path, errno: errno)
+            throw UploadError.system(call: "open", path: path, errno: Errno.last)
         }
         // CRASH: leaves an empty file; Outbox.removeOrphans removes it once the archive is gone.
-        unsafe unlink(path)
+        Files.remove(path)
         return descriptor
     }
 
@@ -300,19 +308,18 @@ enum TemporaryBody {
     ) throws(UploadError) -> Body? {
         let descriptor = try open(paths, archive.stem)
         var isTaken = false
-        defer { if !isTaken { cwi_file_close(descriptor) } }
+        defer { if !isTaken { Files.close(descriptor) } }
         var sink = try CompressingSink(
             descriptor: descriptor, path: paths.queue, encoding: encoding)
         var buffer = [UInt8](repeating: 0, count: CompressingSink.chunkBytes)
         var offset: UInt64 = 0
         while offset < archive.bytes {
             if shouldStop() { return nil }
-            // SAFETY: at most the buffer's own count is read.
-            let got = unsafe pread(archive.descriptor, &buffer, buffer.count, off_t(offset))
-            if got < 0 && errno == EINTR { continue }
+            let got = Files.readOnce(archive.descriptor, into: &buffer, buffer.count, at: offset)
             guard got > 0 else {
                 throw UploadError.system(
-                    call: "pread", path: paths.archive(archive.stem), errno: got < 0 ? errno : EIO)
+                    call: "pread", path: paths.archive(archive.stem),
+                    errno: got < 0 ? Errno.last : Errno.EIO)
             }
             try sink.append(buffer[0..<got])
             offset += UInt64(got)
@@ -322,5 +329,57 @@ enum TemporaryBody {
         return Body(
             temporary: descriptor, bytes: bytes, contentBytes: sink.contentBytes,
             encoding: encoding)
+    }
+
+    enum Plain: ~Copyable {
+        case made(Body)
+        /// It has no dense block, or cannot be read here: it goes as it is.
+        case same
+        case stopped
+    }
+
+    /// A copy of the archive whose blocks are plain.
+    static func plain(
+        _ archive: borrowing ArchiveLock, _ paths: StorePaths, encoding: BodyEncoding,
+        shouldStop: () -> Bool
+    ) throws(UploadError) -> Plain {
+        let descriptor = try open(paths, archive.stem)
+        var isTaken = false
+        defer { if !isTaken { Files.close(descriptor) } }
+        var sink = try CompressingSink(
+            descriptor: descriptor, path: paths.queue, encoding: encoding)
+        var trouble: UploadError?
+        let outcome: PlainCopy.Outcome
+        do throws(ReadProblem) {
+            outcome = try unsafe PlainCopy.make(
+                path: paths.archive(archive.stem), shouldStop: shouldStop
+            ) { piece in
+                do throws(UploadError) {
+                    try unsafe sink.append(Array(piece)[...])
+                    return true
+                } catch {
+                    trouble = error
+                    return false
+                }
+            }
+        } catch {
+            if case .system(let call, let number) = error {
+                throw UploadError.system(
+                    call: call, path: paths.archive(archive.stem), errno: number)
+            }
+            return .same
+        }
+        if let trouble { throw trouble }
+        switch outcome {
+        case .same: return .same
+        case .stopped: return .stopped
+        case .copied: break
+        }
+        let bytes = try sink.finish()
+        isTaken = true
+        return .made(
+            Body(
+                temporary: descriptor, bytes: bytes, contentBytes: sink.contentBytes,
+                encoding: encoding))
     }
 }

@@ -2,18 +2,14 @@
 // that is unlinked as soon as it is open. Owned by one attempt on one thread.
 
 import CordwoodFormats
-import CShims
 import CSodium
 import CordwoodCore
 import CordwoodStore
-import Glibc
-
-/// Opens the records of an archive file; tests replace it.
-package typealias OpenRecords =
-    @Sendable (_ path: String) throws(ReadProblem) -> any RecordSource
 
 /// Appends a line with its newline to `into`.
-package typealias RenderLine = @Sendable (_ record: RecordRef, _ into: inout [UInt8]) -> Void
+/// `hasOrigin`: a line of JSON ends with the record's process and id.
+package typealias RenderLine =
+    @Sendable (_ record: RecordRef, _ hasOrigin: Bool, _ into: inout [UInt8]) -> Void
 
 struct Body: ~Copyable {
     /// nil: the archive's own descriptor.
@@ -43,10 +39,10 @@ struct Body: ~Copyable {
         encoding = .none
     }
 
-    deinit { if let temporary { cwi_file_close(temporary) } }
+    deinit { if let temporary { Files.close(temporary) } }
 
     /// SHA-256 of bytes [offset, offset + count) in lowercase hex.
-    /// SAFETY: at most the buffer's own count is read and hashed; the state is initialised first.
+    /// SAFETY: at most the buffer's own count is hashed; the state is initialised first.
     func sha256(offset: UInt64, count: UInt64) throws(UploadError) -> String {
         var state = crypto_hash_sha256_state()
         unsafe crypto_hash_sha256_init(&state)
@@ -54,10 +50,10 @@ struct Body: ~Copyable {
         var at = offset
         while at < offset + count {
             let wanted = min(buffer.count, Int(offset + count - at))
-            let got = unsafe pread(descriptor, &buffer, wanted, off_t(at))
-            if got < 0 && errno == EINTR { continue }
+            let got = Files.readOnce(descriptor, into: &buffer, wanted, at: at)
             guard got > 0 else {
-                throw UploadError.system(call: "pread", path: "body", errno: got < 0 ? errno : EIO)
+                throw UploadError.system(
+                    call: "pread", path: "body", errno: got < 0 ? Errno.last : Errno.EIO)
             }
             unsafe crypto_hash_sha256_update(&state, buffer, UInt64(got))
             at += UInt64(got)

@@ -1,4 +1,4 @@
-// The names of a body's content and of its compression on the wire (API). Pure.
+// The names of a body's content and of its compression on the wire. Pure.
 
 package enum BodyFormat: String, CaseIterable, Sendable {
     case archive, ndjson, text, sap, json

@@ -6,8 +6,8 @@
 import CLZ4
 import CZlib
 import CZstd
+import CordwoodCore
 import CordwoodStore
-import Glibc
 
 @safe struct CompressingSink: ~Copyable {
     static let chunkBytes = 256 << 10
@@ -46,12 +46,12 @@ import Glibc
                     ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size)) == Z_OK
             else {
                 unsafe stream.deallocate()
-                throw UploadError.system(call: "deflateInit2", path: path, errno: ENOMEM)
+                throw UploadError.system(call: "deflateInit2", path: path, errno: Errno.ENOMEM)
             }
             coder = unsafe .gzip(stream)
         case .zstd:
             guard let context = unsafe ZSTD_createCCtx() else {
-                throw UploadError.system(call: "ZSTD_createCCtx", path: path, errno: ENOMEM)
+                throw UploadError.system(call: "ZSTD_createCCtx", path: path, errno: Errno.ENOMEM)
             }
             unsafe ZSTD_CCtx_setParameter(
                 context, ZSTD_c_compressionLevel, CompressingSink.zstdLevel)
@@ -61,7 +61,7 @@ import Glibc
             let code = unsafe LZ4F_createCompressionContext(&made, UInt32(LZ4F_VERSION))
             guard LZ4F_isError(code) == 0, let context = unsafe made else {
                 throw UploadError.system(
-                    call: "LZ4F_createCompressionContext", path: path, errno: ENOMEM)
+                    call: "LZ4F_createCompressionContext", path: path, errno: Errno.ENOMEM)
             }
             // Room for the largest piece that one call can make.
             let bound = LZ4F_compressBound(CompressingSink.chunkBytes, nil)

@@ -20,10 +20,12 @@ struct EntryEncoder: RecordEncoder {
 
     private let frame: Frame
     private let render: RenderEntry
+    let isAnsweredByID: Bool
     private var isFirst = true
 
-    init(_ frame: Frame, _ render: @escaping RenderEntry) {
+    init(_ frame: Frame, isAnsweredByID: Bool = false, _ render: @escaping RenderEntry) {
         self.frame = frame
+        self.isAnsweredByID = isAnsweredByID
         self.render = render
     }
 
@@ -58,21 +60,23 @@ struct EntryEncoder: RecordEncoder {
 /// Entries that need no files of their own.
 enum CommonEntries {
     /// A JSON line's object, without its newline.
-    static let json: RenderEntry = { record, _, out in
+    static let json: RenderEntry = { record, place, out in
         out.append(0x7b)
-        appendMembers(record, &out)
+        appendMembers(record, place, &out)
         out.append(0x7d)
     }
 
     /// The members of a JSON line, with a mark if the message was cut; no key appears twice.
-    static func appendMembers(_ record: RecordRef, _ out: inout [UInt8]) {
+    static func appendMembers(
+        _ record: RecordRef, _ place: RecordPlace, _ out: inout [UInt8]
+    ) {
         JSONLine.appendHead(record, mark: Cut.mark(of: record), to: &out)
         let fields = UniqueFields.of(record)
         if !fields.isEmpty {
             Literal.append(",\"fields\":", &out)
             JSONMembers.object(of: fields, &out)
         }
-        JSONLine.appendTail(record, to: &out)
+        JSONLine.appendTail(record, hasOrigin: place.hasRecordIDs, to: &out)
     }
 
     /// B-SAP-4: only logs, as `cordwood export --format sap`.

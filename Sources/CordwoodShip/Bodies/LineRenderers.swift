@@ -15,10 +15,11 @@ package struct LineRenderers: Sendable {
     }
 
     package static let standard = LineRenderers(
-        json: { record, into in
-            JSONLine.append(record, mark: Cut.mark(of: record), to: &into)
+        json: { record, hasOrigin, into in
+            JSONLine.append(
+                record, mark: Cut.mark(of: record), hasOrigin: hasOrigin, to: &into)
         },
-        text: { record, into in
+        text: { record, _, into in
             TextLine.append(record, to: &into, utc: true, color: false)
         })
 }

@@ -20,6 +20,9 @@ struct BodyLimits: Equatable, Sendable {
 struct RecordPlace {
     /// The archive's id, `8-4-4-4-12` lowercase hex digits.
     var archiveID: String
+    /// The archive says that its records go by their own ids. False: bodies stay as they were when
+    /// it was written, because servers may have some of them (FORMAT §11.1).
+    var hasRecordIDs = true
     /// The record's index in the archive's reading order, from 0.
     var ordinal: UInt64
     /// The record's time. If the previous record was given the same time, one nanosecond more than
@@ -28,6 +31,9 @@ struct RecordPlace {
 }
 
 protocol RecordEncoder {
+    /// Answers name records by the ids in the body: the part keeps them (`Part.recordIDs`).
+    var isAnsweredByID: Bool { get }
+
     /// An upper bound of the bytes that `begin` and `end` add, beyond the entries' `cost`.
     var frameBytes: Int { get }
 
@@ -50,6 +56,10 @@ protocol RecordEncoder {
     mutating func end(_ out: inout [UInt8])
 }
 
+extension RecordEncoder {
+    var isAnsweredByID: Bool { false }
+}
+
 /// Lines: one per record, nothing around them.
 struct LineEncoder: RecordEncoder {
     let render: RenderLine
@@ -60,7 +70,7 @@ struct LineEncoder: RecordEncoder {
     func makeEntry(
         _ record: RecordRef, _ place: RecordPlace, messageBytesMax: Int, _ out: inout [UInt8]
     ) {
-        render(Cut.message(of: record, to: messageBytesMax), &out)
+        render(Cut.message(of: record, to: messageBytesMax), place.hasRecordIDs, &out)
     }
 
     func cost(_ entry: [UInt8], _ record: RecordRef) -> Int { entry.count }

@@ -8,14 +8,15 @@ import CordwoodFormats
 import CordwoodStore
 
 extension RecordPlace {
-    /// `<archive id>-<ordinal>`.
-    func appendID(_ out: inout [UInt8]) {
+    /// The record's own id, 48 hex digits; from an older archive `<archive id>-<ordinal>`.
+    func appendID(of record: borrowing RecordRef, _ out: inout [UInt8]) {
+        if hasRecordIDs { return record.id.append(to: &out) }
         out.append(contentsOf: archiveID.utf8)
         out.append(0x2d)
         Digits.append(ordinal, to: &out)
     }
 
-    /// The ordinal in such an id; nil: another archive's id, or not one of ours.
+    /// The ordinal in an id of an older archive; nil: another archive's, or not one of ours.
     static func ordinal(of id: ArraySlice<UInt8>, archiveID: String) -> UInt64? {
         let count = archiveID.utf8.count
         guard id.count > count + 1, id.prefix(count).elementsEqual(archiveID.utf8),
@@ -38,27 +39,20 @@ struct Origin: Sendable {
     var service: String?
     var host: String?
 
+    /// The attributes that it shows.
+    static let keys = [ProcessOrigin.serviceKey, ProcessOrigin.hostKey]
+
     func service(of record: borrowing RecordRef) -> String {
         if let service { return service }
         let process = record.thread.process
-        if let name = process.attribute("service.name") { return name }
+        if !process.origin.service.isEmpty { return process.origin.service }
         return process.name.isEmpty ? "unknown_service" : process.name
     }
 
     func host(of record: borrowing RecordRef) -> String? {
-        host ?? record.thread.process.attribute("host.name")
-    }
-
-    /// The attributes without a dedicated place, each once: of equal keys the last one counts.
-    static func others(
-        _ process: ProcessInfo, without known: [String]
-    ) -> [(key: String, value: String)] {
-        var found: [(key: String, value: String)] = []
-        for (key, value) in process.resource where !known.contains(key) && !value.isEmpty {
-            found.removeAll { $0.key == key }
-            found.append((key, value))
-        }
-        return found
+        if let host { return host }
+        let known = record.thread.process.origin.host
+        return known.isEmpty ? nil : known
     }
 }
 

@@ -26,9 +26,11 @@ extension JSONMembers {
         word(name, &out) { JSONLine.kind(kind, &$0) }
     }
 
-    /// `<archive id>-<ordinal>`: a record's permanent id.
-    mutating func recordID(_ name: StaticString, _ place: RecordPlace, _ out: inout [UInt8]) {
-        word(name, &out) { place.appendID(&$0) }
+    /// A record's permanent id.
+    mutating func recordID(
+        _ name: StaticString, _ record: RecordRef, _ place: RecordPlace, _ out: inout [UInt8]
+    ) {
+        word(name, &out) { place.appendID(of: record, &$0) }
     }
 
     /// Fields under their own keys, typed, as an object. Writes nothing without fields.
@@ -63,9 +65,9 @@ extension JSONMembers {
 enum FieldJSON {
     /// Any value as a JSON string.
     static func appendString(_ value: FieldValue, _ out: inout [UInt8]) {
-        if case .string(let text) = value {
-            _ = JSONText.string(text, &out)
-        } else {
+        switch value {
+        case .string(let text), .json(let text): _ = JSONText.string(text, &out)
+        default:
             out.append(0x22)
             FieldText.append(value, to: &out)
             out.append(0x22)

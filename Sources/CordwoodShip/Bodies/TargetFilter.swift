@@ -31,6 +31,6 @@ struct TargetFilter: Equatable, Sendable {
     func matches(_ record: borrowing RecordRef) -> Bool {
         if record.level > 0 && record.level < level { return false }
         return loggers.isEmpty
-            || loggers.contains { RecordFilter.covers($0, record.logger) }
+            || loggers.contains { QueryTest.covers($0, record.logger) }
     }
 }

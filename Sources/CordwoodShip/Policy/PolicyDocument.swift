@@ -30,6 +30,7 @@ public struct PolicyDocument: Equatable, Sendable {
     public var fileBytesMax: UInt64?
     public var quotaBytes: UInt64?
     public var uploadIntervalSeconds: UInt32?
+    public var archiveMethod: ArchiveMethod?
     /// Each new value of this word releases quarantined archives for another attempt, once.
     public var retryQuarantined: String?
     /// Keys that this version does not know.
@@ -91,6 +92,11 @@ public struct PolicyDocument: Equatable, Sendable {
         case "quota_bytes":
             quotaBytes = try PolicyDocument.number(key, value, max: UInt64(Int64.max))
         case "upload_interval_s": uploadIntervalSeconds = try PolicyDocument.number32(key, value)
+        case "archive_method":
+            guard let method = value.string.flatMap({ ArchiveMethod(rawValue: $0) }) else {
+                throw PolicyDocument.wrong(key, value, "plain or dense")
+            }
+            archiveMethod = method
         case "retry_quarantined":
             let word = value.string ?? value.whole.map { "\($0)" }
             guard let word, !word.isEmpty, word.utf8.count <= PolicyDocument.prefixBytesMax else {

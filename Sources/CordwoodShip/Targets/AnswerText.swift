@@ -16,7 +16,7 @@ enum AnswerText {
         return value
     }
 
-    /// The first printable bytes in one line; empty: there are none.
+    /// The first printable bytes in one line; empty if it has no such bytes.
     static func words(_ body: [UInt8]) -> String {
         var words = ""
         var isGap = false

@@ -1,5 +1,5 @@
-// What the end of an exchange means for the part that was sent (TARGETS, rules for every target).
-// Pure.
+// What the end of an exchange means for the part that was sent, for every kind of target; a kind's
+// dialect judges first what is special to it (docs/UPLOADS.md, Answers). Pure.
 
 import CordwoodStore
 
@@ -26,6 +26,8 @@ enum AnswerVerdict: Equatable {
     case shrink
     /// The encoding was refused: a simpler one is tried at once.
     case simplify
+    /// The server does not know the form of an archive's blocks: plain ones are tried at once.
+    case plain
     /// Refused because of the body's content, the server claims; sending half of it tests the
     /// claim.
     case refuse
@@ -59,10 +61,25 @@ enum AnswerVerdict: Equatable {
         case 400, 422: return .refuse
         default: break
         }
-        guard Backoff.isRetryable(httpStatus: outcome.httpStatus, isCollector: isCollector) else {
+        guard mayPass(outcome.httpStatus, isCollector: isCollector) else {
             return .stray
         }
         return retry(outcome, nowUnixMs: nowUnixMs)
+    }
+
+    /// True if the same request may succeed later.
+    private static func mayPass(_ httpStatus: Int32, isCollector: Bool) -> Bool {
+        switch httpStatus {
+        case 408, 425, 429, 500, 502, 503, 504, 507: true
+        // The collector is still receiving an earlier attempt with the same id.
+        case 409: isCollector
+        default: false
+        }
+    }
+
+    /// The server has more to do than it can.
+    static func isOverload(_ httpStatus: some BinaryInteger) -> Bool {
+        httpStatus == 429 || httpStatus == 503
     }
 
     /// Retries when the server says, otherwise after our own delay.
@@ -72,7 +89,7 @@ enum AnswerVerdict: Equatable {
         }
         guard let wait else {
             // The server reports overload: one request for each waiting archive would add to it.
-            let isBusy = outcome.httpStatus == 429 || outcome.httpStatus == 503
+            let isBusy = isOverload(outcome.httpStatus)
             return .retry(isBusy ? .busy : .failed, delayMs: nil)
         }
         // "Now" is meant for this archive only: the target's other archives need not wait.

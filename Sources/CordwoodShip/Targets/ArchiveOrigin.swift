@@ -5,7 +5,6 @@
 
 import CordwoodCore
 import CordwoodStore
-import Glibc
 
 struct ArchiveOrigin: Equatable, Sendable {
     /// The time of the newest record; 0: unknown.
@@ -20,12 +19,13 @@ struct ArchiveOrigin: Equatable, Sendable {
     /// - Throws: problems that may be gone at the next attempt. Damage lasts, so it counts as
     ///   unknown.
     static func read(
-        _ path: String, timeUnixMs: UInt64, _ openRecords: OpenRecords
+        _ path: String, timeUnixMs: UInt64, _ identities: [AgeIdentity]
     ) throws(UploadError) -> ArchiveOrigin {
         var origin = ArchiveOrigin(timeUnixMs: timeUnixMs)
         origin.isEncrypted = try isAge(path)
         do throws(ReadProblem) {
-            guard let process = try openRecords(path).process else { return origin }
+            let source = try ArchiveSource.open(path: path, identities: identities)
+            guard let process = source.process else { return origin }
             func attribute(_ name: String) -> String? {
                 process.resource.first { $0.key == name && !$0.value.isEmpty }?.value
             }
@@ -41,14 +41,11 @@ struct ArchiveOrigin: Equatable, Sendable {
     private static func isAge(_ path: String) throws(UploadError) -> Bool {
         let start: StaticString = "age-encryption.org/"
         let wanted = start.utf8CodeUnitCount
-        let file = try FileDescriptor(path: path, flags: O_RDONLY | O_NONBLOCK)
+        let file = try FileDescriptor(path: path, flags: [.read, .nonBlocking])
         defer { _ = file.number }
         var bytes = [UInt8](repeating: 0, count: wanted)
-        var got: Int
-        repeat {
-            got = unsafe pread(file.number, &bytes, wanted, 0)
-        } while got < 0 && errno == EINTR
-        guard got >= 0 else { throw .system(call: "read", path: path, errno: errno) }
+        let got = Files.readOnce(file.number, into: &bytes, wanted, at: 0)
+        guard got >= 0 else { throw .system(call: "read", path: path, errno: Errno.last) }
         return got == wanted && start.withUTF8Buffer { unsafe bytes.elementsEqual($0) }
     }
 }

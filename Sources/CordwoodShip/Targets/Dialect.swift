@@ -23,6 +23,8 @@ struct Delivery: Sendable {
     var entries: UInt32 = 0
     /// The records' ordinals, in the body's order.
     var ordinals: [Range<UInt64>] = []
+    /// Their ids, likewise, if answers name them.
+    var recordIDs: [RecordID] = []
     /// The body has no encoding, or the server has accepted this encoding before.
     var isEncodingProven = false
     /// Set if the dialect asks for it.

@@ -20,7 +20,7 @@ struct Expectation: Equatable, Sendable {
         for part in text.split(separator: ";") {
             let pair = part.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
             let value = pair.count == 2 ? String(pair[1]) : ""
-            let word = pair[0].trimmingPrefix { $0 == " " }
+            let word = pair[0].drop { $0 == " " }
             switch word {
             case "status":
                 guard let status = Int32(value), (200...299).contains(status) else {

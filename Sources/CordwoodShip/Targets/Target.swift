@@ -183,8 +183,9 @@ package struct Target: Sendable {
     private static func settings(_ options: TargetOptions) throws(UploadError) -> TransportSettings
     {
         var settings = TransportSettings()
-        if options.connectTimeoutMs > 0 { settings.connectTimeoutMs = options.connectTimeoutMs }
-        if options.requestTimeoutMs > 0 { settings.requestTimeoutMs = options.requestTimeoutMs }
+        func ms(_ timeout: Duration) -> UInt32 { max(1, UInt32(clamping: timeout.wholeMs)) }
+        if let timeout = options.connectTimeout { settings.connectTimeoutMs = ms(timeout) }
+        if let timeout = options.requestTimeout { settings.requestTimeoutMs = ms(timeout) }
         // A long wait for an answer does not justify a connection that stalls for a minute.
         settings.stallSeconds = max(settings.stallSeconds, settings.requestTimeoutMs / 1_000)
         settings.caFile = options.caFile

@@ -1,4 +1,4 @@
-// The kinds of targets: the body forms and encodings that each accepts, its defaults (TARGETS), and
+// The kinds of targets: the body forms and encodings that each accepts, its defaults (UPLOADS), and
 // its dialect. Pure.
 
 import CordwoodStore

@@ -19,9 +19,9 @@ public struct TargetOptions: Sendable {
     public var authUser: String?
     public var authPassword: String?
 
-    /// 0: the default.
-    public var connectTimeoutMs: UInt32 = 0
-    public var requestTimeoutMs: UInt32 = 0
+    /// Rounded up to milliseconds; nil: the default.
+    public var connectTimeout: Duration?
+    public var requestTimeout: Duration?
     public var bytesPerSecond: UInt64 = 0
     public var caFile: String?
     public var clientCertificateFile: String?

@@ -1,5 +1,5 @@
-// When to retry, and whether at all: exponential backoff with full jitter, and the meaning of a
-// status for an archive. Pure; the caller supplies randomness.
+// How long to wait before the next try: exponential backoff with full jitter. Pure; the caller
+// supplies randomness.
 
 enum Backoff {
     static let delayMsMin: UInt64 = 1_000
@@ -62,14 +62,4 @@ enum Backoff {
     static let spreadFromMs: UInt64 = 30_000
 
     static let spreadMsMax: UInt64 = 300_000
-
-    /// Statuses that may pass by themselves. Every other 4xx and 5xx is final.
-    static func isRetryable(httpStatus: Int32, isCollector: Bool) -> Bool {
-        switch httpStatus {
-        case 408, 425, 429, 500, 502, 503, 504, 507: return true
-        // The collector is still receiving an earlier attempt with the same id.
-        case 409: return isCollector
-        default: return false
-        }
-    }
 }

@@ -4,7 +4,7 @@
 // SAFETY: libcurl's buffers hold during its callback, with the count it gives.
 
 import CCurl
-import Glibc
+import CordwoodCore
 
 @safe final class CurlExchange {
     private let request: TransferRequest
@@ -50,20 +50,22 @@ import Glibc
         guard let source = request.body else { return 0 }
         let wanted = min(UInt64(max(count, 0)), source.count - min(offset, source.count))
         guard wanted > 0, let buffer = unsafe buffer else { return 0 }
-        while true {
-            let got = unsafe pread(
-                source.descriptor, buffer, Int(wanted), off_t(source.offset + offset))
-            if got < 0 && errno == EINTR { continue }
-            // A body shorter than announced cannot be sent whole.
-            guard got > 0 else { return CurlExchange.readAbort }
-            offset += UInt64(got)
-            bytesSent += UInt64(got)
-            return got
-        }
+        let got = unsafe Files.readOnce(
+            source.descriptor,
+            into: UnsafeMutableRawBufferPointer(start: buffer, count: Int(wanted)),
+            at: source.offset + offset)
+        // A body shorter than announced cannot be sent whole.
+        guard got > 0 else { return CurlExchange.readAbort }
+        offset += UInt64(got)
+        bytesSent += UInt64(got)
+        return got
     }
 
+    /// SEEK_SET.
+    private static let fromStart: Int32 = 0
+
     func seek(to target: Int64, origin: Int32) -> Int32 {
-        guard origin == SEEK_SET, target >= 0 else { return CURL_SEEKFUNC_CANTSEEK }
+        guard origin == CurlExchange.fromStart, target >= 0 else { return CURL_SEEKFUNC_CANTSEEK }
         offset = UInt64(target)
         return CURL_SEEKFUNC_OK
     }

@@ -6,8 +6,8 @@
 
 import CCurl
 import CSodium
+import CordwoodCore
 import CordwoodStore
-import Glibc
 
 @safe final class CurlTransport: Transport {
     /// The slowest connection worth waiting for.
@@ -19,7 +19,7 @@ import Glibc
         try CurlTransport.load()
         var opened = unsafe cwi_curl_session()
         guard unsafe cwi_curl_session_open(&opened) == 0 else {
-            throw UploadError.system(call: "curl_easy_init", path: "libcurl", errno: ENOMEM)
+            throw UploadError.system(call: "curl_easy_init", path: "libcurl", errno: Errno.ENOMEM)
         }
         unsafe session = opened
     }

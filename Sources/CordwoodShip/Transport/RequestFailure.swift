@@ -29,7 +29,7 @@ public struct NetworkResult: Sendable {
     fileprivate var cause: String {
         guard hasError else { return httpStatus == 0 ? "no answer" : "HTTP \(httpStatus)" }
         if error.isEmpty || errorType.isEmpty { return error + errorType }
-        let isSaid = error.lowercased().contains(errorType.lowercased())
+        let isSaid = error.lowercased().holds(errorType.lowercased())
         return isSaid ? error : "\(errorType): \(error)"
     }
 

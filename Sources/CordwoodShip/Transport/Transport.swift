@@ -2,9 +2,8 @@
 // (HostTransport). A transport knows nothing about archives, targets or retries: it makes one
 // exchange and reports its end. One thread at a time.
 
-import CShims
+import CordwoodCore
 import CordwoodStore
-import Glibc
 
 protocol Transport: AnyObject {
     /// Makes one exchange and follows no redirection. Throws nothing: a failure is an outcome.
@@ -51,9 +50,9 @@ struct MemoryBody: ~Copyable {
 
     init(_ bytes: [UInt8]) throws(UploadError) {
         count = UInt64(bytes.count)
-        descriptor = cwi_file_memory()
+        descriptor = Files.openMemory()
         guard descriptor >= 0 else {
-            throw UploadError.system(call: "memfd_create", path: "cordwood", errno: errno)
+            throw UploadError.system(call: "memfd_create", path: "cordwood", errno: Errno.last)
         }
         try unsafe bytes.withUnsafeBufferPointer { (buffer) throws(UploadError) in
             try StoreFiles.write(
@@ -63,5 +62,5 @@ struct MemoryBody: ~Copyable {
 
     var whole: RequestBody { RequestBody(descriptor: descriptor, count: count) }
 
-    deinit { cwi_file_close(descriptor) }
+    deinit { Files.close(descriptor) }
 }

@@ -3,8 +3,8 @@
 // is never written anywhere; error texts name options and files, never contents.
 
 import CSodium
+import CordwoodCore
 import CordwoodStore
-import Glibc
 
 struct TransportSettings: Equatable, Sendable {
     var connectTimeoutMs: UInt32 = 10_000
@@ -140,12 +140,11 @@ struct TransportSettings: Equatable, Sendable {
     private static func path(_ text: String?, _ option: String) throws(UploadError) -> String? {
         guard let text = try word(text, option) else { return nil }
         guard !text.hasPrefix("/") else { return text }
-        guard let here = unsafe getcwd(nil, 0) else {
+        guard let here = Files.workingDirectory() else {
             throw UploadError.argument(
                 "\(option) '\(text)' is relative, and the working directory is gone")
         }
-        defer { unsafe free(here) }
-        return unsafe String(cString: here) + "/" + text
+        return here + "/" + text
     }
 
     /// libcurl would report it only at the first request, and not for every file.
@@ -160,30 +159,22 @@ struct TransportSettings: Equatable, Sendable {
         }
     }
 
-    /// SAFETY: reads into its own array, at most as much as that has room for.
     private static func read(_ path: String, _ option: String) throws(UploadError) -> [UInt8] {
         func refuse(_ cause: String) -> UploadError {
             .argument("\(option) '\(path)': \(cause)")
         }
         // Links are followed: certificates are often replaced by switching a link.
-        let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
-        guard descriptor >= 0 else { throw refuse(UploadError.cause(errno: errno)) }
-        defer { close(descriptor) }
+        let descriptor = Files.openFollowing(path, [.read, .nonBlocking, .noTerminal])
+        guard descriptor >= 0 else { throw refuse(Errno.text(Errno.last)) }
+        defer { FileCalls.close(descriptor) }
         guard StoreFiles.isRegular(descriptor) else { throw refuse("is not a regular file") }
-        let size = lseek(descriptor, 0, SEEK_END)
+        let size = Files.seekEnd(descriptor)
         guard size <= pemBytesMax else { throw refuse("is over \(pemBytesMax) bytes") }
         var bytes = [UInt8](repeating: 0, count: Int(max(size, 0)))
-        var count = 0
-        while count < bytes.count {
-            let got = unsafe bytes.withUnsafeMutableBytes { buffer in
-                unsafe pread(
-                    descriptor, buffer.baseAddress! + count, buffer.count - count, off_t(count))
-            }
-            if got < 0 && errno == EINTR { continue }
-            guard got >= 0 else { throw refuse(UploadError.cause(errno: errno)) }
-            if got == 0 { break }
-            count += got
+        let got = unsafe bytes.withUnsafeMutableBytes {
+            unsafe Files.read(descriptor, into: $0, at: 0)
         }
+        guard got >= 0 else { throw refuse(Errno.text(Errno.last)) }
         return bytes
     }
 

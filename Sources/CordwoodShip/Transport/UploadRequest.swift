@@ -4,7 +4,7 @@
 // threads get its last answer.
 
 import CShims
-import Glibc
+import CordwoodCore
 import Synchronization
 
 /// SAFETY: `tick` and its last answer are used on `owner` only, except for `isToldToStop` and
@@ -17,14 +17,14 @@ public final class UploadRequest: @unchecked Sendable {
     /// Complete except for Host and Content-Length.
     public let headers: [(name: String, value: String)]
     public let bodyBytes: UInt64
-    public let connectTimeoutMs: UInt32
+    public let connectTimeout: Duration
     /// The limit of the whole exchange.
-    public let timeoutMs: UInt64
+    public let timeout: Duration
 
     private let body: RequestBody?
     private let bytesPerSecond: UInt64
     private let begunNs = cw_monotonic_ns()
-    private let owner = pthread_self()
+    private let owner = ThreadIdentity.current
     private var tick: (() -> TransferTick)?
     private let isToldToStop = Atomic(false)
     private let isUnlimited = Atomic(false)
@@ -40,8 +40,8 @@ public final class UploadRequest: @unchecked Sendable {
         url = request.url
         headers = request.headers.map { ($0.name, $0.value) }
         bodyBytes = request.body?.count ?? 0
-        connectTimeoutMs = request.settings.connectTimeoutMs
-        self.timeoutMs = timeoutMs
+        connectTimeout = .milliseconds(Int64(request.settings.connectTimeoutMs))
+        timeout = .milliseconds(Int64(clamping: timeoutMs))
         body = request.body
         bytesPerSecond = request.bytesPerSecond
         self.tick = tick
@@ -50,7 +50,7 @@ public final class UploadRequest: @unchecked Sendable {
     /// Whether to give up: the engine is closed, the target removed, the time is over. Ask at least
     /// ten times a second, on the thread of the call.
     public var isStopped: Bool {
-        if pthread_equal(owner, pthread_self()) != 0, let tick {
+        if owner == .current, let tick {
             switch tick() {
             case .go: break
             // ORDER: relaxed. A hint; it publishes nothing.
@@ -74,7 +74,7 @@ public final class UploadRequest: @unchecked Sendable {
         let wanted = min(buffer.count, left, Int(UploadRequest.burstBytes))
         guard pace() else { throw UploadRequest.over }
         let got = locked { isOver in
-            unsafe isOver ? -Int(EBADF) : UploadRequest.read(body, offset, buffer, wanted)
+            unsafe isOver ? -Int(Errno.EBADF) : UploadRequest.read(body, offset, buffer, wanted)
         }
         switch got {
         case 1...:
@@ -82,7 +82,7 @@ public final class UploadRequest: @unchecked Sendable {
             bytesRead.wrappingAdd(UInt64(got), ordering: .relaxed)
             return got
         case 0: throw UploadTransportError("the body is shorter than announced")
-        case -Int(EBADF): throw UploadRequest.over
+        case -Int(Errno.EBADF): throw UploadRequest.over
         default: throw UploadTransportError("reading the body: error \(-got)")
         }
     }
@@ -107,13 +107,10 @@ public final class UploadRequest: @unchecked Sendable {
         _ body: RequestBody, _ offset: UInt64, _ buffer: UnsafeMutableRawBufferPointer,
         _ wanted: Int
     ) -> Int {
-        while true {
-            let got = unsafe pread(
-                body.descriptor, buffer.baseAddress, wanted,
-                off_t(clamping: body.offset &+ offset))
-            if got >= 0 { return got }
-            if errno != EINTR { return -Int(errno) }
-        }
+        let got = unsafe Files.readOnce(
+            body.descriptor, into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]),
+            at: body.offset &+ offset)
+        return got >= 0 ? got : -Int(Errno.last)
     }
 
     /// Waits until the byte rate allows more; false: aborted.
@@ -125,7 +122,7 @@ public final class UploadRequest: @unchecked Sendable {
             let seconds = Double(cw_monotonic_ns() &- begunNs) / 1e9
             let allowed = seconds * Double(bytesPerSecond) + Double(UploadRequest.burstBytes)
             if Double(bytesRead.load(ordering: .relaxed)) < allowed { return true }
-            usleep(UploadRequest.restMicroseconds)
+            ThreadIdentity.pause(microseconds: UploadRequest.restMicroseconds)
         }
     }
 }

@@ -19,7 +19,7 @@ struct Janitor {
     func deleteIfDone(_ archive: borrowing ArchiveLock, done: TargetKey? = nil) {
         do throws(UploadError) {
             guard try isDoneEverywhere(archive.stem, done: done), archive.widen(),
-                !service.hooks.isCovered(archive.stem)
+                !service.isCovered(archive.stem)
             else { return }
             try archive.deleteArchive(paths: service.paths)
         } catch {
@@ -85,7 +85,7 @@ struct Janitor {
     ) throws(UploadError) -> [Removal] {
         let lock = try StoreFiles.lockDirectory(service.paths.archives)
         defer { _ = lock.number }
-        let isCovered = service.hooks.covering()
+        let lanes = LaneListing(directory: service.paths.root)
         var items = try service.archives().compactMap { entry -> RetentionItem? in
             // A directory or a link with such a name is not an archive, and would never go away.
             guard let bytes = StoreFiles.bytesOnDisk(service.paths.archive(entry.stem)) else {
@@ -94,7 +94,8 @@ struct Janitor {
             return RetentionItem(
                 stem: entry.stem, bytes: bytes,
                 timeMaxNs: entry.summary?.timeMaxNs ?? 0,
-                isPinned: isCovered(StorePaths.file(ofStem: entry.stem)))
+                isPinned: lanes.isCovered(
+                    archive: StorePaths.file(ofStem: entry.stem), service.paths.root))
         }
         let now = service.clock.look
         let believesClock = limits.expirationDays == 0 || believes(now, items)
@@ -155,13 +156,13 @@ struct Janitor {
     func removeWaiting(until: UInt64) throws(UploadError) -> UInt32 {
         let registered = try service.registry.keys()
         let snapshot = try service.outbox.snapshot()
-        let isCovered = service.hooks.covering()
+        let lanes = LaneListing(directory: service.paths.root)
         var removed: UInt32 = 0
         var trouble: UploadError?
         for (stem, _) in try service.archives() {
             guard registered.contains(where: { snapshot.state(stem, $0).isUnsent }),
                 StoreFiles.modifiedNs(service.paths.archive(stem)) <= until,
-                !isCovered(StorePaths.file(ofStem: stem))
+                !lanes.isCovered(archive: StorePaths.file(ofStem: stem), service.paths.root)
             else { continue }
             do throws(UploadError) {
                 guard let removal = try remove(stem, .consent) else { continue }
@@ -249,7 +250,7 @@ struct Janitor {
             if runner.known(removal.stem, read).isFinal { continue }
             runner.tell { $0.completed?(file, Janitor.status(removal.reason), 0) }
         }
-        service.hooks.archiveRemoved(file, removal.reason)
+        service.delegate?.archiveRemoved(file, removal.reason)
     }
 
     /// The status for `completed`.

@@ -1,9 +1,9 @@
-// Lists what waits in a store, for which target, why and until when, for people and their tools,
-// and provides two actions by hand: release a pair for another attempt, or quarantine it. Any
-// thread, any process; a pair that is being sent at the moment is left alone.
+// Lists the archives that wait in a store: for which target, why and until when, for people and
+// their tools, and provides two actions by hand: release a pair for another attempt, or quarantine
+// it. Any thread, any process; a pair that is being sent at the moment is left alone.
 
+import CordwoodCore
 import CordwoodStore
-import Glibc
 
 public struct QueueEntry: Sendable {
     /// The archive's file name.
@@ -21,12 +21,8 @@ public struct QueueEntry: Sendable {
 
 package struct QueueListing: Sendable {
     private let paths: StorePaths
-    private let archiveInfo: ReadSummary
 
-    package init(storeDirectory: String, archiveInfo: @escaping ReadSummary) {
-        paths = StorePaths(storeDirectory)
-        self.archiveInfo = archiveInfo
-    }
+    package init(storeDirectory: String) { paths = StorePaths(storeDirectory) }
 
     /// Every archive with every registered target, oldest archive first.
     package func list() throws(UploadError) -> [QueueEntry] {
@@ -36,7 +32,7 @@ package struct QueueListing: Sendable {
         var archives: [(stem: String, summary: ArchiveSummary?)] = []
         for name in try StoreFiles.list(paths.archives) {
             guard let stem = StorePaths.stem(ofFile: name) else { continue }
-            archives.append((stem, try? archiveInfo(paths.archive(stem))))
+            archives.append((stem, try? ArchiveSummary(path: paths.archive(stem))))
         }
         archives.sort {
             let (a, b) = ($0.summary?.timeMaxNs ?? 0, $1.summary?.timeMaxNs ?? 0)
@@ -71,9 +67,13 @@ package struct QueueListing: Sendable {
     /// Lets pairs that failed, were refused or are paused be tried at the next occasion. Of an
     /// archive with some records kept, only those records are sent again.
     /// - Parameters: nil: all.
+    ///   - known: only pairs in this state; nil: in any.
     /// - Returns: the number of pairs.
-    package func retry(archive: String?, target: String?) throws(UploadError) -> Int {
+    package func retry(
+        archive: String?, target: String?, from known: PairState? = nil
+    ) throws(UploadError) -> Int {
         try change(archive, target) { state, refusals in
+            guard state == known ?? state else { return nil }
             switch state {
             case .retry, .paused: return QueueListing.anew(state, refusals())
             case .quarantined, .kept, .waiting, .sent, .filtered, .unknown:
@@ -114,8 +114,11 @@ package struct QueueListing: Sendable {
     }
 
     /// Quarantines an archive for a target: it is not tried again, and kept under retention.
-    package func quarantine(archive: String, target: String?) throws(UploadError) -> Int {
+    package func quarantine(
+        archive: String, target: String?, from known: PairState? = nil
+    ) throws(UploadError) -> Int {
         try change(archive, target) { state, refusals in
+            guard state == known ?? state else { return nil }
             switch state {
             case .waiting, .retry, .paused:
                 let state = PairState.quarantined(httpStatus: 0, progress: state.progress)
@@ -154,7 +157,7 @@ package struct QueueListing: Sendable {
                         // A quarantined pair is never being sent: its lock is only unavailable
                         // right now.
                         if seen.state(stem, target.key).isFinal, StoreFiles.exists(path) {
-                            throw UploadError.system(call: "lock", path: path, errno: EAGAIN)
+                            throw UploadError.system(call: "lock", path: path, errno: Errno.EAGAIN)
                         }
                         continue
                     }

@@ -3,29 +3,21 @@
 // its threads share. It is never held while a callback runs, a file is touched or a byte is sent.
 
 import CordwoodCore
-import Glibc
+import CordwoodStore
 
 /// SAFETY: all members are touched with the monitor held.
 final class RunGate: @unchecked Sendable {
-    enum Entry {
-        case entered
-        /// A run is under way, or the calling thread is in one of its callbacks.
-        case busy
-        case timeout
-        case stopped
-    }
-
     private let monitor = Monitor()
     private var isRunning = false
     private var isExplicit = false
     private var isExplicitWaiting = false
     private var isStopping = false
     /// The run's threads; the first is the one that entered.
-    private var threads: [pthread_t] = []
+    private var threads: [ThreadIdentity] = []
     /// Threads that were started for the run and have not joined yet.
     private var coming = 0
     /// Threads in callbacks outside a run.
-    private var callers: [pthread_t] = []
+    private var callers: [ThreadIdentity] = []
 
     func withLock<Result>(_ body: () -> Result) -> Result { monitor.locked(body) }
 
@@ -33,9 +25,11 @@ final class RunGate: @unchecked Sendable {
 
     /// - Parameter remainingMs: how long an explicit call waits for a background run to end; the
     ///   background never waits.
-    func enter(explicit: Bool, remainingMs: UInt64) -> Entry {
+    /// - Returns: nil: entered. Busy: a run is under way, or the calling thread is in one of its
+    ///   callbacks.
+    func enter(explicit: Bool, remainingMs: UInt64) -> UploadStatus? {
         withLock {
-            if isStopping { return .stopped }
+            if isStopping { return .closed }
             if isHere || (isRunning && (!explicit || isExplicit)) || isExplicitWaiting {
                 return .busy
             }
@@ -46,12 +40,12 @@ final class RunGate: @unchecked Sendable {
                 while isRunning && !isStopping {
                     if !monitor.wait(until: until), isRunning, !isStopping { return .timeout }
                 }
-                if isStopping { return .stopped }
+                if isStopping { return .closed }
             }
             isRunning = true
             isExplicit = explicit
-            threads = [pthread_self()]
-            return .entered
+            threads = [.current]
+            return nil
         }
     }
 
@@ -75,13 +69,13 @@ final class RunGate: @unchecked Sendable {
     func calling(unless isOver: () -> Bool, _ body: () -> Void) {
         let begins = withLock {
             if isOver() { return false }
-            callers.append(pthread_self())
+            callers.append(.current)
             return true
         }
         guard begins else { return }
         body()
         withLock {
-            let index = callers.firstIndex { pthread_equal($0, pthread_self()) != 0 }
+            let index = callers.firstIndex(of: .current)
             if let index { callers.remove(at: index) }
             monitor.notify()
         }
@@ -97,11 +91,11 @@ final class RunGate: @unchecked Sendable {
         let isStarted = start { [self] in
             withLock {
                 coming -= 1
-                threads.append(pthread_self())
+                threads.append(.current)
             }
             body()
             withLock {
-                threads.removeAll { pthread_equal($0, pthread_self()) != 0 }
+                threads.removeAll { $0 == .current }
                 monitor.notify()
             }
         }
@@ -142,6 +136,6 @@ final class RunGate: @unchecked Sendable {
     }
 
     private var isHere: Bool {
-        (threads + callers).contains { pthread_equal($0, pthread_self()) != 0 }
+        (threads + callers).contains(.current)
     }
 }

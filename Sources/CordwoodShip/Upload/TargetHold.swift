@@ -16,7 +16,9 @@ struct TargetHold: Equatable {
     var isRefused = false
     /// The target has taken a body since it was last refused: earlier refusals no longer hold back
     /// an archive, neither the refused one nor any other.
-    private(set) var isOpen: Bool
+    private(set) var isOpen = false
+
+    init() {}
 
     init(_ snapshot: OutboxSnapshot, _ target: TargetKey, isOpen: Bool, nowMs: UInt64) {
         self.isOpen = isOpen

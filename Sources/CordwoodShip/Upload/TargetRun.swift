@@ -1,11 +1,13 @@
-// One run over the archives that wait for one target: hands them to its threads, oldest first. It
-// ends early if time is up, an explicit call waits, consent is withdrawn or the server rejects us.
-// The run's threads share it; it lives until the last of them has ended.
+// One run over the archives that wait for one target: enters the target's gate, hands the archives
+// to its threads, oldest first, and plans the next attempts. It ends early if time is up, an
+// explicit call waits, consent is withdrawn or the server rejects us. The run's threads share it;
+// it lives until the last of them has ended. A pass is a run of each target, side by side.
 
 import CordwoodCore
 import CordwoodStore
 
-/// SAFETY: the private variables are guarded by the runner's gate.
+/// SAFETY: the private variables are guarded by the runner's gate, `endedMs` by `pause`; `work` and
+/// `archives` change only before the run has other threads.
 final class TargetRun: @unchecked Sendable {
     struct End {
         var result = UploadResult()
@@ -15,21 +17,30 @@ final class TargetRun: @unchecked Sendable {
         var attempts = 0
         /// Number of archives still to be sent.
         var waiting: UInt32 = 0
+
+        fileprivate mutating func add(_ other: End) {
+            result.add(other.result)
+            trouble = trouble ?? other.trouble
+            isOutOfTime = isOutOfTime || other.isOutOfTime
+            attempts += other.attempts
+            waiting &+= other.waiting
+        }
     }
 
     let runner: TargetRunner
     let service: UploadService
     let explicit: Bool
     let deadlineMonotonicMs: UInt64
-    private let work: UploadWork
+    private var work: UploadWork
     private var next = 0
     private var active = 0
-    private var hold: TargetHold
-    private let archives: [UploadWork.Archive]
+    private var hold = TargetHold()
+    private var archives: [UploadWork.Archive] = []
     private var sum = End()
     /// Archives that another process was sending.
     private var elsewhere: [UploadWork.Archive] = []
     private let pause = Monitor()
+    private var endedMs: UInt64?
 
     private static let lookMs: UInt64 = 20
 
@@ -42,8 +53,51 @@ final class TargetRun: @unchecked Sendable {
         self.work = work
         self.explicit = explicit
         self.deadlineMonotonicMs = deadlineMonotonicMs
-        let hold = runner.hold(work.snapshot, nowMs: service.clock.realtimeMs())
-        self.hold = hold
+    }
+
+    /// Performs all of them side by side, the first on the calling thread; waits for all and adds
+    /// up their ends, in the order in which they ended.
+    static func perform(_ runs: [TargetRun]) -> End {
+        let here = runs.enumerated().filter { index, run in
+            index == 0 || !run.service.startThread(run.perform)
+        }
+        for (_, run) in here { run.perform() }
+        for run in runs {
+            run.pause.locked { while run.endedMs == nil { _ = run.pause.wait(until: .never) } }
+        }
+        return runs.sorted { ($0.endedMs ?? 0) < ($1.endedMs ?? 0) }
+            .reduce(into: End()) { $0.add($1.sum) }
+    }
+
+    /// Makes one attempt for every waiting archive that may be tried. Runs on the calling thread,
+    /// and on others if the server bears more.
+    func perform() {
+        let now = service.clock.monotonicMs()
+        let trouble = runner.gate.enter(
+            explicit: explicit, remainingMs: deadlineMonotonicMs - min(now, deadlineMonotonicMs))
+        if let trouble {
+            sum.trouble = trouble
+        } else {
+            runner.planNothing()  // the run's end plans
+            look()
+            active = 1
+            loop()
+            runner.gate.join()
+            awaitOthers()
+            sum.waiting = runner.takeStock(service, didSomething: sum.attempts > 0)
+            if !runner.isGone { runner.callDrained(sum) }
+            runner.gate.leave()
+        }
+        pause.locked {
+            endedMs = service.clock.monotonicMs()
+            pause.notify()
+        }
+    }
+
+    /// The background may have advanced while an explicit call waited.
+    private func look() {
+        work = runner.known(explicit ? (try? service.work()) ?? work : work)
+        hold = runner.hold(work.snapshot, nowMs: service.clock.realtimeMs())
         let key = runner.target.key
         // Right after a refusal another archive goes first, because the refused one may be at
         // fault.
@@ -56,13 +110,6 @@ final class TargetRun: @unchecked Sendable {
                 )
                 return a != b ? a < b : $0.offset < $1.offset
             }.map(\.element) : work.archives
-    }
-
-    var end: End { runner.gate.withLock { sum } }
-
-    func go() {
-        runner.gate.withLock { active += 1 }
-        loop()
     }
 
     /// The work of one thread.
@@ -86,7 +133,7 @@ final class TargetRun: @unchecked Sendable {
 
     /// Waits for archives that another process was sending, because the caller wants those sent,
     /// too. Polls, because a process that dies releases its lock without notice.
-    func awaitOthers() {
+    private func awaitOthers() {
         guard explicit else { return }
         var transport: (any Transport)?
         while mayGoOn {
@@ -126,7 +173,7 @@ final class TargetRun: @unchecked Sendable {
         _ archive: UploadWork.Archive, _ transport: any Transport
     ) throws(UploadError) {
         let key = runner.target.key
-        guard !service.hooks.isCovered(archive.stem) else { return }
+        guard !service.isCovered(archive.stem) else { return }
         guard let lock = try ArchiveLock(paths: service.paths, stem: archive.stem, target: key)
         else {
             // A directory or a link with such a name is not an archive.
@@ -195,7 +242,7 @@ final class TargetRun: @unchecked Sendable {
             return true
         }
         guard isWanted else { return }
-        let isStarted = runner.gate.spawn(service.hooks.startThread) { [self] in loop() }
+        let isStarted = runner.gate.spawn(service.startThread) { [self] in loop() }
         if !isStarted { runner.gate.withLock { active -= 1 } }
     }
 

@@ -203,38 +203,10 @@ final class TargetRunner: @unchecked Sendable {
         }
     }
 
-    // ── A run ──
-
-    /// Makes one attempt for every waiting archive that may be tried. Runs on the calling thread,
-    /// and on others if the server bears more.
-    func run(
-        _ work: UploadWork, _ service: UploadService, explicit: Bool, deadlineMonotonicMs: UInt64
-    ) -> TargetRun.End {
-        let now = service.clock.monotonicMs()
-        let remaining = deadlineMonotonicMs - min(now, deadlineMonotonicMs)
-        switch gate.enter(explicit: explicit, remainingMs: remaining) {
-        case .busy: return TargetRun.End(trouble: .busy)
-        case .timeout: return TargetRun.End(trouble: .timeout)
-        case .stopped: return TargetRun.End(trouble: .closed)
-        case .entered: planNothing()  // its end plans
-        }
-        // The background may have advanced while this explicit call waited.
-        let seen = explicit ? (try? service.work()) ?? work : work
-        let run = TargetRun(
-            self, service, known(seen), explicit: explicit,
-            deadlineMonotonicMs: deadlineMonotonicMs)
-        run.go()
-        gate.join()
-        run.awaitOthers()
-        var end = run.end
-        end.waiting = takeStock(service, didSomething: end.attempts > 0)
-        if !isGone { callDrained(end) }
-        gate.leave()
-        return end
-    }
+    // ── The end of a run ──
 
     /// Counts the waiting archives and plans the next run.
-    private func takeStock(_ service: UploadService, didSomething: Bool) -> UInt32 {
+    func takeStock(_ service: UploadService, didSomething: Bool) -> UInt32 {
         if !didSomething {
             let monotonic = service.clock.monotonicMs()
             gate.withLock { restMonotonicMs = monotonic &+ TargetRunner.restMs }
@@ -279,7 +251,7 @@ final class TargetRunner: @unchecked Sendable {
         return waiting
     }
 
-    private func callDrained(_ end: TargetRun.End) {
+    func callDrained(_ end: TargetRun.End) {
         let isDrained = gate.withLock {
             if end.attempts > 0 || end.waiting > 0 { hadWork = true }
             guard hadWork, end.waiting == 0 else { return false }

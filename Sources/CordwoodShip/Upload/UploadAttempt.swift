@@ -72,7 +72,7 @@ struct UploadAttempt {
     private func readSummary(_ stem: String) throws(UploadError) -> ArchiveSummary? {
         if let summary { return summary }
         do throws(ReadProblem) {
-            return try service.hooks.archiveInfo(service.paths.archive(stem))
+            return try service.summary(stem)
         } catch .system(let call, let code) {
             throw .system(call: call, path: service.paths.archive(stem), errno: code)
         } catch .locked(let text) {
@@ -90,17 +90,13 @@ struct UploadAttempt {
     ) throws(UploadError) -> Step {
         while true {
             var delivery = try delivery(archive.stem, summary, range: nil, course)
-            var outcome: TransferOutcome
-            if course.encoding == .none {
-                let body = Body(archive: archive)
-                outcome = try send(&delivery, body, transport)
-            } else {
-                let copy = try TemporaryBody.copy(
-                    archive, service.paths, encoding: course.encoding, shouldStop: shouldStop)
-                guard let copy else { return stopped() }
-                outcome = try send(&delivery, copy, transport)
-            }
+            guard let body = try body(archive, course) else { return stopped() }
+            var outcome = try send(&delivery, body, transport)
             let verdict = judge(&outcome, delivery)
+            if verdict == .plain, course.makePlain() {
+                noteRecovered(archive.stem, outcome, "the target does not know dense blocks")
+                continue
+            }
             if verdict == .simplify, course.simplify() {
                 noteRecovered(archive.stem, outcome, "the target wants another encoding")
                 continue
@@ -109,6 +105,24 @@ struct UploadAttempt {
             if isSent { noteTaken(archive.stem, &course) }
             return Step(verdict: verdict, outcome: outcome, hasSent: isSent)
         }
+    }
+
+    /// nil: stopped.
+    private func body(
+        _ archive: borrowing ArchiveLock, _ course: UploadCourse
+    ) throws(UploadError) -> Body? {
+        if course.isPlain {
+            switch try TemporaryBody.plain(
+                archive, service.paths, encoding: course.encoding, shouldStop: shouldStop)
+            {
+            case .made(let body): return body
+            case .stopped: return nil
+            case .same: break
+            }
+        }
+        if course.encoding == .none { return Body(archive: archive) }
+        return try TemporaryBody.copy(
+            archive, service.paths, encoding: course.encoding, shouldStop: shouldStop)
     }
 
     // ── One exchange ──
@@ -127,7 +141,7 @@ struct UploadAttempt {
         if target.dialect.needsOrigin {
             delivery.origin = try ArchiveOrigin.read(
                 service.paths.archive(stem), timeUnixMs: summary.timeMaxNs / 1_000_000,
-                service.hooks.openRecords)
+                service.identities)
         }
         return delivery
     }

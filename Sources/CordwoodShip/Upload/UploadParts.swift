@@ -13,7 +13,7 @@ extension UploadAttempt {
         var parts = ArchiveParts(
             paths: service.paths, stem: archive.stem, archiveID: summary.idText,
             filter: target.filter, limits: target.dialect.limits, encoder: encoder,
-            openRecords: service.hooks.openRecords)
+            identities: service.identities)
         var hasSent = course.progress.done > 0
         var last = TransferOutcome.failed("nothing was sent")
         while true {
@@ -44,6 +44,7 @@ extension UploadAttempt {
                     archive.stem, summary, range: isWhole ? nil : range, course)
                 delivery.entries = part.entries
                 delivery.ordinals = part.ordinals
+                delivery.recordIDs = part.recordIDs
                 if course.suspects.isEmpty, course.retrials.isEmpty {
                     course.progress.doubt = range.end
                 }

@@ -2,8 +2,8 @@
 // (B-SAP-10). Changes nothing in the store except for temporary files without names. Any thread.
 // SAFETY: pieces hold during the call that hands them out.
 
+import CordwoodCore
 import CordwoodStore
-import Glibc
 
 /// One request of the preview.
 public struct PlannedRequest: Sendable {
@@ -35,7 +35,7 @@ extension UploadService {
             let state = work.snapshot.state(archive.stem, target.key)
             // An archive that cannot be opened would not be sent either.
             guard !state.isFinal, let summary = archive.summary,
-                !hooks.isCovered(archive.stem),
+                !isCovered(archive.stem),
                 let lock = try? ArchiveLock(paths: paths, stem: archive.stem, target: target.key)
             else { continue }
             var planner = Planner(
@@ -93,7 +93,7 @@ private struct Planner {
         var parts = ArchiveParts(
             paths: service.paths, stem: archive.stem, archiveID: summary.idText,
             filter: target.filter, limits: target.dialect.limits, encoder: encoder,
-            openRecords: service.hooks.openRecords)
+            identities: service.identities)
         while true {
             let next = try parts.next(
                 from: progress.done, end: progress.doubt > progress.done ? progress.doubt : nil,
@@ -130,11 +130,11 @@ private struct Planner {
         var buffer = [UInt8](repeating: 0, count: CompressingSink.chunkBytes)
         var at: UInt64 = 0
         while at < body.bytes {
-            let got = unsafe pread(
-                body.descriptor, &buffer, min(buffer.count, Int(body.bytes - at)), off_t(at))
-            if got < 0 && errno == EINTR { continue }
+            let got = Files.readOnce(
+                body.descriptor, into: &buffer, min(buffer.count, Int(body.bytes - at)), at: at)
             guard got > 0 else {
-                throw UploadError.system(call: "pread", path: stem, errno: got < 0 ? errno : EIO)
+                throw UploadError.system(
+                    call: "pread", path: stem, errno: got < 0 ? Errno.last : Errno.EIO)
             }
             at += UInt64(got)
             let goesOn = unsafe buffer.withUnsafeBytes {

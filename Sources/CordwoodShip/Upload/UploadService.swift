@@ -7,7 +7,8 @@
 import CordwoodCore
 import CordwoodStore
 
-/// SAFETY: `monitor` guards the private variables and is held for no call out of here.
+/// SAFETY: `monitor` guards the private variables and is held for no call out of here; `delegate`
+/// is set before another thread has the service.
 package final class UploadService: @unchecked Sendable {
     package static let targetsMax = 64
     private static let toldMax = 1_000
@@ -15,10 +16,11 @@ package final class UploadService: @unchecked Sendable {
     let paths: StorePaths
     let outbox: Outbox
     let registry: TargetRegistry
-    let hooks: UploadHooks
+    let identities: [AgeIdentity]
     let clock: UploadClock
     let random: @Sendable () -> UInt64
     let lines: LineRenderers
+    package weak var delegate: (any UploadDelegate)?
     /// The last failures, by target.
     package let failures = FailureLog()
     private let monitor = Monitor()
@@ -44,14 +46,16 @@ package final class UploadService: @unchecked Sendable {
     /// The content for the store's `clock` that could not be written.
     private var trust: AgeTrust?
 
+    /// - Parameter identities: open encrypted archives.
     package init(
-        storeDirectory: String, hooks: UploadHooks, lines: LineRenderers = .standard,
-        clock: UploadClock = .system, random: @escaping @Sendable () -> UInt64
+        storeDirectory: String, identities: [AgeIdentity] = [], lines: LineRenderers = .standard,
+        clock: UploadClock = .system,
+        random: @escaping @Sendable () -> UInt64 = { .random(in: .min ... .max) }
     ) throws(UploadError) {
         paths = StorePaths(storeDirectory)
         outbox = Outbox(paths: paths)
         registry = TargetRegistry(storeDirectory: storeDirectory)
-        self.hooks = hooks
+        self.identities = identities
         self.clock = clock
         self.random = random
         self.lines = lines
@@ -89,7 +93,7 @@ package final class UploadService: @unchecked Sendable {
         }
         // Archives that an earlier process failed to send keep their due times.
         runner.plan(work, self)
-        hooks.replanned()
+        delegate?.uploadsReplanned()
         return runner.id
     }
 
@@ -115,15 +119,14 @@ package final class UploadService: @unchecked Sendable {
     /// - Parameter target: nil: all targets.
     /// - Returns: the number of pairs.
     package func retryQuarantined(target: String?) throws(UploadError) -> Int {
-        let listing = QueueListing(storeDirectory: paths.root, archiveInfo: hooks.archiveInfo)
         // Runs even after an error, because some pairs were changed.
         defer {
             if let work = try? work() {
                 for runner in currentRunners { runner.plan(work, self) }
-                hooks.replanned()
+                delegate?.uploadsReplanned()
             }
         }
-        return try listing.retryQuarantined(target: target)
+        return try QueueListing(storeDirectory: paths.root).retryQuarantined(target: target)
     }
 
     /// Finds a target by the number that addTarget returned.
@@ -173,10 +176,13 @@ package final class UploadService: @unchecked Sendable {
             let open = try registered().filter { kind == nil || $0.target.kind == kind }
             guard !open.isEmpty else { return .noTarget }
             result.expired = try tidy()
-            let pass = Pass(
-                service: self, work: try work(), explicit: explicit,
-                deadlineMonotonicMs: deadlineMonotonicMs)
-            let end = pass.run(open)
+            let work = try work()
+            let end = TargetRun.perform(
+                open.map {
+                    TargetRun(
+                        $0, self, work, explicit: explicit,
+                        deadlineMonotonicMs: deadlineMonotonicMs)
+                })
             try Janitor(service: self).deleteDone()
             result.add(end.result)
             result.waiting = end.waiting
@@ -199,7 +205,7 @@ package final class UploadService: @unchecked Sendable {
         monitor.locked { explicitCalls += 1 }
         defer {
             monitor.locked { explicitCalls -= 1 }
-            hooks.runEnded()
+            delegate?.uploadRunEnded()
         }
         return try body()
     }
@@ -251,11 +257,12 @@ package final class UploadService: @unchecked Sendable {
                 continue
             }
             runner.planNothing()  // the run's end plans
+            let run = TargetRun(runner, self, work, explicit: false, deadlineMonotonicMs: .max)
             let body: @Sendable () -> Void = { [self] in
-                _ = runner.run(work, self, explicit: false, deadlineMonotonicMs: .max)
-                hooks.runEnded()
+                run.perform()
+                delegate?.uploadRunEnded()
             }
-            if !hooks.startThread(body) { body() }
+            if !startThread(body) { body() }
         }
     }
 
@@ -349,6 +356,7 @@ package final class UploadService: @unchecked Sendable {
     /// Completes what a crash or a full disk left unfinished, and removes archives that are too old
     /// to be sent.
     private func tidy() throws(UploadError) -> UInt32 {
+        try removeReplaced()
         try outbox.removeOrphans()
         let janitor = Janitor(service: self)
         for runner in currentRunners { janitor.writeDown(runner) }
@@ -392,7 +400,51 @@ package final class UploadService: @unchecked Sendable {
     func report(
         _ level: UInt8, _ message: String, _ fields: [(key: String, value: DiagnosticValue)]
     ) {
-        hooks.diagnostics(UploadDiagnostic(level: level, message: message, fields: fields))
+        delegate?.report(UploadDiagnostic(level: level, message: message, fields: fields))
+    }
+
+    /// False: none is available.
+    func startThread(_ body: @escaping @Sendable () -> Void) -> Bool {
+        delegate?.startUploadThread(body) ?? false
+    }
+
+    /// Whether a segment that the archive covers still exists, or may: such an archive stays.
+    func isCovered(_ stem: String) -> Bool {
+        let lanes = LaneListing(directory: paths.root)
+        if !lanes.isWhole, isNews(paths.lanes) {
+            report(
+                UploadDiagnostic.error,
+                "archives wait: whether their segments are gone cannot be seen",
+                [("cause", .text(lanes.cause))])
+        }
+        return lanes.isCovered(archive: StorePaths.file(ofStem: stem), paths.root)
+            || isBeingReplaced(stem)
+    }
+
+    /// Another archive has its records, or it has those of others that are to be removed (FORMAT
+    /// §11). If that cannot be seen, it may be so.
+    private func isBeingReplaced(_ stem: String) -> Bool {
+        guard let all = try? archives() else { return true }
+        guard let mine = all.first(where: { $0.stem == stem })?.summary else { return false }
+        return all.contains { other in
+            guard let summary = other.summary, other.stem != stem else { return false }
+            return summary.replaced.contains(mine.idText)
+                || mine.replaced.contains(summary.idText)
+        }
+    }
+
+    /// A compacting program that died leaves archives that another one replaces. What is sent now
+    /// goes later.
+    private func removeReplaced() throws(UploadError) {
+        let ids = Set(try archives().flatMap { $0.summary?.replaced ?? [] })
+        guard !ids.isEmpty,
+            try archives().contains(where: { ids.contains($0.summary?.idText ?? "") })
+        else { return }
+        _ = try? CompactionLeftovers.remove(directory: paths.root)
+    }
+
+    func summary(_ stem: String) throws(ReadProblem) -> ArchiveSummary {
+        try ArchiveSummary(path: paths.archive(stem), identities: identities)
     }
 
     /// Archives with their summaries, oldest first; nil: it could not be read.
@@ -403,7 +455,7 @@ package final class UploadService: @unchecked Sendable {
         for name in try StoreFiles.list(paths.archives) {
             guard let stem = StorePaths.stem(ofFile: name) else { continue }
             // An archive never changes, so it is read once.
-            let summary = known[stem] ?? (try? hooks.archiveInfo(paths.archive(stem)))
+            let summary = known[stem] ?? (try? summary(stem))
             fresh[stem] = summary
             list.append((stem, summary))
         }

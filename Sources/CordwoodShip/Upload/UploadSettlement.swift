@@ -21,7 +21,7 @@ extension UploadAttempt {
         switch step.verdict {
         case .sent:
             return finish(archive, step, course, &result)
-        case .refuse, .simplify, .shrink, .stray:
+        case .refuse, .simplify, .shrink, .plain, .stray:
             let (alone, inRow) = runner.noteRefused(archive.stem, attempt: attempt)
             let takesOthers = alone > 0
             // Events are only given up one by one.
@@ -65,7 +65,7 @@ extension UploadAttempt {
         }
         record(archive, state, cause: outcome.cause, refusals: course.refusals)
         if case .retry(_, let notBeforeMs, _, _) = state,
-            outcome.httpStatus == 503 || outcome.httpStatus == 429
+            AnswerVerdict.isOverload(outcome.httpStatus)
         {
             target.callbacks.busy?(target.name, notBeforeMs &- min(now, notBeforeMs))
         }
@@ -74,7 +74,7 @@ extension UploadAttempt {
         let isPause = step.verdict == .pause
         var isRest = false
         if case .retry(_, _, .refused, _) = state { isRest = true }
-        if target.dialect.asksForPolicy(outcome) { service.hooks.policyWanted() }
+        if target.dialect.asksForPolicy(outcome) { service.delegate?.policyWanted() }
         service.report(
             isPause || isRest ? UploadDiagnostic.error : UploadDiagnostic.warn,
             isPause

@@ -1,10 +1,9 @@
-// Input and output of UploadService: clock, summaries of archives, the result of a pass,
-// diagnostics. Values and closures; nothing here decides anything.
+// Input and output of UploadService: clock, summaries of archives, the result of a pass. Values and
+// closures; nothing here decides anything.
 
 import CShims
 import CordwoodCore
 import CordwoodStore
-import Glibc
 
 /// The clocks in milliseconds; injected, so that tests control the time.
 package struct UploadClock: Sendable {
@@ -37,18 +36,23 @@ package struct UploadClock: Sendable {
     }
 }
 
-/// An archive's description of itself.
-package struct ArchiveSummary: Sendable {
+/// What uploads need of an archive's description of itself.
+struct ArchiveSummary: Sendable {
     /// The archive id as a UUID: `8-4-4-4-12` lowercase hex digits.
-    package var idText: String
+    let idText: String
     /// UTC ns of the newest record; 0: unknown.
-    package var timeMaxNs: UInt64
-    package var bytes: UInt64
+    let timeMaxNs: UInt64
+    let bytes: UInt64
+    /// Ids of archives that it replaces.
+    let replaced: Set<String>
 
-    package init(idText: String, timeMaxNs: UInt64, bytes: UInt64) {
-        self.idText = idText
-        self.timeMaxNs = timeMaxNs
-        self.bytes = bytes
+    /// Throws the reason that it cannot be read.
+    init(path: String, identities: [AgeIdentity] = []) throws(ReadProblem) {
+        let info = try ArchiveInfo.peek(path: path, identities: identities)
+        idText = info.idText
+        timeMaxNs = info.timeMax
+        bytes = info.fileBytes
+        replaced = Set(info.replaced.map(ArchiveIdentity.text))
     }
 }
 
@@ -116,80 +120,3 @@ package struct UploadTotals: Sendable {
     package var lastRefusal: (httpStatus: Int32, outcome: OutcomeKind) = (0, .none)
     package var archivesRemoved: UInt64 = 0
 }
-
-public enum DiagnosticValue: Equatable, Sendable {
-    case text(String)
-    case number(Int64)
-}
-
-/// One line of the engine's own log, under Cordwood.Uploader.
-package struct UploadDiagnostic: Sendable {
-    package var level: UInt8
-    package var message: String
-    package var fields: [(key: String, value: DiagnosticValue)]
-
-    package init(
-        level: UInt8, message: String, fields: [(key: String, value: DiagnosticValue)]
-    ) {
-        self.level = level
-        self.message = message
-        self.fields = fields
-    }
-
-    package static let debug: UInt8 = 5
-    package static let warn: UInt8 = 13
-    package static let error: UInt8 = 17
-}
-
-/// The service's access to archives, segments and its host; UploadWiring makes it.
-package struct UploadHooks: Sendable {
-    package var openRecords: OpenRecords
-    package var archiveInfo: ReadSummary
-    /// Lists the present segments and returns a check, by an archive's file name, whether segments
-    /// that it covers still exist (FORMAT §11).
-    package var covering: @Sendable () -> IsCovered
-    package var diagnostics: @Sendable (UploadDiagnostic) -> Void
-    /// Starts an engine thread; false: none is available. Without it the caller sends everything.
-    package var startThread: StartThread
-    /// A server reports that a policy forbids it: the policy should be read again.
-    package var policyWanted: @Sendable () -> Void
-    /// A background run has ended: the next may have work.
-    package var runEnded: @Sendable () -> Void
-    /// The time of the background's next work was changed.
-    package var replanned: @Sendable () -> Void
-    /// By file name; called once for an archive that left the disk without being sent everywhere.
-    package var archiveRemoved: @Sendable (_ archiveName: String, _ reason: RemovalReason) -> Void
-
-    package init(
-        openRecords: @escaping OpenRecords,
-        archiveInfo: @escaping ReadSummary,
-        covering: @escaping @Sendable () -> IsCovered,
-        diagnostics: @escaping @Sendable (UploadDiagnostic) -> Void = { _ in },
-        startThread: @escaping StartThread = { _ in false },
-        policyWanted: @escaping @Sendable () -> Void = {},
-        runEnded: @escaping @Sendable () -> Void = {},
-        replanned: @escaping @Sendable () -> Void = {},
-        archiveRemoved:
-            @escaping @Sendable (_ archiveName: String, _ reason: RemovalReason) -> Void = { _, _ in
-            }
-    ) {
-        self.openRecords = openRecords
-        self.archiveInfo = archiveInfo
-        self.covering = covering
-        self.diagnostics = diagnostics
-        self.startThread = startThread
-        self.policyWanted = policyWanted
-        self.runEnded = runEnded
-        self.replanned = replanned
-        self.archiveRemoved = archiveRemoved
-    }
-
-    func isCovered(_ stem: String) -> Bool { covering()(StorePaths.file(ofStem: stem)) }
-}
-
-package typealias IsCovered = @Sendable (_ archiveName: String) -> Bool
-
-/// Throws the reason that an archive cannot be read.
-package typealias ReadSummary = @Sendable (_ path: String) throws(ReadProblem) -> ArchiveSummary
-
-package typealias StartThread = @Sendable (_ body: @escaping @Sendable () -> Void) -> Bool

@@ -12,7 +12,7 @@ struct ClickHouseEntry: Sendable {
     func append(_ record: RecordRef, _ place: RecordPlace, _ out: inout [UInt8]) {
         let process = record.thread.process
         var row = JSONMembers(&out)
-        row.recordID("record_id", place, &out)
+        row.recordID("record_id", record, place, &out)
         row.number("time_ns", record.timeNs, &out)
         row.level("level", record.level, &out)
         row.number("level_number", UInt64(record.level), &out)
@@ -33,7 +33,7 @@ struct ClickHouseEntry: Sendable {
         row.kind("kind", record.kind, &out)
         let fields = UniqueFields.of(record)
         if !fields.isEmpty { row.quoted("fields", &out) { JSONMembers.object(of: fields, &$0) } }
-        let others = Origin.others(process, without: ["service.name", "host.name"])
+        let others = process.attributes(without: Origin.keys)
         if !others.isEmpty { row.quoted("resource", &out) { JSONMembers.object(of: others, &$0) } }
         row.end(&out)
         out.append(0x0a)

@@ -33,6 +33,15 @@ struct CollectorDialect: Dialect {
             }, notLookedAt: "the token, and the room it has")
     }
 
+    /// A collector that is older than the method of a block names it, as in `method 2 of the block
+    /// at 143` (FORMAT §11.2).
+    func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> AnswerVerdict? {
+        guard outcome.httpStatus == 400,
+            AnswerText.object(outcome.body)?["error"]?.string?.hasPrefix("method ") == true
+        else { return nil }
+        return .plain
+    }
+
     /// The receipt names what it has; newer collectors also report how much, and what it is.
     func isReceipt(_ outcome: TransferOutcome, _ delivery: Delivery) -> Bool {
         guard let answer = AnswerText.object(outcome.body),

@@ -42,10 +42,9 @@ struct DatadogEntry: Sendable {
         object.hex("span_id", record.spanID, &out)
         object.number("sequence", record.sequence, &out)
         object.kind("kind", record.kind, &out)
-        object.recordID("record_id", place, &out)
+        object.recordID("record_id", record, place, &out)
         object.fields("fields", fields.filter { $0.part != .exception }, &out)
-        object.resource(
-            "resource", Origin.others(process, without: ["service.name", "host.name"]), &out)
+        object.resource("resource", process.attributes(without: Origin.keys), &out)
         object.end(&out)
     }
 

@@ -84,7 +84,7 @@ struct ElasticsearchDialect: Dialect {
 
     func makeEncoder(_ lines: LineRenderers) -> (any RecordEncoder)? {
         let entry = ElasticsearchEntry(origin: origin, index: index)
-        return EntryEncoder(.none) { entry.append($0, $1, &$2) }
+        return EntryEncoder(.none, isAnsweredByID: true) { entry.append($0, $1, &$2) }
     }
 
     func url(_ delivery: Delivery) -> String { address }
@@ -186,15 +186,16 @@ struct BulkAnswer: Equatable {
         guard !hasErrors || !items.isEmpty else { return nil }
         let isKnown = !delivery.ordinals.isEmpty
         guard !hasErrors || !isKnown || items.count == delivery.entries else { return nil }
-        let places = items.count == delivery.entries ? delivery.ordinals.joined() : nil
-        var place = places?.makeIterator()
-        for item in items {
-            let byPlace = place?.next()
+        let ordinals = Array(delivery.ordinals.joined())
+        let hasPlaces = items.count == delivery.entries && items.count == ordinals.count
+        for (place, item) in items.enumerated() {
             guard let result = item.members.first?.value, let status = result["status"]?.whole
             else { return nil }
             // Reports success and names no document.
             if !hasErrors, (200...299).contains(status), result["_id"] == nil { continue }
-            guard let ordinal = BulkAnswer.ordinal(result, delivery.archiveID, byPlace),
+            guard
+                let ordinal = BulkAnswer.ordinal(
+                    result, delivery, ordinals, place: hasPlaces ? place : nil),
                 !isKnown || delivery.ordinals.contains(where: { $0.contains(ordinal) })
             else { return nil }
             let isIndexFault =
@@ -211,7 +212,7 @@ struct BulkAnswer: Equatable {
                 note(status, result["error"])
             case 408, 429, 500...599:
                 again.insert(ordinal)
-                if status == 429 || status == 503 { isBusy = true }
+                if AnswerVerdict.isOverload(status) { isBusy = true }
                 if !isForbidden { note(status, result["error"]) }
             case 300...499:
                 refused.append(ordinal)
@@ -224,10 +225,16 @@ struct BulkAnswer: Equatable {
 
     /// Finds the record by the document's id, which must be ours, or by position if there is no id.
     private static func ordinal(
-        _ result: JSONValue, _ archiveID: String, _ byPlace: UInt64?
+        _ result: JSONValue, _ delivery: Delivery, _ ordinals: [UInt64], place: Int?
     ) -> UInt64? {
-        guard let id = result["_id"]?.string, !id.isEmpty else { return byPlace }
-        return RecordPlace.ordinal(of: Array(id.utf8)[...], archiveID: archiveID)
+        guard let id = result["_id"]?.string, !id.isEmpty else { return place.map { ordinals[$0] } }
+        guard let recordID = RecordID(id) else {
+            return RecordPlace.ordinal(of: Array(id.utf8)[...], archiveID: delivery.archiveID)
+        }
+        let ids = delivery.recordIDs
+        guard ids.count == ordinals.count else { return nil }
+        if let place, ids[place] == recordID { return ordinals[place] }
+        return ids.firstIndex(of: recordID).map { ordinals[$0] }
     }
 
     private mutating func note(_ status: Int64, _ error: JSONValue?) {

@@ -15,7 +15,7 @@ struct ElasticsearchEntry: Sendable {
         ("service.version", "service.version"), ("deployment.environment", "service.environment"),
         ("user.id", "user.id"), ("os.type", "host.os.type"), ("os.version", "host.os.version"),
     ]
-    private static let known = ["service.name", "host.name"] + attributes.map(\.key)
+    private static let known = Origin.keys + attributes.map(\.key)
 
     func append(_ record: RecordRef, _ place: RecordPlace, _ out: inout [UInt8]) {
         Literal.append("{\"create\":{", &out)
@@ -26,7 +26,7 @@ struct ElasticsearchEntry: Sendable {
             Literal.append("\",", &out)
         }
         Literal.append("\"_id\":\"", &out)
-        place.appendID(&out)
+        place.appendID(of: record, &out)
         Literal.append("\"}}\n", &out)
         let process = record.thread.process
         let fields = UniqueFields.of(record)
@@ -61,7 +61,8 @@ struct ElasticsearchEntry: Sendable {
     }
 
     /// The value decides where a field goes: one that the server's numbers cannot hold (NaN, more
-    /// than 63 bits) is a label.
+    /// than 63 bits) is a label. So is JSON, as text: a label is a keyword, and the server refuses
+    /// a record that has an object there.
     private func labels(
         _ fields: [UniqueFields.Field], _ process: ProcessInfo, _ object: inout JSONMembers,
         _ out: inout [UInt8]
@@ -81,7 +82,7 @@ struct ElasticsearchEntry: Sendable {
         for field in fields where field.part != .exception && !isNumber(field.value) {
             label(names.name(field.key), field.value)
         }
-        for (key, value) in Origin.others(process, without: ElasticsearchEntry.known) {
+        for (key, value) in process.attributes(without: ElasticsearchEntry.known) {
             var (key, value) = (key, value)
             let name = key.withUTF8 { names.name(UnsafeRawBufferPointer($0)) }
             value.withUTF8 { label(name, unsafe .string(UnsafeRawBufferPointer($0))) }
@@ -105,7 +106,7 @@ struct ElasticsearchEntry: Sendable {
         case .int: true
         case .uint(let number): number <= UInt64(Int64.max)
         case .double(let number): number.isFinite
-        case .bool, .string: false
+        case .bool, .string, .json: false
         }
     }
 }

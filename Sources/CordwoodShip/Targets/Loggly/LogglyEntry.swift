@@ -8,11 +8,11 @@ import CordwoodStore
 enum LogglyEntry {
     static let timestampDigits = 6
 
-    static let json: RenderEntry = { record, _, out in
+    static let json: RenderEntry = { record, place, out in
         Literal.append("{\"timestamp\":\"", &out)
         Times.append(record.timeNs, digits: timestampDigits, to: &out)
         Literal.append("Z\",", &out)
-        CommonEntries.appendMembers(record, &out)
+        CommonEntries.appendMembers(record, place, &out)
         Literal.append("}\n", &out)
     }
 

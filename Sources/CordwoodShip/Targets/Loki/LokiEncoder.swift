@@ -187,13 +187,13 @@ struct LokiEncoder: RecordEncoder {
         add("trace_id") { Hex.append(record.traceID, to: &$0) }
         add("span_id") { Hex.append(record.spanID, to: &$0) }
         add("kind") { JSONLine.kind(record.kind, &$0) }
-        add("record_id") { place.appendID(&$0) }
+        add("record_id") { place.appendID(of: record, &$0) }
         for field in UniqueFields.of(record) {
             var value: [UInt8] = []
             FieldText.append(field.value, to: &value)
             pairs.add(names.name(field.key), value)
         }
-        for (key, value) in Origin.others(process, without: ["service.name"]) {
+        for (key, value) in process.attributes(without: [ProcessOrigin.serviceKey]) {
             var key = key
             pairs.add(
                 key.withUTF8 { names.name(UnsafeRawBufferPointer($0)) }, Array(value.utf8))

@@ -127,8 +127,12 @@ struct OTLPAttributes {
     /// An upper bound of the bytes it takes in an entry.
     private func bytes(_ attribute: OTLPAttribute) -> Int {
         let key = textBytes(attribute.key) + OTLPAttributes.frameBytes
-        guard case .string(let text) = attribute.value else { return key }
-        return key + textBytes(text)
+        switch attribute.value {
+        case .string(let text): return key + textBytes(text)
+        // The form in JSON is the longer one.
+        case .json: return key + OTLPJSON.bytes(attribute.value)
+        default: return key
+        }
     }
 
     @safe private func textBytes(_ text: UnsafeRawBufferPointer) -> Int {

@@ -2,6 +2,7 @@
 // may be 200, 201 or 204 and empty. A partial success is a success, and its refused records are
 // never sent again. Many collectors answer 400, not 413, to a body that is too large uncompressed.
 
+import CordwoodFormats
 import CordwoodStore
 
 struct OTLPDialect: Dialect {
@@ -80,7 +81,9 @@ struct OTLPDialect: Dialect {
         var message = ""
         if outcome.kind == .success {
             let answer = OTLPAnswer(outcome.body) ?? OTLPAnswer()
-            if answer.rejected > 0 { outcome.cause += ", \(answer.rejected) records refused" }
+            if answer.rejected > 0 {
+                outcome.cause += ", " + Counted.text(answer.rejected, "record") + " refused"
+            }
             message = answer.message
         } else {
             message = OTLPAnswer.failure(outcome.body)

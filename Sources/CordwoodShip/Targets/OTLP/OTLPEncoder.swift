@@ -53,9 +53,7 @@ struct OTLPEncoder: RecordEncoder {
         let cut = Cut.message(of: record, to: messageBytesMax)
         let attributes = OTLPAttributes(cut, form, bytesMax: attributeBytesMax)
         var uid: [UInt8] = []
-        if !place.archiveID.isEmpty, !attributes.contains(OTLP.uidKey) {
-            uid = Array("\(place.archiveID)-\(place.ordinal)".utf8)
-        }
+        if !attributes.contains(OTLP.uidKey) { place.appendID(of: record, &uid) }
         switch form {
         case .protobuf: OTLPProtobuf.append(cut, attributes, uid: uid, to: &out)
         case .json: OTLPJSON.append(cut, attributes, uid: uid, to: &out)

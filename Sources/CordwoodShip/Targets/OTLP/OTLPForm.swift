@@ -83,6 +83,28 @@ enum OTLPProtobuf {
         case .double(let number):
             out.append(0x21)
             ProtobufBytes.append(fixed64: number.bitPattern, to: &out)
+        case .json(let text): append(json: text, to: &out)
+        }
+    }
+
+    /// An object as a KeyValueList, an array as an ArrayValue; null is an AnyValue without a field.
+    /// JSONCheck bounds how deep this calls itself.
+    @safe private static func append(json text: UnsafeRawBufferPointer, to out: inout [UInt8]) {
+        let first = JSONWalk.first(text)
+        if first == UInt8(ascii: "n") { return }
+        let isObject = first == UInt8(ascii: "{")
+        guard isObject || first == UInt8(ascii: "[") else {
+            return JSONWalk.scalar(text) { append($0, to: &out) }
+        }
+        ProtobufBytes.nest(isObject ? 0x32 : 0x2A, in: &out) { out in
+            JSONWalk.forEach(text) { name, value in
+                ProtobufBytes.nest(0x0A, in: &out) { out in
+                    if !isObject { return unsafe append(.json(value), to: &out) }
+                    let name = JSONWalk.unescaped(name)
+                    if !name.isEmpty { ProtobufBytes.append(0x0A, name, to: &out) }
+                    ProtobufBytes.nest(0x12, in: &out) { unsafe append(.json(value), to: &$0) }
+                }
+            }
         }
     }
 
@@ -188,7 +210,36 @@ enum OTLPJSON {
         case .double(let number) where number.isInfinite:
             out += "{\"doubleValue\":\"\(number < 0 ? "-Infinity" : "Infinity")\"}".utf8
         case .double(let number): out += "{\"doubleValue\":\(number)}".utf8
+        case .json(let text): append(json: text, to: &out)
         }
+    }
+
+    /// As OTLPProtobuf's.
+    @safe private static func append(json text: UnsafeRawBufferPointer, to out: inout [UInt8]) {
+        let first = JSONWalk.first(text)
+        if first == UInt8(ascii: "n") { return out += "{}".utf8 }
+        let isObject = first == UInt8(ascii: "{")
+        guard isObject || first == UInt8(ascii: "[") else {
+            return JSONWalk.scalar(text) { append($0, to: &out) }
+        }
+        out += (isObject ? "{\"kvlistValue\":{\"values\":[" : "{\"arrayValue\":{\"values\":[").utf8
+        var isFirst = true
+        JSONWalk.forEach(text) { name, value in
+            if !isFirst { out.append(0x2C) }
+            isFirst = false
+            if !isObject { return unsafe append(.json(value), to: &out) }
+            unsafe JSONWalk.unescaped(name).withUnsafeBytes {
+                unsafe append($0, .json(value), to: &out)
+            }
+        }
+        out += "]}}".utf8
+    }
+
+    /// The bytes that a value takes.
+    static func bytes(_ value: FieldValue) -> Int {
+        var out: [UInt8] = []
+        append(value, to: &out)
+        return out.count
     }
 
     /// Bytes that are not UTF-8 are sent as bytes.

@@ -58,7 +58,7 @@ struct SplunkEntry: Sendable {
         event.hex("span_id", record.spanID, &out)
         event.number("sequence", record.sequence, &out)
         event.kind("kind", record.kind, &out)
-        event.recordID("record_id", place, &out)
+        event.recordID("record_id", record, place, &out)
         event.end(&out)
     }
 
@@ -66,8 +66,7 @@ struct SplunkEntry: Sendable {
         _ record: RecordRef, _ object: inout JSONMembers, _ out: inout [UInt8]
     ) {
         let fields = UniqueFields.of(record)
-        let others = Origin.others(
-            record.thread.process, without: ["service.name", "host.name"])
+        let others = record.thread.process.attributes(without: Origin.keys)
         if fields.isEmpty && others.isEmpty { return }
         object.name("fields", &out)
         var members = JSONMembers(&out)

@@ -116,7 +116,7 @@ struct TransactionsDialect: Dialect {
         }
     }
 
-    /// RFC 9110, 15.5.14: with Retry-After a body is too large only for now.
+    /// RFC 9110, 15.5.14: with Retry-After, a body is too large temporarily.
     private func isForNow(_ outcome: TransferOutcome) -> Bool {
         outcome.header("retry-after") != nil
     }
