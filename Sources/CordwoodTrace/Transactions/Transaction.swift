@@ -65,12 +65,12 @@ import CordwoodStore
     public var usecase: Int32 { transactionID.usecase }
 
     /// NUL-terminated; valid as long as the object.
-    public var idText: UnsafePointer<CChar> {
+    package var idText: UnsafePointer<CChar> {
         unsafe UnsafePointer((memory + Transaction.idAt).assumingMemoryBound(to: CChar.self))
     }
 
     /// 25 bytes (FORMAT §8.4); valid as long as the object.
-    public var trace: UnsafeRawPointer { unsafe UnsafeRawPointer(memory) }
+    package var trace: UnsafeRawPointer { unsafe UnsafeRawPointer(memory) }
 
     // MARK: Events
 
@@ -93,7 +93,7 @@ import CordwoodStore
     }
 
     /// The same; nil: not an error.
-    public func event(
+    package func event(
         _ event: Int32, code: UnsafeRawBufferPointer?, text: UnsafeRawBufferPointer?
     ) -> Int32 {
         let isEnded = unsafe cwa_load_relaxed_u32(memory + Transaction.endedAt) != 0
@@ -122,7 +122,7 @@ import CordwoodStore
     // MARK: Threads
 
     /// Puts its ids and `txn.id` into every record of the calling thread, until detach.
-    public func attach() -> Int32 {
+    package func attachThread() -> Int32 {
         guard unsafe cwa_load_relaxed_u32(logger) != 0 else { return Status.closed }
         return unsafe ThreadAttachments.attach(
             owner: owner, trace: trace, key: key,
@@ -130,7 +130,7 @@ import CordwoodStore
                 .assumingMemoryBound(to: UInt8.self))
     }
 
-    public func detach() -> Int32 {
+    package func detachThread() -> Int32 {
         unsafe ThreadAttachments.detach(owner: owner, key: key)
     }
 

@@ -6,7 +6,7 @@
 // count around it has not changed.
 
 import CShims
-import Glibc
+import CordwoodCore
 
 @safe package final class TransactionTable: @unchecked Sendable {
     package static let namesMax = 4_096
@@ -31,7 +31,7 @@ import Glibc
     }
 
     deinit {
-        unsafe free(slots)
+        unsafe Memory.free(slots)
         unsafe words.deallocate()
     }
 
@@ -47,7 +47,8 @@ import Glibc
     private func makeSlots() -> Bool {
         if unsafe slots != nil { return true }
         // The system commits a page when a name is written to it.
-        let made = unsafe calloc(TransactionTable.slotsMax, TransactionTable.slotBytes)
+        let made = unsafe Memory.allocateZeroed(
+            TransactionTable.slotsMax * TransactionTable.slotBytes)
         // ORDER: release. Pairs with `slots` (A32).
         unsafe cwa_store_release_u64(
             words + TransactionTable.slotsAt, UInt64(UInt(bitPattern: made)))

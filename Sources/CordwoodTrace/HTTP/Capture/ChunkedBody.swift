@@ -2,6 +2,7 @@
 // split over two chunks is thus whole again before anybody looks. As lenient as clients that undo
 // the framing themselves; bytes that they would refuse are not kept. Belongs to one exchange.
 
+import CordwoodCore
 import CordwoodFormats
 
 struct ChunkedBody: ~Copyable {
@@ -21,7 +22,7 @@ struct ChunkedBody: ~Copyable {
 
     private enum State { case off, size, rest, data, end, over, broken }
 
-    private(set) var kept = ByteBuffer()
+    private(set) var kept = GrowingBytes()
     /// The size of the chunks' contents.
     private(set) var total: UInt64 = 0
     private var state = State.off

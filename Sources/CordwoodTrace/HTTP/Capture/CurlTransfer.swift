@@ -10,7 +10,6 @@ import CCordwood
 import CShims
 import CordwoodCore
 import CordwoodFormats
-import Glibc
 
 @safe package struct CurlTransfer: ~Copyable {
     package typealias Handle = UnsafeMutableRawPointer
@@ -46,7 +45,7 @@ import Glibc
     /// The attempt number of the next request; 0: not a repetition.
     private var attempt: UInt32 = 0
     /// The id of the exchange whose answer led here, with a NUL; empty: none.
-    private var previous = ByteBuffer()
+    private var previous = GrowingBytes()
     /// The clocks at the end of the previous hop.
     private var before = Clocks()
 
@@ -66,7 +65,9 @@ import Glibc
 
     /// For `CurlTransfer.begin`, which first gives the engine rules. nil: no memory.
     package static func make(_ engine: EngineBlock) -> Handle? {
-        guard let memory = unsafe malloc(MemoryLayout<CurlTransfer>.size) else { return nil }
+        guard let memory = unsafe Memory.allocate(MemoryLayout<CurlTransfer>.size) else {
+            return nil
+        }
         unsafe memory.assumingMemoryBound(to: CurlTransfer.self).initialize(
             to: CurlTransfer(engine))
         return unsafe memory
@@ -88,7 +89,7 @@ import Glibc
         let transfer = unsafe handle.assumingMemoryBound(to: CurlTransfer.self)
         unsafe transfer.pointee.finish(facts, id: id)
         unsafe transfer.deinitialize(count: 1)
-        unsafe free(handle)
+        unsafe Memory.free(handle)
     }
 
     // MARK: Reports of libcurl
@@ -218,7 +219,7 @@ import Glibc
         if isBegun {
             let redirects = status >= 300 && status <= 399 && status != 304
             if let exchange = unsafe exchange, redirects {
-                previous.cut(to: 0)
+                previous.removeAll()
                 unsafe previous.append(ByteText(HTTPCapture.id(exchange)))
                 previous.append(0)
             }
@@ -263,7 +264,7 @@ import Glibc
             // The engine has rules: making the transfer ensured that.
             _ = unsafe HTTPCapture.begin(engine, given, &exchange) { _ in }
         }
-        previous.cut(to: 0)
+        previous.removeAll()
     }
 
     /// Reports the part of the answer that came in.
@@ -422,8 +423,8 @@ import Glibc
     private static let addressBytesMax = 60
 
     /// `192.0.2.1:443`, `[::1]:443`, with a NUL; empty: not known.
-    private static func address(_ facts: cw_curl_facts) -> ByteBuffer {
-        var out = ByteBuffer()
+    private static func address(_ facts: cw_curl_facts) -> GrowingBytes {
+        var out = GrowingBytes()
         let address = unsafe ByteText(facts.address)
         guard address.count > 0 else { return out }
         let isSix = address.next(UInt8(ascii: ":"), from: 0) < address.count

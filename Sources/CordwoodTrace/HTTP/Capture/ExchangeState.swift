@@ -4,10 +4,10 @@
 // SAFETY: `fixed` is fixedBytes from malloc and freed with the exchange: the id's text, then the
 // trace. `held` is an HTTPRules. `logger` and its engine are never unmapped.
 
+import CordwoodCore
 import CordwoodFormats
 import CCordwood
 import CShims
-import Glibc
 
 @safe struct ExchangeState: ~Copyable {
     /// The id's 16 digits and a NUL, then 25 bytes of trace (FORMAT §8.4).
@@ -26,12 +26,12 @@ import Glibc
     var status: Int32 = 0
 
     /// `GET https://host/path`, the start of its messages.
-    var title = ByteBuffer()
+    var title = GrowingBytes()
     /// Fields that both records share.
     var common = FieldBuffer()
     /// The host's own fields, which follow them.
     var own = FieldBuffer()
-    var protocolName = ByteBuffer()
+    var protocolName = GrowingBytes()
     var request = HTTPHeaders()
     var response = HTTPHeaders()
     var requestBody = HTTPBody()
@@ -47,17 +47,19 @@ import Glibc
 
     // Temporary.
     var fields = FieldBuffer()
-    var message = ByteBuffer()
-    var requestRoom = ByteBuffer()
-    var responseRoom = ByteBuffer()
+    var message = GrowingBytes()
+    var requestRoom = GrowingBytes()
+    var responseRoom = GrowingBytes()
     var edits = Edits()
 
     init?() {
-        guard let memory = unsafe calloc(1, ExchangeState.fixedBytes) else { return nil }
+        guard let memory = unsafe Memory.allocateZeroed(ExchangeState.fixedBytes) else {
+            return nil
+        }
         unsafe fixed = memory
     }
 
-    deinit { unsafe free(fixed) }
+    deinit { unsafe Memory.free(fixed) }
 
     /// Takes ownership of the reference.
     mutating func begin(_ rules: Unmanaged<AnyObject>) {
@@ -119,12 +121,8 @@ import Glibc
 /// child forked at any moment finds each of them full or empty.
 enum ExchangePool {
     private static let count = 8
-    // SAFETY: `count` atomic words, each 0 or an exchange without another owner; never freed.
-    nonisolated(unsafe) private static let slots: UnsafeMutableRawPointer = {
-        let memory = UnsafeMutableRawPointer.allocate(byteCount: count * 8, alignment: 8)
-        unsafe memory.initializeMemory(as: UInt64.self, repeating: 0, count: count)
-        return unsafe memory
-    }()
+    // SAFETY: `count` atomic words, each 0 or an exchange without another owner, in static memory.
+    private static var slots: UnsafeMutableRawPointer { unsafe cwi_exchange_pool() }
 
     static func take() -> UnsafeMutablePointer<ExchangeState>? {
         for i in 0..<count {
@@ -135,8 +133,10 @@ enum ExchangePool {
             let word = unsafe cwa_exchange_u64(slot, 0)
             if word != 0 { return unsafe UnsafeMutablePointer(bitPattern: UInt(word)) }
         }
-        guard let fresh = ExchangeState() else { return nil }
-        let made = UnsafeMutablePointer<ExchangeState>.allocate(capacity: 1)
+        guard let fresh = ExchangeState(),
+            let memory = unsafe Memory.allocate(MemoryLayout<ExchangeState>.size)
+        else { return nil }
+        let made = unsafe memory.bindMemory(to: ExchangeState.self, capacity: 1)
         unsafe made.initialize(to: fresh)
         return unsafe made
     }
@@ -149,6 +149,6 @@ enum ExchangePool {
             if unsafe cwa_cas_u64(slots + i * 8, 0, word) { return }
         }
         unsafe exchange.deinitialize(count: 1)
-        unsafe exchange.deallocate()
+        unsafe Memory.free(exchange)
     }
 }

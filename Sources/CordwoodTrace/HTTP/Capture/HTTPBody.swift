@@ -1,10 +1,11 @@
 // One body of an exchange while it passes: its first bytes, unchanged, and its size. Nothing looks
 // at the bytes before the exchange ends, so that a secret in two pieces is whole.
 
+import CordwoodCore
 import CordwoodFormats
 
 struct HTTPBody: ~Copyable {
-    private(set) var kept = ByteBuffer()
+    private(set) var kept = GrowingBytes()
     /// All bytes, kept or not.
     private(set) var total: UInt64 = 0
     /// The host reported bytes that it cannot show.
@@ -69,13 +70,14 @@ struct HTTPBody: ~Copyable {
     /// Undoes the content coding, into `room` if there is one. A body with an unknown coding is not
     /// kept.
     func plain(
-        coding: ByteText, _ handed: ChunkedBody.Handed, bytesMax: Int, _ room: inout ByteBuffer
+        coding: ByteText, _ handed: ChunkedBody.Handed, bytesMax: Int, _ room: inout GrowingBytes
     ) -> Plain {
         var result = bare(handed)
         guard coding.count > 0 else { return result }
         return undo(coding, bytesMax: bytesMax, &room, &result) ?? result
     }
 
+    @inline(__always)
     private func bare(_ handed: ChunkedBody.Handed) -> Plain {
         switch chunked.verdict(handed) {
         case .asItCame: Plain(text: kept.text, isCut: isCut, size: total, isHidden: hasHidden)
@@ -89,7 +91,7 @@ struct HTTPBody: ~Copyable {
 
     /// nil: `result` is valid, and unpacked if it was packed.
     private func undo(
-        _ coding: ByteText, bytesMax: Int, _ room: inout ByteBuffer, _ result: inout Plain
+        _ coding: ByteText, bytesMax: Int, _ room: inout GrowingBytes, _ result: inout Plain
     ) -> Plain? {
         let words = HTTPBody.words(coding)
         guard let last = words.last else { return nil }
@@ -111,9 +113,9 @@ struct HTTPBody: ~Copyable {
     }
 
     private func unpack(
-        _ coding: ContentCoding, bytesMax: Int, _ room: inout ByteBuffer, _ result: inout Plain
+        _ coding: ContentCoding, bytesMax: Int, _ room: inout GrowingBytes, _ result: inout Plain
     ) -> Bool {
-        room.cut(to: 0)
+        room.removeAll()
         let ending = unsafe coding.unpack(result.text.raw) { piece in
             let free = bytesMax &- room.count
             let text = unsafe ByteText(piece)

@@ -8,7 +8,6 @@
 import CCordwood
 import CShims
 import CordwoodCore
-import Glibc
 
 package enum HTTPCapture {
     package typealias Handle = UnsafeMutableRawPointer
@@ -88,15 +87,15 @@ package enum HTTPCapture {
         // ORDER: relaxed addition. It only has to give every call a different number.
         let count = unsafe cwa_add_u64(counter, 1)
         var word = seed &+ (count &* 0x9E37_79B9_7F4A_7C15) ^ now
-        word ^= UInt64(UInt(pthread_self()))
+        word ^= ThreadIdentity.current.bits
         word = (word ^ (word >> 30)) &* 0xBF58_476D_1CE4_E5B9
         word = (word ^ (word >> 27)) &* 0x94D0_49BB_1331_11EB
         return word ^ (word >> 31)
     }
 
-    // SAFETY: one atomic word, never freed.
+    // SAFETY: one atomic word in static memory.
     nonisolated(unsafe) private static let counter: UnsafeMutableRawPointer = {
-        let word = UnsafeMutableRawPointer.allocate(byteCount: 8, alignment: 8)
+        let word: UnsafeMutableRawPointer = unsafe cwi_exchange_counter()
         unsafe word.storeBytes(of: UInt64.random(in: 0 ... .max), as: UInt64.self)
         return unsafe word
     }()

@@ -6,15 +6,16 @@
 
 import CCordwood
 import CShims
+import CordwoodCore
 
 struct HTTPHeaders: ~Copyable {
     static let bytesMax = 64 << 10
     /// More than any server accepts; the rest is ignored.
     static let countMax = 100_000
 
-    private var lines = ByteBuffer()
-    private var contentType = ByteBuffer()
-    private var contentCoding = ByteBuffer()
+    private var lines = GrowingBytes()
+    private var contentType = GrowingBytes()
+    private var contentCoding = GrowingBytes()
     private(set) var isChunked = false
     private var contentLanguage = 0..<0
     private var conversation = 0..<0
@@ -26,6 +27,7 @@ struct HTTPHeaders: ~Copyable {
     /// Values of several headers form one list.
     var coding: ByteText { contentCoding.text }
     var language: ByteText { lines.text(contentLanguage.lowerBound, contentLanguage.upperBound) }
+    @inline(__always)
     var conversationID: ByteText { lines.text(conversation.lowerBound, conversation.upperBound) }
 
     mutating func clear(keeping bytesMax: Int) {
@@ -63,7 +65,7 @@ struct HTTPHeaders: ~Copyable {
             }
         }
         if lines.count > HTTPHeaders.bytesMax { isCut = true }
-        lines.cut(to: HTTPHeaders.bytesMax)
+        lines.resize(min(lines.count, HTTPHeaders.bytesMax))
     }
 
     /// Returns the range of the value in `lines`; nil if some of it is missing there.
@@ -154,7 +156,7 @@ struct HTTPHeaders: ~Copyable {
     ) {
         switch kind {
         case .type:
-            contentType.cut(to: 0)
+            contentType.removeAll()
             if let line {
                 let value = lines.text(line.lowerBound, line.upperBound)
                 return contentType.append(value.slice(0, HTTPHeaders.nameBytesMax))
@@ -172,7 +174,7 @@ struct HTTPHeaders: ~Copyable {
     }
 
     private static func add(
-        _ value: ByteText, to buffer: inout ByteBuffer, _ redactor: Redactor,
+        _ value: ByteText, to buffer: inout GrowingBytes, _ redactor: Redactor,
         _ edits: inout Edits
     ) {
         let from = buffer.count

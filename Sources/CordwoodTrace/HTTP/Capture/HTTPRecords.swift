@@ -7,7 +7,6 @@ import CCordwood
 import CShims
 import CordwoodCore
 import CordwoodFormats
-import Glibc
 
 extension ExchangeState {
     // MARK: The request
@@ -44,7 +43,7 @@ extension ExchangeState {
             hasTrace = unsafe hasTask || ThreadContext.copyTrace(to: trace)
             return
         }
-        unsafe memset(trace, 0, TraceLayout.bytes)
+        unsafe trace.initializeMemory(as: UInt8.self, repeating: 0, count: TraceLayout.bytes)
         unsafe trace.copyMemory(from: traceID, byteCount: 16)
         if let span = unsafe given.span_id {
             unsafe (trace + 16).copyMemory(from: span, byteCount: 8)
@@ -121,7 +120,7 @@ extension ExchangeState {
     private mutating func takeProtocol(_ name: UnsafePointer<CChar>?) {
         let text = unsafe ByteText(name).slice(0, HTTPCapture.wordBytesMax)
         guard text.count > 0 else { return }
-        protocolName.cut(to: 0)
+        protocolName.removeAll()
         protocolName.append(text)
         protocolName.blankControls(from: 0)
     }
@@ -171,8 +170,9 @@ extension ExchangeState {
     private static let warn: UInt8 = 13
     private static let error: UInt8 = 17
 
-    private func write(_ logger: LoggerBlock, _ level: UInt8) -> Int32 {
-        guard !fields.bytes.isShort, !message.isShort else { return Status.memory }
+    /// Mutating, because a borrowed exchange would be copied.
+    private mutating func write(_ logger: LoggerBlock, _ level: UInt8) -> Int32 {
+        guard !fields.bytes.failed, !message.failed else { return Status.memory }
         var body = RichBody()
         unsafe body.message = message.text.raw
         unsafe body.encodedFields = fields.bytes.text.raw
@@ -341,7 +341,7 @@ extension ExchangeState {
         guard plain.note != .none || isCut || plain.isHidden || kept < text.count else { return }
         let start = fields.beginText(
             isRequest ? "http.request.body.note" : "http.response.body.note")
-        func separate(_ bytes: inout ByteBuffer) { if bytes.count > start { bytes.append(", ") } }
+        func separate(_ bytes: inout GrowingBytes) { if bytes.count > start { bytes.append(", ") } }
         if isCut { fields.bytes.append("cut") }
         if kept == 0, text.count > 0 {
             separate(&fields.bytes)
@@ -376,17 +376,17 @@ extension ExchangeState {
     private mutating func putOData(_ body: [UInt8]) {
         let language = String(decoding: response.language.array.prefix(64), as: UTF8.self)
         guard let error = ODataError(body: body, contentLanguage: language) else { return }
-        if !error.code.isEmpty { fields.put("odata.code", error.code) }
-        if !error.message.isEmpty { fields.put("odata.message", error.message) }
+        if !error.code.isEmpty { fields.put("odata.code", string: error.code) }
+        if !error.message.isEmpty { fields.put("odata.message", string: error.message) }
         if !error.transactionID.isEmpty {
-            fields.put("odata.transaction_id", error.transactionID)
+            fields.put("odata.transaction_id", string: error.transactionID)
         }
     }
 
     private mutating func makeMessage(
         _ outcome: cw_http_outcome, _ duration: UInt64, _ error: Range<Int>
     ) -> UInt8 {
-        message.cut(to: 0)
+        message.removeAll()
         message.append(title.text)
         message.append(UInt8(ascii: " "))
         // As redaction left it.
@@ -423,21 +423,26 @@ extension FieldBuffer {
     /// Accepts what cw_write_record accepts; leaves out fields too long for a context.
     mutating func put(_ field: cw_field) {
         let key = unsafe ByteText(field.key)
-        let type = unsafe UInt8(truncatingIfNeeded: field.type)
+        let isJSON = unsafe field.type == JSONCheck.fieldType
+        let type = isJSON ? FieldType.string : unsafe UInt8(truncatingIfNeeded: field.type)
         let text = unsafe type == FieldType.string ? ByteText(field.value.s) : ByteText.empty
         guard bytes.count &+ key.count &+ text.count &+ 16 <= HTTPCapture.ownBytesMax else {
             return
         }
         guard type >= FieldType.int, type <= FieldType.string else { return }
         guard !key.has(FieldBuffer.reserved, at: 0) else { return }
-        append(key, type)
+        let isValid =
+            unsafe isJSON
+            && JSONCheck.isValid(
+                UnsafeRawBufferPointer(start: field.value.s.data, count: field.value.s.length))
+        append(key, type, form: isValid ? StringForm.json : StringForm.text)
         if type == FieldType.string {
-            bytes.put(UInt32(truncatingIfNeeded: text.count))
+            bytes.append(word: UInt32(truncatingIfNeeded: text.count))
             bytes.append(text)
         } else if type == FieldType.bool {
-            bytes.put(UInt8(unsafe field.value.b ? 1 : 0))
+            bytes.append(word: UInt8(unsafe field.value.b ? 1 : 0))
         } else {
-            unsafe bytes.put(field.value.u)
+            unsafe bytes.append(word: field.value.u)
         }
     }
 }

@@ -73,14 +73,9 @@ package enum HTTPSwitch {
 /// zero after a replacement, every thread that has the old rules has retained them.
 private enum RetiredRules {
     private static let count = 64
-    // SAFETY: the count of readers and `count` atomic words that hold retained references or 0;
-    // never freed.
-    nonisolated(unsafe) private static let words: UnsafeMutableRawPointer = {
-        let bytes = (count + 1) * 8
-        let words = UnsafeMutableRawPointer.allocate(byteCount: bytes, alignment: 64)
-        unsafe words.initializeMemory(as: UInt64.self, repeating: 0, count: bytes / 8)
-        return unsafe words
-    }()
+    // SAFETY: the count of readers and `count` atomic words that hold retained references or 0, in
+    // static memory.
+    private static var words: UnsafeMutableRawPointer { unsafe cwi_retired_rules() }
 
     @inline(__always)
     static func enter() {

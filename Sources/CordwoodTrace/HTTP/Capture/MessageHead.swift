@@ -6,8 +6,8 @@
 
 import CCordwood
 import CShims
+import CordwoodCore
 import CordwoodFormats
-import Glibc
 
 struct MessageHead: ~Copyable {
     /// Beyond it, the body could be packed or chunked without our knowing.
@@ -15,7 +15,7 @@ struct MessageHead: ~Copyable {
     /// The memory that a head keeps for the next hop.
     private static let keptBytesMax = 32 << 10
 
-    private var bytes = ByteBuffer()
+    private var bytes = GrowingBytes()
     /// A part of it is missing.
     private(set) var isCut = false
 
@@ -33,7 +33,7 @@ struct MessageHead: ~Copyable {
             return
         }
         bytes.append(piece)
-        if bytes.isShort { isCut = true }
+        if bytes.failed { isCut = true }
     }
 
     mutating func markCut() { isCut = true }
@@ -76,12 +76,12 @@ struct MessageHead: ~Copyable {
 
     init(room: Int) {
         let bytes = unsafe room &* MemoryLayout<cw_http_header>.stride
-        let memory = unsafe room > 0 ? malloc(bytes) : nil
+        let memory = unsafe room > 0 ? Memory.allocate(bytes) : nil
         unsafe start = memory?.assumingMemoryBound(to: cw_http_header.self)
         self.room = unsafe memory == nil ? 0 : room
     }
 
-    deinit { unsafe free(start) }
+    deinit { unsafe Memory.free(start) }
 
     var hasRoom: Bool { count < room }
 

@@ -1,65 +1,70 @@
 // Fields of one of our records, encoded in sequence in the form of FORMAT §8.2. Owned by one
 // exchange at a time; the buffer is reused.
+// SAFETY: `key` claims the bytes that it and its callers store.
 
 import CordwoodCore
 
 struct FieldBuffer: ~Copyable {
-    var bytes = ByteBuffer()
+    var bytes = GrowingBytes()
     private(set) var count = 0
     /// The start of the last string that ended.
     private(set) var lastTextStart = 0
 
     /// Reserves room for the count first, unless the bytes become part of another buffer.
     mutating func begin(counted: Bool = true) {
-        bytes.cut(to: 0)
+        bytes.removeAll()
         count = 0
-        if counted { bytes.put(UInt16(0)) }
+        if counted { bytes.append(word: UInt16(0)) }
     }
 
-    mutating func end() { bytes.set(UInt16(truncatingIfNeeded: count), at: 0) }
+    mutating func end() { bytes.store(UInt16(truncatingIfNeeded: count), at: 0) }
 
-    /// Keys are known at compile time: inlined, this is a few stores.
+    /// Writes the head of a field and claims `room` bytes after it, which it returns; nil: out of
+    /// memory. Keys are known at compile time: inlined, this is a few stores.
     @inline(__always)
-    private mutating func key(_ key: StaticString, _ type: UInt8) {
-        bytes.put(UInt32(type) | UInt32(truncatingIfNeeded: key.utf8CodeUnitCount) << 16)
-        bytes.append(key)
+    private mutating func key(
+        _ key: StaticString, _ type: UInt8, room: Int
+    ) -> UnsafeMutableRawPointer? {
+        let length = key.utf8CodeUnitCount
+        guard let to = unsafe bytes.claim(4 &+ length &+ room) else { return nil }
+        unsafe to.storeBytes(
+            of: UInt32(type) | UInt32(truncatingIfNeeded: length) << 16, as: UInt32.self)
+        unsafe (to + 4).copyMemory(from: key.utf8Start, byteCount: length)
         count &+= 1
+        return unsafe to + 4 + length
     }
 
     @inline(__always)
     mutating func put(_ name: StaticString, _ value: UInt64) {
-        key(name, FieldType.uint)
-        bytes.put(value)
+        unsafe key(name, FieldType.uint, room: 8)?.storeBytes(of: value, as: UInt64.self)
     }
 
     mutating func put(_ name: StaticString, flag: Bool) {
-        key(name, FieldType.bool)
-        bytes.put(UInt8(flag ? 1 : 0))
+        unsafe key(name, FieldType.bool, room: 1)?.storeBytes(of: flag ? 1 : 0, as: UInt8.self)
     }
 
     @inline(__always)
     mutating func put(_ name: StaticString, _ text: ByteText) {
-        key(name, FieldType.string)
-        bytes.put(UInt32(truncatingIfNeeded: text.count))
+        let size = UInt32(truncatingIfNeeded: text.count)
+        unsafe key(name, FieldType.string, room: 4)?.storeBytes(of: size, as: UInt32.self)
         bytes.append(text)
     }
 
     @inline(__always)
     mutating func put(_ name: StaticString, _ word: StaticString) {
-        key(name, FieldType.string)
-        bytes.put(UInt32(truncatingIfNeeded: word.utf8CodeUnitCount))
-        bytes.append(word)
+        unsafe put(name, ByteText(word.utf8Start, word.utf8CodeUnitCount))
     }
 
-    mutating func put(_ name: StaticString, _ text: String) {
-        var text = text
+    /// Not for literals, which would become strings.
+    mutating func put(_ name: StaticString, string: String) {
+        var text = string
         text.withUTF8 { unsafe put(name, ByteText($0.baseAddress, $0.count)) }
     }
 
     /// Writes the head of a field; the caller writes its value.
-    mutating func append(_ name: ByteText, _ type: UInt8) {
-        bytes.put(UInt16(type))
-        bytes.put(UInt16(truncatingIfNeeded: name.count))
+    mutating func append(_ name: ByteText, _ type: UInt8, form: UInt8 = StringForm.text) {
+        bytes.append(word: UInt16(type) | UInt16(form) << 8)
+        bytes.append(word: UInt16(truncatingIfNeeded: name.count))
         bytes.append(name)
         count &+= 1
     }
@@ -67,14 +72,13 @@ struct FieldBuffer: ~Copyable {
     /// Begins a string that the caller writes next; `endText` takes the result.
     @inline(__always)
     mutating func beginText(_ name: StaticString) -> Int {
-        key(name, FieldType.string)
-        bytes.put(UInt32(0))
+        unsafe key(name, FieldType.string, room: 4)?.storeBytes(of: 0, as: UInt32.self)
         return bytes.count
     }
 
     mutating func endText(_ start: Int) {
         lastTextStart = start
-        bytes.set(UInt32(truncatingIfNeeded: bytes.count &- start), at: start &- 4)
+        bytes.store(UInt32(truncatingIfNeeded: bytes.count &- start), at: start &- 4)
     }
 
     /// Appends the fields of another buffer, without a count.

@@ -1,5 +1,6 @@
 // The note in place of a body that could not be parsed, and of which nothing is kept.
 
+import CordwoodCore
 import CordwoodFormats
 
 enum UnparsedBody {
@@ -20,7 +21,7 @@ enum UnparsedBody {
     /// `png 89504e470d0a1a0a hash 3f9c…`: the kind, the magic number that identified it, and 16
     /// digits that are equal for equal bodies. The hash's key belongs to this process, so that
     /// hashing guesses does not reveal a body.
-    static func describe(_ text: ByteText, into out: inout ByteBuffer) {
+    static func describe(_ text: ByteText, into out: inout GrowingBytes) {
         if let (name, magic) = magics.first(where: { text.begins($0.1) }) {
             out.append(name)
             out.append(UInt8(ascii: " "))
@@ -58,7 +59,7 @@ extension ByteText {
     }
 }
 
-extension ByteBuffer {
+extension GrowingBytes {
     /// Two hex digits for each byte of the value, the highest byte first.
     fileprivate mutating func putHex<Value: FixedWidthInteger & UnsignedInteger>(_ value: Value) {
         var shift = Value.bitWidth

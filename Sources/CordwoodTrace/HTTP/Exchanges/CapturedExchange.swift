@@ -40,6 +40,19 @@ public struct CapturedExchange: Sendable {
             return headers.first { ASCII.isSame($0.nameBytes, wanted) }?.value
         }
 
+        /// `cut: 65536 bytes of 1000000`. Counts the kept bytes after redaction.
+        package var extent: String {
+            let kept = body?.count ?? 0
+            let note = bodyNote.isEmpty ? "not kept" : PlainText.oneLine(bodyNote)
+            guard let bytes = bodyBytes else { return "\(note): " + Counted.text(kept, "byte") }
+            if isNoted("unpacked") {
+                return "\(note): " + Counted.text(kept, "byte") + ", \(bytes) as they came"
+            }
+            return UInt64(kept) <= bytes
+                ? "\(note): " + Counted.text(kept, "byte") + " of \(bytes)"
+                : "\(note): of " + Counted.text(bytes, "byte")
+        }
+
         /// Whether `bodyNote` contains that word.
         public func isNoted(_ word: String) -> Bool {
             bodyNote.split(separator: ",").contains {
@@ -109,6 +122,9 @@ public struct CapturedExchange: Sendable {
     public var threadID: UInt32 = 0
     /// nil: not from a record.
     var process: ProcessInfo?
+    /// The record that it comes from; nil: none. Its time, UTC ns.
+    package var recordID: RecordID?
+    package var recordTimeNs: UInt64 = 0
 
     public var method: String { String(decoding: methodBytes, as: UTF8.self) }
     public var url: String { String(decoding: urlBytes, as: UTF8.self) }
@@ -142,6 +158,8 @@ public struct CapturedExchange: Sendable {
     public init?(_ record: borrowing RecordRef, bodies: Bool = true) {
         guard record.kind == ExchangeField.kind else { return nil }
         start = record.timeNs
+        recordID = record.id
+        recordTimeNs = record.timeNs
         process = record.thread.process
         processID = record.thread.process.processID
         processName = record.thread.process.name

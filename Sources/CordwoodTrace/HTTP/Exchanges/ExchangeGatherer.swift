@@ -16,6 +16,8 @@ public struct ExchangeGatherer: Sendable {
 
     /// Returns beginnings at once, in the state `isOpen`, and later their ends.
     public var isLive = false
+    /// Asked of the last record of each exchange; others are left out.
+    public var query: Query?
 
     private let bodies: Bool
     private let watch: LaneWatch?
@@ -46,12 +48,15 @@ public struct ExchangeGatherer: Sendable {
     /// Takes a record of any kind and returns the exchanges that it completes.
     public mutating func take(_ record: borrowing RecordRef, _ sink: (CapturedExchange) -> Void) {
         guard let exchange = CapturedExchange(record, bodies: bodies) else { return }
+        let isWanted = query?.matches(record) ?? true
         guard exchange.isOpen else {
             if let waiting = open.removeValue(forKey: exchange.id) {
                 openBytes = openBytes &- waiting.cost
             }
-            return sink(exchange)
+            if isWanted { sink(exchange) }
+            return
         }
+        guard isWanted else { return }
         if isLive || exchange.id.isEmpty { return sink(exchange) }
         hold(exchange)
         while open.count > ExchangeGatherer.openMax || openBytes > ExchangeGatherer.openBytesMax {

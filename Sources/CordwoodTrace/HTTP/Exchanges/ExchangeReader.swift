@@ -30,8 +30,8 @@ public final class ExchangeReader {
         try self.init(paths: [path], options: options, bodies: bodies)
     }
 
-    /// nil: the end, or while following nothing for now: call again after 5 ms or more. Throws once
-    /// for each damaged place: call again to continue after it.
+    /// nil: the end, or while following when nothing is due: call again after `records.wait()`.
+    /// Throws once for each damaged place: call again to continue after it.
     public func advance() throws(ReadProblem) -> CapturedExchange? {
         while true {
             if readyHead < ready.count {

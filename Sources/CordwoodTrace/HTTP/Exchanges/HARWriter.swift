@@ -23,7 +23,17 @@ public struct HARWriter: Sendable {
         HAREntry(exchange).append(to: &out)
     }
 
-    public mutating func finish(_ out: inout [UInt8]) { out += "\n]}}\n".utf8 }
+    public mutating func finish(_ out: inout [UInt8]) { finish(comment: "", &out) }
+
+    /// - Parameter comment: what is to be said of the whole; empty: nothing.
+    package mutating func finish(comment: String, _ out: inout [UInt8]) {
+        out += "\n]".utf8
+        if !comment.isEmpty {
+            out += ",\"comment\":".utf8
+            JSONText.string(comment, &out)
+        }
+        out += "}}\n".utf8
+    }
 }
 
 /// One entry.

@@ -5,7 +5,6 @@
 // patterns like `c|a.*z`.) Built once, never changed; any thread.
 
 import CordwoodFormats
-import Glibc
 
 struct PatternStep {
     enum Assertion { case lineBegins, lineEnds, wordEdge }

@@ -1,12 +1,12 @@
 // Borrowed bytes that never trap on a read: beyond the end there are zeros. Redaction searches
-// them, and writes to a ByteBuffer. A value on one thread.
+// them, and writes to GrowingBytes. A value on one thread.
 // SAFETY: a ByteText is made for the time in which its memory stays in place; every read is
-// compared with `count`. A ByteBuffer owns its memory from malloc and frees it once.
+// compared with `count`.
 
 import CCordwood
 import CShims
+import CordwoodCore
 import CordwoodFormats
-import Glibc
 
 @safe package struct ByteText {
     let start: UnsafePointer<UInt8>?
@@ -50,9 +50,9 @@ import Glibc
 
     func next(_ byte: UInt8, from index: Int) -> Int {
         guard let start = unsafe start, index < count,
-            let found = unsafe memchr(start + index, Int32(byte), count &- index)
+            let found = unsafe Memory.find(byte, in: start + index, count &- index)
         else { return count }
-        return unsafe UnsafePointer(found.assumingMemoryBound(to: UInt8.self)) - start
+        return unsafe found.assumingMemoryBound(to: UInt8.self) - start
     }
 
     /// The next place of those bytes; count: none.
@@ -78,7 +78,7 @@ import Glibc
     func hasExactly(_ word: StaticString, at index: Int) -> Bool {
         let length = word.utf8CodeUnitCount
         guard let start = unsafe start, index >= 0, index &+ length <= count else { return false }
-        return unsafe memcmp(start + index, word.utf8Start, length) == 0
+        return unsafe Memory.isSame(start + index, word.utf8Start, length)
     }
 
     func ends(_ word: StaticString) -> Bool { has(word, at: count &- word.utf8CodeUnitCount) }
@@ -99,6 +99,12 @@ import Glibc
             return false
         }
         return unsafe cwi_has(start, word, count)
+    }
+
+    /// The first byte of the name of an item (`name=value`) that ends before that index.
+    func itemStart(before index: Int, least: Int) -> Int {
+        guard let start = unsafe start, index <= count else { return index }
+        return unsafe cwi_item_start(start, index, least)
     }
 
     /// The index after white space.
@@ -132,93 +138,24 @@ extension ASCII {
     static func isNameByte(_ byte: UInt8) -> Bool { cwi_name_byte(byte) != 0 }
 }
 
-/// Grows by doubling. If memory runs out, it keeps its content and reports that.
-@safe package struct ByteBuffer: ~Copyable {
-    private var start: UnsafeMutablePointer<UInt8>?
-    private(set) var count = 0
-    private var capacity = 0
-    private(set) var isShort = false
-
-    package init() { unsafe start = nil }
-
-    deinit { unsafe free(start) }
+extension GrowingBytes {
+    /// Valid until the next change.
+    package var text: ByteText { unsafe ByteText(bytes) }
+    func text(_ from: Int, _ to: Int) -> ByteText { text.slice(from, to) }
 
     @inline(__always)
-    mutating func reserve(_ more: Int) -> Bool {
-        if more <= capacity &- count { return true }
-        return grow(more)
-    }
+    mutating func append(_ text: ByteText) { unsafe append(text.raw) }
 
-    @inline(never)
-    private mutating func grow(_ more: Int) -> Bool {
-        let (needed, isOver) = count.addingReportingOverflow(more)
-        let wanted = max(needed, capacity &* 2, 512)
-        guard !isOver, more >= 0, wanted <= 1 << 31, let moved = unsafe realloc(start, wanted)
-        else {
-            isShort = true
-            return false
-        }
-        unsafe start = moved.assumingMemoryBound(to: UInt8.self)
-        capacity = wanted
-        return true
-    }
-
-    @inline(__always)
-    mutating func append(_ text: ByteText) {
-        guard text.count > 0, let from = unsafe text.start, reserve(text.count),
-            let start = unsafe start
-        else { return }
-        unsafe UnsafeMutableRawPointer(start + count).copyMemory(from: from, byteCount: text.count)
-        count &+= text.count
-    }
-
-    /// Appends a line break unless empty, the text, and a word after it.
+    /// Appends a line break unless empty, the text, and a word, which is not empty, after it.
     @inline(__always)
     mutating func append(line text: ByteText, _ word: StaticString) {
         let length = word.utf8CodeUnitCount
-        guard reserve(text.count &+ length &+ 1), let start = unsafe start,
-            let from = unsafe text.start
+        let at = count > 0 ? 1 : 0
+        guard let from = unsafe text.start, let to = unsafe claim(at &+ text.count &+ length)
         else { return }
-        if count > 0 {
-            unsafe start[count] = 0x0A
-            count &+= 1
-        }
-        let to = unsafe UnsafeMutableRawPointer(start + count)
-        unsafe to.copyMemory(from: from, byteCount: text.count)
-        unsafe (to + text.count).copyMemory(from: word.utf8Start, byteCount: length)
-        count &+= text.count &+ length
-    }
-
-    @inline(__always)
-    mutating func append(_ byte: UInt8) {
-        guard reserve(1), let start = unsafe start else { return }
-        unsafe start[count] = byte
-        count &+= 1
-    }
-
-    /// Inlined, so that a short word's bytes are stored and not copied.
-    @inline(__always)
-    mutating func append(_ word: StaticString) {
-        let length = word.utf8CodeUnitCount
-        guard reserve(length), let start = unsafe start else { return }
-        unsafe UnsafeMutableRawPointer(start + count)
-            .copyMemory(from: word.utf8Start, byteCount: length)
-        count &+= length
-    }
-
-    @inline(__always)
-    mutating func put<T: FixedWidthInteger>(_ value: T) {
-        guard reserve(MemoryLayout<T>.size), let start = unsafe start else { return }
-        unsafe UnsafeMutableRawPointer(start + count).storeBytes(of: value, as: T.self)
-        count &+= MemoryLayout<T>.size
-    }
-
-    /// Overwrites existing bytes.
-    mutating func set<T: FixedWidthInteger>(_ value: T, at index: Int) {
-        guard let start = unsafe start, index >= 0, index &+ MemoryLayout<T>.size <= count else {
-            return
-        }
-        unsafe UnsafeMutableRawPointer(start + index).storeBytes(of: value, as: T.self)
+        unsafe to.storeBytes(of: 0x0A, as: UInt8.self)
+        unsafe (to + at).copyMemory(from: from, byteCount: text.count)
+        unsafe (to + at + text.count).copyMemory(from: word.utf8Start, byteCount: length)
     }
 
     mutating func putDecimal(_ value: UInt64) {
@@ -228,25 +165,10 @@ extension ASCII {
 
     /// Turns control characters from that index on into spaces.
     mutating func blankControls(from index: Int, keepsTabs: Bool = true) {
-        guard let start = unsafe start, index >= 0, index < count else { return }
+        guard index >= 0, index < count else { return }
+        let start = unsafe base.assumingMemoryBound(to: UInt8.self)
         unsafe cwi_blank_controls(start + index, count &- index, keepsTabs)
     }
-
-    package mutating func cut(to count: Int) { self.count = min(self.count, max(0, count)) }
-
-    /// Empties the buffer; returns large memory.
-    mutating func clear(keeping bytesMax: Int) {
-        count = 0
-        isShort = false
-        guard capacity > bytesMax else { return }
-        unsafe free(start)
-        unsafe start = nil
-        capacity = 0
-    }
-
-    /// Valid until the next change.
-    package var text: ByteText { unsafe ByteText(start.map { unsafe UnsafePointer($0) }, count) }
-    func text(_ from: Int, _ to: Int) -> ByteText { text.slice(from, to) }
 }
 
 extension ByteText {
@@ -266,7 +188,7 @@ extension ByteText {
 extension ByteText {
     @unsafe package init(_ text: UnsafePointer<CChar>?) {
         let start = unsafe UnsafeRawPointer(text)?.assumingMemoryBound(to: UInt8.self)
-        unsafe self.init(start, text.map { unsafe Int(strlen($0)) } ?? 0)
+        unsafe self.init(start, text.map { unsafe Memory.length($0) } ?? 0)
     }
 
     @unsafe package init(_ text: cw_str) {

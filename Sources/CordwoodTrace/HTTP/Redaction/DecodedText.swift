@@ -1,8 +1,8 @@
 // Texts within texts, decoded: JSON strings by their escapes, values of URLs and forms by their
 // percent codes. The place of each byte is kept, so that findings can be replaced there.
 
+import CordwoodCore
 import CordwoodFormats
-import Glibc
 
 enum DecodedText {
     /// Decodes a text and calls `body` with the result; nil: no memory.
@@ -16,8 +16,8 @@ enum DecodedText {
         next: (Int, (UInt8) -> Void) -> Int, _ body: (ByteText, TextOrigin) -> Result
     ) -> Result? {
         let count = slice.count
-        guard let memory = unsafe malloc(count &* 5 &+ 8) else { return nil }
-        defer { unsafe free(memory) }
+        guard let memory = unsafe Memory.allocate(count &* 5 &+ 8) else { return nil }
+        defer { unsafe Memory.free(memory) }
         let offsets = unsafe memory.assumingMemoryBound(to: UInt32.self)
         let bytes = unsafe (memory + (count &+ 1) &* 4).assumingMemoryBound(to: UInt8.self)
         var (out, at) = (0, 0)

@@ -2,7 +2,7 @@
 // the unchanged rest of the text. One value on one thread.
 // SAFETY: `pieces` is from malloc, grows by doubling and is freed once; indexes are below `count`.
 
-import Glibc
+import CordwoodCore
 
 /// Bytes [from, to) of a text. `quotes`: the quoting of the replacement, as needed for a JSON value
 /// that was not a string; each level of strings in strings doubles the backslashes.
@@ -26,7 +26,7 @@ struct Edit {
 
     package init() { unsafe pieces = nil }
 
-    deinit { unsafe free(pieces) }
+    deinit { unsafe Memory.free(pieces) }
 
     /// The remaining amount that may be decoded and searched: texts in texts multiply.
     private var decodable = 0
@@ -45,7 +45,7 @@ struct Edit {
         isSorted = true
         isShort = false
         guard capacity > 4_096 else { return }
-        unsafe free(pieces)
+        unsafe Memory.free(pieces)
         unsafe pieces = nil
         capacity = 0
     }
@@ -61,7 +61,10 @@ struct Edit {
 
     private mutating func grow() -> Bool {
         let wanted = max(16, capacity &* 2)
-        guard let moved = unsafe realloc(pieces, wanted &* MemoryLayout<Edit>.stride) else {
+        guard
+            let moved = unsafe Memory.resize(
+                pieces, to: wanted &* MemoryLayout<Edit>.stride)
+        else {
             isShort = true
             return false
         }
@@ -71,12 +74,12 @@ struct Edit {
     }
 
     /// Writes the text with the findings replaced, and forgets them.
-    mutating func finish(_ text: ByteText, into out: inout ByteBuffer) {
+    mutating func finish(_ text: ByteText, into out: inout GrowingBytes) {
         apply(to: text, into: &out)
         clear()
     }
 
-    private mutating func apply(to text: ByteText, into out: inout ByteBuffer) {
+    private mutating func apply(to text: ByteText, into out: inout GrowingBytes) {
         guard !isShort else { return out.append(Edits.replacement) }
         guard count > 0 else { return out.append(text) }
         if !isSorted { join() }
@@ -90,14 +93,14 @@ struct Edit {
         out.append(text.slice(at, text.count))
     }
 
-    private static func replace(_ quotes: UInt32, into out: inout ByteBuffer) {
+    private static func replace(_ quotes: UInt32, into out: inout GrowingBytes) {
         guard quotes != Edit.bare else { return out.append(replacement) }
         quote(quotes, into: &out)
         out.append(replacement)
         quote(quotes, into: &out)
     }
 
-    private static func quote(_ level: UInt32, into out: inout ByteBuffer) {
+    private static func quote(_ level: UInt32, into out: inout GrowingBytes) {
         for _ in 0..<(1 << min(level, 8)) - 1 { out.append(UInt8(ascii: "\\")) }
         out.append(UInt8(ascii: "\""))
     }

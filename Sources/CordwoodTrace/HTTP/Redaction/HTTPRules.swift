@@ -1,8 +1,8 @@
 // The rules for capturing an engine's exchanges, from one cw_http_options_set to the next: how much
 // is kept, of which hosts, and whose values are secrets. Built once and never changed; exchanges
 // under way keep the rules that were in force when they began. Any thread.
-// SAFETY: `logger` lies in the engine's memory, which is never unmapped; `conversation` is
-// allocated in init and freed in deinit.
+// SAFETY: `logger` lies in the engine's memory, which is never unmapped; `conversation` and
+// `jsonNames.pairs` lie in `memory`.
 
 import CordwoodFormats
 import CShims
@@ -58,11 +58,12 @@ public struct HTTPCaptureOptions: Sendable {
     let values: NameTable
     let namings: NameTable
     /// The names that json.c looks up.
-    /// SAFETY: they belong to the tables, which live as long as the rules.
+    /// SAFETY: all but `pairs` belong to the tables, which live as long as the rules.
     let jsonNames: cwi_json_names
     /// Names of items of URLs and forms.
     let items: NameTable
     private let owned: [SecretNames]
+    private let memory: ZeroedMemory
     let keep: KeepRules
     /// The entries of `keep_keys` without an address.
     let kept: NameTable
@@ -98,31 +99,32 @@ public struct HTTPCaptureOptions: Sendable {
         let told =
             listed + SecretDefaults.headers + NamedMembers.values + NamedMembers.contexts
         owned = [
-            SecretNames(listed + SecretDefaults.headers + headers, endings: endings),
-            SecretNames(listed, endings: endings, wholes: wholes),
-            SecretNames(told, endings: endings, wholes: wholes),
-            SecretNames(NamedMembers.values), SecretNames(NamedMembers.names),
-            SecretNames(listed, endings: endings, wholes: wholes + SecretDefaults.items),
-            // Only for json.c.
-            SecretNames(told + NamedMembers.names, endings: endings, wholes: wholes),
+            try SecretNames(listed + SecretDefaults.headers + headers, endings: endings),
+            try SecretNames(listed, endings: endings, wholes: wholes),
+            try SecretNames(told, endings: endings, wholes: wholes),
+            try SecretNames(NamedMembers.values), try SecretNames(NamedMembers.names),
+            try SecretNames(listed, endings: endings, wholes: wholes + SecretDefaults.items),
         ]
         (headerNames, keys, members) = (owned[0].table, owned[1].table, owned[2].table)
         (values, namings, items) = (owned[3].table, owned[4].table, owned[5].table)
-        unsafe jsonNames = cwi_json_names(
-            members: members.endings, namings: namings.endings,
-            either: owned[6].table.endings, named: headerNames.endings)
         keep = try KeepRules(texts: options.keepText, keys: options.keepKeys)
         kept = keep.everywhere.table
         keepsByAddress = keep.hasPlaces
         patterns = try HTTPRules.patterns(options.redactPatterns)
         hasPatterns = !patterns.isEmpty
         seed = .random(in: 1 ... .max)
-        let memory = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: header.count)
-        _ = unsafe memory.initialize(from: header)
-        conversation = unsafe ByteText(memory.baseAddress, header.count)
+        memory = try ZeroedMemory(Int(CWI_PAIRS) * 8 + header.count)
+        let pairs = unsafe memory.start.bindMemory(to: UInt64.self, capacity: Int(CWI_PAIRS))
+        let text = unsafe memory.start + Int(CWI_PAIRS) * 8
+        for (index, byte) in header.enumerated() {
+            unsafe text.storeBytes(of: byte, toByteOffset: index, as: UInt8.self)
+        }
+        conversation = unsafe ByteText(text.assumingMemoryBound(to: UInt8.self), header.count)
+        unsafe jsonNames = cwi_json_names(
+            members: members.endings, namings: namings.endings, named: headerNames.endings,
+            pairs: pairs)
+        unsafe withUnsafePointer(to: jsonNames) { unsafe cwi_json_pairs($0, pairs) }
     }
-
-    deinit { unsafe conversation.start?.deallocate() }
 
     private static func header(_ name: String) throws(CordwoodError) -> [UInt8] {
         guard name.utf8.count <= SecretNames.nameBytesMax else {

@@ -3,6 +3,8 @@
 // multipart or an event stream. Addresses, header lines and error texts are searched for anything
 // that looks like a secret. A value on one thread.
 
+import CordwoodCore
+
 @safe package struct Redactor {
     // SAFETY: as in TextScan.
     unowned(unsafe) let rules: HTTPRules
@@ -30,7 +32,7 @@
     /// An address: passwords in it, items of its query and fragment. True: as for a line.
     @discardableResult
     package func url(
-        _ text: ByteText, isCut: Bool, _ edits: inout Edits, into out: inout ByteBuffer
+        _ text: ByteText, isCut: Bool, _ edits: inout Edits, into out: inout GrowingBytes
     ) -> Bool {
         if text.next(UInt8(ascii: ":"), from: 0) == text.count, isPlain(text) {
             out.append(text)
@@ -48,7 +50,7 @@
     /// nor control characters.
     @discardableResult
     package func line(
-        _ text: ByteText, isCut: Bool, _ edits: inout Edits, into out: inout ByteBuffer
+        _ text: ByteText, isCut: Bool, _ edits: inout Edits, into out: inout GrowingBytes
     ) -> Bool {
         if isPlain(text), !text.mayBreakOff {
             out.append(text)

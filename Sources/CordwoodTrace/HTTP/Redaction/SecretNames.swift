@@ -2,15 +2,16 @@
 // Comparisons ignore case and word separators, so that apiKey, api_key and API-KEY are equal. A
 // longer name that ends in a listed one at a word's start (userPassword, X-Auth-Token) counts as
 // listed. Built once, never changed, read by any thread. docs/HTTP.md has the lists.
-// SAFETY: `slots` and `seen` are allocated in init with the sizes their masks stand for, and freed
-// in deinit.
+// SAFETY: a table's parts lie in `memory`, with the sizes that their masks stand for.
 
-import CordwoodFormats
 import CShims
+import CordwoodCore
+import CordwoodFormats
 
 @safe final class SecretNames: @unchecked Sendable {
     // SAFETY: nothing of the table changes after init.
     let table: NameTable
+    private let memory: ZeroedMemory
 
     static let namesMax = 4_096
     static let nameBytesMax = 255
@@ -18,11 +19,30 @@ import CShims
     /// - Parameter parts: names that also count at the end of another name, even within a word:
     ///   `accesstoken`.
     /// - Parameter wholes: names that count only if nothing precedes them.
-    init(_ names: [String], endings parts: [String] = [], wholes: [String] = []) {
-        table = NameTable(names: names, parts: parts, wholes: wholes)
+    init(
+        _ names: [String], endings parts: [String] = [], wholes: [String] = []
+    ) throws(CordwoodError) {
+        let slots = NameTable.slotCount(names.count + parts.count + wholes.count)
+        memory = try ZeroedMemory(NameTable.bytes(slots: slots))
+        table = unsafe NameTable(
+            in: memory.start, slots: slots, names: names, parts: parts, wholes: wholes)
+    }
+}
+
+/// Memory that holds zeros and is freed with the object, for what is larger than a few names:
+/// allocations of Swift's own end the host if there is no memory.
+@safe final class ZeroedMemory: @unchecked Sendable {
+    // SAFETY: its owner writes before others read.
+    let start: UnsafeMutableRawPointer
+
+    init(_ bytes: Int) throws(CordwoodError) {
+        guard let made = unsafe Memory.allocateZeroed(max(bytes, 1)) else {
+            throw CordwoodError(Status.memory, "no memory for the rules of HTTP capture")
+        }
+        unsafe start = made
     }
 
-    deinit { table.free() }
+    deinit { unsafe Memory.free(start) }
 }
 
 /// The names as hashes of their letters from the last to the first. Plain words, so that lookups
@@ -41,17 +61,28 @@ import CShims
     private let bytesMax: Int
     private let bytesMin: Int
 
-    fileprivate init(names: [String], parts: [String], wholes: [String]) {
-        var slotCount = 64
-        while slotCount < (names.count + parts.count + wholes.count) * 4 { slotCount *= 2 }
-        unsafe slots = .allocate(capacity: slotCount)
-        unsafe slots.initialize(repeating: 0, count: slotCount)
+    fileprivate static func slotCount(_ names: Int) -> Int {
+        var count = 64
+        while count < names * 4 { count *= 2 }
+        return count
+    }
+
+    fileprivate static func bytes(slots: Int) -> Int {
+        slots * 8 + Int(seenBits / 8) + Int(CWI_ENDINGS) * 4
+    }
+
+    /// - Parameter memory: `bytes(slots:)` zeros.
+    fileprivate init(
+        in memory: UnsafeMutableRawPointer, slots slotCount: Int, names: [String], parts: [String],
+        wholes: [String]
+    ) {
         slotMask = slotCount - 1
         let words = Int(NameTable.seenBits / 64)
-        unsafe seen = .allocate(capacity: words)
-        unsafe seen.initialize(repeating: 0, count: words)
-        unsafe endings = .allocate(capacity: Int(CWI_ENDINGS))
-        unsafe endings.initialize(repeating: 0, count: Int(CWI_ENDINGS))
+        unsafe slots = memory.bindMemory(to: UInt64.self, capacity: slotCount)
+        let afterSlots = unsafe memory + slotCount * 8
+        unsafe seen = afterSlots.bindMemory(to: UInt64.self, capacity: words)
+        unsafe endings = (afterSlots + words * 8).bindMemory(
+            to: UInt32.self, capacity: Int(CWI_ENDINGS))
         let counts = (names + parts + wholes).map { $0.utf8.count { ASCII.isNameByte($0) } }
         bytesMax = counts.max() ?? 0
         bytesMin = counts.min() ?? 0
@@ -59,12 +90,6 @@ import CShims
         for name in parts { add(name, anywhere: true) }
         for name in names { add(name, anywhere: false) }
         for name in wholes { add(name, anywhere: false, isWhole: true) }
-    }
-
-    fileprivate func free() {
-        unsafe slots.deallocate()
-        unsafe seen.deallocate()
-        unsafe endings.deallocate()
     }
 
     private func add(_ name: String, anywhere: Bool, isWhole: Bool = false) {

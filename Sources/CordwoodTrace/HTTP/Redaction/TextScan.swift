@@ -6,7 +6,6 @@
 // come from anybody.
 
 import CordwoodFormats
-import Glibc
 
 /// The end of a value in `name=value`.
 enum ItemForm {
@@ -202,9 +201,7 @@ enum ItemForm {
     /// An '=': replaces the value if the name before it is a secret's. Returns the index to
     /// continue at.
     private func item(_ at: Int, since: Int, _ edits: inout Edits) -> Int {
-        var start = at
-        let least = max(since, at &- TextScan.nameBytesMax)
-        while start > least, TextScan.isNameByte(text[start &- 1]) { start &-= 1 }
+        let start = text.itemStart(before: at, least: max(since, at &- TextScan.nameBytesMax))
         guard isSecretItem(text.slice(start, at)) else { return at &+ 1 }
         if items == .loose, let (inside, to) = quoted(at &+ 1) {
             add(inside, to, &edits)
@@ -213,19 +210,6 @@ enum ItemForm {
         let to = valueEnd(at &+ 1)
         add(at &+ 1, to, &edits)
         return max(to, at &+ 1)
-    }
-
-    /// The bytes of an item's name, without those that end it towards the front.
-    @inline(__always)
-    private static func isNameByte(_ byte: UInt8) -> Bool {
-        if ASCII.isNameByte(byte) { return true }
-        switch byte {
-        case UInt8(ascii: "_"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "%"),
-            UInt8(ascii: "["), UInt8(ascii: "]"), UInt8(ascii: "+"), UInt8(ascii: "$"),
-            UInt8(ascii: "@"), UInt8(ascii: "~"), UInt8(ascii: "!"), UInt8(ascii: "*"):
-            return true
-        default: return false
-        }
     }
 
     /// A quoted value that begins there: the text between the quotes.
@@ -307,13 +291,14 @@ enum ItemForm {
 
     /// "//" after that index, where an address may begin: the password of `user:password@`.
     private func userInfo(_ at: Int, _ edits: inout Edits) -> Int {
-        guard beginsAddress(at) else { return at &+ 2 }
+        guard beginsAddress(at), let start = unsafe text.start else { return at &+ 2 }
         let from = at &+ 3
         var end = from
         var colon = 0
         var sign = 0
         loop: while end < text.count {
-            let byte = text[end]
+            // SAFETY: below the text's count.
+            let byte = unsafe start[end]
             switch byte {
             case _ where ASCII.isNameByte(byte): break
             case UInt8(ascii: ":"): if colon == 0 { colon = end }
@@ -388,9 +373,7 @@ enum ItemForm {
     private func isPairName(before colon: Int) -> Bool {
         var end = colon
         if text[end &- 1] == 0x22 || text[end &- 1] == 0x27 { end &-= 1 }
-        var start = end
-        let least = max(0, end &- TextScan.nameBytesMax)
-        while start > least, TextScan.isNameByte(text[start &- 1]) { start &-= 1 }
+        let start = text.itemStart(before: end, least: max(0, end &- TextScan.nameBytesMax))
         guard isSecretName(text.slice(start, end)) else { return false }
         var before = start
         while before > 0, text[before &- 1] == 0x20 || text[before &- 1] == 0x09 { before &-= 1 }

@@ -7,6 +7,7 @@
 // the reader that `parse` keeps alive and the edits it was given; its texts hold during the call.
 
 import CExpat
+import CordwoodCore
 
 @safe final class XMLBody {
     private struct Element {
@@ -32,7 +33,7 @@ import CExpat
     private let edits: UnsafeMutablePointer<Edits>
     private var open: [Element] = [Element()]
     /// The decoded text since the last tag.
-    private var content = ByteBuffer()
+    private var content = GrowingBytes()
     /// The end of the last tag, comment or instruction.
     private var end = 0
     private var isOther = false
@@ -78,7 +79,7 @@ import CExpat
         let status = unsafe body.start?.withMemoryRebound(to: CChar.self, capacity: body.count) {
             unsafe XML_Parse(parser, $0, Int32(body.count), 1)
         }
-        if isOther || content.isShort { return nil }
+        if isOther || content.failed { return nil }
         if status == XML_STATUS_OK { return text.count }
         if unsafe XML_GetErrorCode(parser) == XML_ERROR_NO_MEMORY { return nil }
         // In a string the rest stays, unless it is a secret's.
@@ -131,7 +132,7 @@ import CExpat
         unsafe tag(attributes, &element)
         element.from = next
         open.append(element)
-        content.cut(to: 0)
+        content.removeAll()
         end = next
     }
 
@@ -151,7 +152,7 @@ import CExpat
             let value = open[parent].value
             replace(value.lowerBound, value.upperBound)
         }
-        content.cut(to: 0)
+        content.removeAll()
         end = max(end, next)
     }
 
@@ -192,7 +193,7 @@ import CExpat
     private func drop(_ before: Int, _ after: Int) {
         guard !isOther else { return }
         text()
-        content.cut(to: 0)
+        content.removeAll()
         replace(at &+ before, next &- after)
         end = next
     }
