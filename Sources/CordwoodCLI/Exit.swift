@@ -2,7 +2,6 @@
 // stderr.
 
 import Cordwood
-import Glibc
 
 enum Exit: Int32 {
     case fine = 0
@@ -32,27 +31,14 @@ enum Complaint {
     /// The same if stderr accepts it now; false: it does not, and a stalled reader must hold up
     /// nothing.
     static func offer(_ text: String) -> Bool {
-        var ready = pollfd(fd: 2, events: Int16(POLLOUT), revents: 0)
         // A writable pipe takes PIPE_BUF bytes at once, more than such a line has.
-        guard unsafe poll(&ready, 1, 0) == 1, Int32(ready.revents) & POLLOUT != 0 else {
-            return false
-        }
+        guard Files.isWritable(2, timeoutMs: 0) else { return false }
         tell(text)
         return true
     }
 
     static func write(_ text: String, isProgress: Bool = false) {
         if !isProgress { ReadProgress.clear() }
-        var rest = Array(text.utf8)[...]
-        while !rest.isEmpty {
-            let count = unsafe rest.withUnsafeBytes {
-                unsafe Glibc.write(2, $0.baseAddress, $0.count)
-            }
-            if count <= 0 {
-                if count < 0 && errno == EINTR { continue }
-                return
-            }
-            rest = rest.dropFirst(count)
-        }
+        _ = unsafe Array(text.utf8).withUnsafeBytes { unsafe Files.write(2, $0) }
     }
 }

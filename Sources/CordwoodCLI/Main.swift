@@ -3,32 +3,43 @@
 
 import ArgumentParser
 import Cordwood
-import Glibc
 
 struct CordwoodCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "cordwood",
         abstract: "Write, read, search, archive and send logs that lose nothing.",
         discussion: """
-            A store is a directory. Programs write to it through the library, `cordwood log` \
-            writes lines to it, and every reading verb may be used while they do.
+            A store is a directory that programs log to, through the library or `cordwood log`. \
+            What one process writes is its lane. Lanes become archives, compressed files (.cwa), \
+            piece by piece. Targets are the servers that a store's archives are sent to.
+
+            cat, tail, grep, stats, verify and export only read. They are safe at any time, also \
+            while programs write. If you name no store, a verb takes the one in CORDWOOD_DIR. \
+            Readers remember facts of archives in $XDG_CACHE_HOME/cordwood or ~/.cache/cordwood, \
+            so that large stores open fast; CORDWOOD_CACHE=off does without.
 
             Examples:
               my-program | cordwood log --store logs --logger my.program
               cordwood tail -f logs
               cordwood grep -i timeout logs --since 2h --level warn
+              cordwood cat logs -q 'order=7 OR level>=error'    # help query: how to ask
 
-            Exit codes: 0 fine; 1 nothing found (grep); 2 usage; 3 damaged data was met, and all \
-            the rest printed; 4 could not open; 5 could not do (a record not kept, an archive not \
-            written or not sent).
+            Exit codes; the highest that applies:
+              0  fine
+              1  nothing found (grep, http --grep, http show, policy, transactions --id)
+              2  wrong usage
+              3  some data is damaged or unverified; everything else was printed
+              4  a store, file or key could not be opened, or no such archive or target
+              5  not done: a record was not kept, an archive not sent
             """,
         version: versionText,
         subcommands: [
             LogCommand.self, CatCommand.self, TailCommand.self, GrepCommand.self,
             StatsCommand.self, VerifyCommand.self, ExportCommand.self, ArchiveCommand.self,
+            CompactCommand.self,
             UploadCommand.self, QueueCommand.self, TargetCommand.self, ConsentCommand.self,
             PolicyCommand.self, LevelCommand.self, HTTPCommand.self, TransactionsCommand.self,
-            CollectCommand.self, KeygenCommand.self,
+            ServeCommand.self, CollectCommand.self, KeygenCommand.self,
         ])
 }
 
@@ -36,31 +47,61 @@ struct CordwoodCommand: ParsableCommand {
 enum Main {
     static func main() {
         // A reader that went away is a write error, which Output reports, not a fatal signal.
-        signal(SIGPIPE, SIG_IGN)
+        Signals.ignorePipe()
+        Machine.raiseDescriptorLimit()
         do {
-            try checkHelp(CommandLine.arguments.dropFirst())
-            var command = try CordwoodCommand.parseAsRoot()
+            let words = CommandLine.arguments.dropFirst()
+            if words.elementsEqual(["help", QueryHelp.word]) {
+                Output.standard.append(QueryHelp.text + "\n")
+                return Output.standard.flush()
+            }
+            try checkVerb(words)
+            var command = try CordwoodCommand.parseAsRoot(spelledOut(words))
             try command.run()
             Output.standard.flush()
         } catch let failure as Failure {
             Output.standard.flush()
             if !failure.text.isEmpty { Complaint.tell(failure.text) }
-            exit(failure.code.rawValue)
+            Signals.exit(failure.code.rawValue)
         } catch {
             Output.standard.flush()
             end(error)
         }
     }
 
-    /// For `help NONSENSE` the parser prints the general help.
-    private static func checkHelp(_ words: ArraySlice<String>) throws(Failure) {
-        guard words.first == "help" else { return }
+    /// `tail -5` and `grep -5`, which the parser would not know: -n 5 and -C 5.
+    private static func spelledOut(_ words: ArraySlice<String>) -> [String] {
+        let takers = ["-n", "--lines", "-A", "-B", "-C", "-m", "-e", "--regexp"]
+        guard let verb = words.first, let letter = ["tail": "n", "grep": "C"][verb] else {
+            return Array(words)
+        }
+        var previous = "--"
+        var isOver = false
+        return words.map { word in
+            defer { previous = word }
+            isOver = isOver || word == "--"
+            let count = word.dropFirst()
+            let isOption = !isOver && word.hasPrefix("-") && !count.isEmpty
+            // grep's -n has no value.
+            let isValue = takers.contains(previous) && (verb, previous) != ("grep", "-n")
+            guard isOption, !isValue, count.allSatisfy({ $0.isASCII && $0.isNumber }) else {
+                return word
+            }
+            return "-\(letter)\(count)"
+        }
+    }
+
+    /// Names the verbs when a word is not one of them: the parser has `Unexpected argument`, and
+    /// for `help NONSENSE` the general help.
+    private static func checkVerb(_ words: ArraySlice<String>) throws(Failure) {
+        let isHelp = words.first == "help"
         var command: any ParsableCommand.Type = CordwoodCommand.self
-        for word in words.dropFirst() where !word.hasPrefix("-") {
+        for word in isHelp ? words.dropFirst() : words.prefix(1) where !word.hasPrefix("-") {
             let all = command.configuration.subcommands
             guard let found = all.first(where: { $0.configuration.commandName == word }) else {
                 let names = all.map { $0.configuration.commandName ?? "" }.joined(separator: " ")
-                throw Failure(.usage, "help: there is no verb '\(word)'; there are \(names)")
+                let hint = names.isEmpty ? "" : "; there are \(names)"
+                throw Failure(.usage, "\(isHelp ? "help: " : "")there is no verb '\(word)'\(hint)")
             }
             command = found
         }
@@ -72,9 +113,9 @@ enum Main {
         if CordwoodCommand.exitCode(for: error) == .success {
             Output.standard.append(text + "\n")
             Output.standard.flush()
-            exit(Exit.fine.rawValue)
+            Signals.exit(Exit.fine.rawValue)
         }
         Complaint.write(text + "\n")
-        exit(Exit.usage.rawValue)
+        Signals.exit(Exit.usage.rawValue)
     }
 }

@@ -2,36 +2,51 @@
 
 import ArgumentParser
 import Cordwood
-import Glibc
 
 struct ArchiveCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "archive",
         abstract: "Compress what finished and dead processes left behind into archives.",
+        usage: "cordwood archive [options] [DIR]",
         discussion: """
-            Leaves lanes of living processes alone: they archive themselves. Removes segments once \
-            the archive is safely on the disk. If a child of a dead process still holds its files, \
-            it takes ten seconds to see that nothing writes any more. On a network file system it \
-            leaves lanes of other machines alone, because their locks may be visible only there; \
-            --foreign says that their programs have ended.
+            Running programs archive their own records, and what dead processes left in their \
+            store. Run this where no program will open the store soon. It does not touch what \
+            living processes write, nor archives that exist. It removes a dead process's files \
+            only once their archive is safely on the disk.
+
+            A block of an archive is dense or plain, whichever is smaller. zstd -d shows the \
+            messages of plain blocks as lines, for zstdgrep and the like; --method plain makes no \
+            others.
+
+            If a child of a dead process still holds its files, archive waits ten seconds to see \
+            whether it writes. On a network file system it leaves the files of other machines \
+            alone: their locks may be visible only there.
 
             Example:
               cordwood archive logs --codec zstd --level 9
-              cordwood archive logs --encrypt-to age1…
             """)
 
     @Option(help: "zstd, lz4 or none.")
     var codec = "zstd"
 
-    @Option(help: "The codec's level; 0: its default.")
-    var level: Int32 = 0
+    @Option(help: "1 to 19 for zstd, default 3; 1 to 12 for lz4, default 1.")
+    var level: Int32?
+
+    @Option(
+        help: ArgumentHelp(
+            "plain: zstd -d shows the lines. dense: about half the size; only cordwood reads the "
+                + "text, and the codec is zstd. Default: dense for zstd."))
+    var method: String?
+
+    @Option(help: "Round times down to a multiple of so many ns, 1 to 10000.")
+    var timeStep: UInt32 = 1
 
     @OptionGroup var encryption: EncryptionOption
 
-    @Flag(help: "Also adopt what programs of other machines left: none may still run.")
+    @Flag(help: "Also archive what other machines left. Only if their programs have ended.")
     var foreign = false
 
-    @Flag(help: "One JSON object.")
+    @Flag(help: "Print one JSON object.")
     var json = false
 
     @Argument(help: "The store's directory. Default: CORDWOOD_DIR.", completion: .directory)
@@ -42,8 +57,18 @@ struct ArchiveCommand: ParsableCommand {
         guard let chosen = codecs[codec] else {
             throw Failure(.usage, "--codec takes zstd, lz4 or none")
         }
-        guard level >= 0, level <= (chosen == .zstd ? 19 : 12) else {
-            throw Failure(.usage, "--level is out of the codec's range")
+        let (level, most): (Int32, Int32) = (self.level ?? 0, chosen == .zstd ? 19 : 12)
+        guard (0...most).contains(level) else {
+            throw Failure(.usage, "--level takes 1 to \(most) for this codec")
+        }
+        guard let method = ArchiveMethod(rawValue: self.method ?? "dense") else {
+            throw Failure(.usage, "--method takes dense or plain")
+        }
+        guard self.method != "dense" || chosen == .zstd else {
+            throw Failure(.usage, "--method dense takes no other codec than zstd")
+        }
+        guard (1...StoreArchiver.timeStepNsMax).contains(timeStep) else {
+            throw Failure(.usage, "--time-step takes 1 to \(StoreArchiver.timeStepNsMax)")
         }
         let store = try Sources.resolved(directory.map { [$0] } ?? [])[0]
         let recipients = try encryption.recipients()
@@ -51,22 +76,25 @@ struct ArchiveCommand: ParsableCommand {
         let witness = AdoptionWitness(adoptsForeign: foreign)
         do throws(CordwoodError) {
             summary = try StoreArchiver.archiveDead(
-                directory: store, codec: chosen, level: level, recipients: recipients,
-                witness: witness)
+                directory: store, codec: chosen, level: level, method: method,
+                timeStepNs: UInt64(timeStep), recipients: recipients, witness: witness,
+                progress: ReadProgress.add)
             if witness.waiting > 0 {
                 // Their processes are gone; a child still holds their locks.
-                usleep(UInt32(AdoptionWitness.quietNs / 1_000))
+                ThreadIdentity.pause(microseconds: UInt32(AdoptionWitness.quietNs / 1_000))
                 let (live, foreign) = (summary.lanesLive, summary.lanesForeign)
                 summary.add(
                     try StoreArchiver.archiveDead(
-                        directory: store, codec: chosen, level: level, recipients: recipients,
-                        witness: witness))
+                        directory: store, codec: chosen, level: level, method: method,
+                        timeStepNs: UInt64(timeStep), recipients: recipients, witness: witness,
+                        progress: ReadProgress.add))
                 summary.lanesLive -= live
                 summary.lanesForeign -= foreign
             }
         } catch {
             throw Failure(.cannotOpen, error.text)
         }
+        ReadProgress.clear()
         Output.standard.append(json ? asJSON(summary) : asText(summary))
         Output.standard.flush()
         for problem in summary.damage { Complaint.tell("damaged: \(problem)") }
@@ -74,11 +102,15 @@ struct ArchiveCommand: ParsableCommand {
     }
 
     private func asText(_ summary: ArchivingSummary) -> String {
-        var text = "\(summary.archives) archives of \(summary.lanes) lanes"
-        text += ", \(summary.records) records, \(summary.bytesIn) bytes to \(summary.bytesOut)\n"
-        if summary.lanesLive > 0 { text += "\(summary.lanesLive) live lanes left alone\n" }
+        var text = Counted.text(summary.archives, "archive")
+        text += " of " + Counted.text(summary.lanes, "lane")
+        text += ", " + Counted.text(summary.records, "record")
+        text += ", " + Counted.text(summary.bytesIn, "byte") + " to \(summary.bytesOut)\n"
+        if summary.lanesLive > 0 {
+            text += Counted.text(summary.lanesLive, "live lane") + " left alone\n"
+        }
         if summary.lanesForeign > 0 {
-            text += "\(summary.lanesForeign) lanes of other machines left alone ("
+            text += Counted.text(summary.lanesForeign, "lane") + " of other machines left alone ("
             text += summary.foreignHosts.sorted().map(PlainText.oneLine).joined(separator: ", ")
             text += "); once their programs have ended, --foreign adopts them\n"
         }

@@ -1,25 +1,34 @@
 // `cordwood collect`: runs the collector until it is told to stop.
 
 import ArgumentParser
+import Cordwood
 import CordwoodCollector
-import Glibc
+import CordwoodServing
 
 struct CollectCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "collect",
         abstract: "Receive archives from other machines over HTTP and keep them in a store.",
+        usage: "cordwood collect --directory DIR [options]",
         discussion: """
-            Prints `listening on http://ADDRESS:PORT` and serves until SIGTERM or SIGINT. The \
-            directory is a store: every reading verb opens it, also while archives arrive. Each \
-            refusal is a line on stderr, at most ten in ten seconds.
+            Prints `listening on http://ADDRESS:PORT` and serves until SIGTERM or SIGINT, then \
+            exits with 0. The directory is a store: every reading verb opens it, also while \
+            archives arrive. An archive is checked and synced before it is acknowledged; one sent \
+            twice is kept once. Nothing is deleted, so watch the disk. Each refusal is a line on \
+            stderr, at most ten in ten seconds.
+
+            There is no TLS: for clients on other machines, put a web server before it \
+            (docs/UPLOADS.md). Without a token, everybody who reaches the address may store \
+            archives.
 
             When all connections are in use, a new one replaces one that has waited 5 s for a \
             request, or the slowest body below 8 KiB a second. If no connection can be replaced, \
             the answer is 503 with a Retry-After that spreads the returns.
 
             Example:
-              CORDWOOD_TOKEN=secret cordwood collect --listen 127.0.0.1:4500 --directory central
-              cordwood upload logs --to http://127.0.0.1:4500 --token secret
+              export CORDWOOD_TOKEN=secret
+              cordwood collect --directory central
+              cordwood upload logs --to http://127.0.0.1:4500      # another program
             """)
 
     @Option(help: "An address and a port; port 0 takes a free one. Names are not looked up.")
@@ -29,19 +38,20 @@ struct CollectCommand: ParsableCommand {
     var directory: String
 
     @Option(
-        help: "What clients must send as Bearer token. Safer in the variable CORDWOOD_TOKEN.")
+        help: "Bearer token that clients must send. Safer in the variable CORDWOOD_TOKEN.")
     var token: String?
 
-    @Option(help: "Bytes of the largest archive that is taken.")
+    @Option(help: "Largest archive that is taken, in bytes: 4 GiB unless set.")
     var maxBytes: UInt64 = 4 << 30
 
     @Option(help: "Connections at a time.")
     var connections = 256
 
     @Option(
-        help: ArgumentHelp(
-            "Connections at a time of one IPv4 address or IPv6 /64.",
-            discussion: "Default: a quarter of --connections; all of them for loopback."))
+        help: """
+            Connections at a time of one IPv4 address or IPv6 /64. Default: a quarter of \
+            --connections; all of them for loopback.
+            """)
     var connectionsPerAddress: Int?
 
     @Option(help: "For testing clients: refuse so many uploads with 503 first.")
@@ -52,9 +62,12 @@ struct CollectCommand: ParsableCommand {
 
     func run() throws {
         var options = CollectorOptions(directory: directory)
-        (options.host, options.port) = try CollectCommand.address(listen)
+        guard let address = ListenAddress(listen) else {
+            throw Failure(.usage, "--listen takes ADDRESS:PORT")
+        }
+        (options.host, options.port) = (address.host, address.port)
         // SAFETY: read before any thread runs; the text is copied at once.
-        options.token = unsafe token ?? getenv("CORDWOOD_TOKEN").map { unsafe String(cString: $0) }
+        options.token = token ?? Machine.environment("CORDWOOD_TOKEN")
         guard options.token != "" else { throw Failure(.usage, "the token is empty") }
         guard refuse >= 0, retryAfter >= 0, maxBytes > 0 else {
             throw Failure(.usage, "--refuse, --retry-after and --max-bytes take positive numbers")
@@ -72,11 +85,7 @@ struct CollectCommand: ParsableCommand {
         options.retryAfterSeconds = retryAfter
 
         // Blocked before any thread starts, so that only this thread takes them.
-        var signals = sigset_t()
-        unsafe sigemptyset(&signals)
-        unsafe sigaddset(&signals, SIGTERM)
-        unsafe sigaddset(&signals, SIGINT)
-        unsafe pthread_sigmask(SIG_BLOCK, &signals, nil)
+        Signals.blockEnd()
         let collector = Collector(options: options)
         let port: Int
         do throws(CollectorError) {
@@ -90,20 +99,8 @@ struct CollectCommand: ParsableCommand {
         }
         Output.standard.append("listening on http://\(host):\(port)\n")
         Output.standard.flush()
-        var signal: Int32 = 0
-        unsafe sigwait(&signals, &signal)
+        Signals.waitForEnd()
         collector.stop()
-    }
-
-    /// `127.0.0.1:80`, `[::1]:80`.
-    static func address(_ text: String) throws(Failure) -> (host: String, port: Int) {
-        guard let colon = text.lastIndex(of: ":"),
-            let port = UInt16(text[text.index(after: colon)...])
-        else { throw Failure(.usage, "--listen takes ADDRESS:PORT") }
-        var host = text[..<colon]
-        if host.hasPrefix("["), host.hasSuffix("]") { host = host.dropFirst().dropLast() }
-        guard !host.isEmpty else { throw Failure(.usage, "--listen takes ADDRESS:PORT") }
-        return (String(host), Int(port))
     }
 }
 
@@ -113,17 +110,11 @@ private enum FileLimit {
     static func raise(connections: Int) throws(Failure) {
         let (product, isTooMuch) = UInt64(connections).multipliedReportingOverflow(by: 3)
         let wanted = isTooMuch ? UInt64.max : product &+ 192
-        var limit = rlimit()
-        guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0,
-            limit.rlim_cur < wanted
-        else { return }
-        guard limit.rlim_max >= wanted else {
+        if let bound = Machine.raiseDescriptorLimit(to: wanted) {
             throw Failure(
                 .usage,
                 "--connections \(connections) takes \(wanted) file descriptors;"
-                    + " the limit is \(limit.rlim_max) (ulimit -Hn)")
+                    + " the limit is \(bound) (ulimit -Hn)")
         }
-        limit.rlim_cur = rlim_t(wanted)
-        unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
     }
 }

@@ -7,16 +7,21 @@ struct ConsentCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "consent",
         abstract: "Show or set whether the archives of a store may be sent.",
+        usage: "cordwood consent [DIR] [granted | pending | denied]",
         discussion: """
-            granted: archives are sent. pending: they are kept and wait. denied: nothing is sent, \
-            and waiting archives are deleted; later records are kept here only.
+            granted  archives are sent; the default of a new store
+            pending  archives are kept and wait
+            denied   nothing is sent. Archives that wait for a target are deleted at
+                     once, for good; later records stay in the store only
+
+            Running programs follow at their next attempt to send, and break off one under way.
 
             Example:
               cordwood consent logs
               cordwood consent logs denied
             """)
 
-    enum ConsentWord: String, ExpressibleByArgument, CaseIterable {
+    private enum ConsentWord: String {
         case granted, pending, denied
 
         var consent: Consent {
@@ -28,13 +33,21 @@ struct ConsentCommand: ParsableCommand {
         }
     }
 
-    @Argument(help: "The store's directory.", completion: .directory)
-    var directory: String
-
-    @Argument(help: "granted, pending or denied; none: show it.")
-    var answer: ConsentWord?
+    @Argument(
+        help: ArgumentHelp(
+            """
+            The store's directory (default: CORDWOOD_DIR), then what to set; none: print what is \
+            set.
+            """, valueName: "dir, answer"),
+        completion: .directory)
+    var words: [String] = []
 
     func run() throws {
+        let (directory, rest) = try StoreWords.split(words) { ConsentWord(rawValue: $0) != nil }
+        let answer = rest.first.flatMap { ConsentWord(rawValue: $0) }
+        guard rest.count <= 1, rest.isEmpty || answer != nil else {
+            throw Failure(.usage, "consent [DIR] [granted | pending | denied]")
+        }
         do throws(CordwoodError) {
             if let answer {
                 try StoreSettings.setConsent(answer.consent, directory: directory)

@@ -9,21 +9,29 @@ struct ExportCommand: ParsableCommand {
         commandName: "export",
         abstract: "Write a store's records to standard output in another format.",
         discussion: """
-            raw     the messages alone, byte for byte, a newline after each; only logs
-            text    as cat prints them, all kinds
-            ndjson  one JSON object a line, all kinds
-            sap     lines of SAP Mobile Services, in UTC; only logs
-            csv     rows of CSV under a row of names, in UTC; only logs
-            otlp    OTLP JSON, an ExportLogsServiceRequest of many records a line, all kinds:
-                    what the OpenTelemetry Collector's file exporter writes and its
-                    otlpjsonfile receiver reads
-            har     captured HTTP exchanges as HAR 1.2 (cordwood http --har chooses)
-            transactions
-                    events of transactions as the target kind of that name sends
-                    them, a body a line
-            otlp-spans
-                    transactions as OTLP JSON, an ExportTraceServiceRequest a line:
-                    a span for what each process did of each
+            Records of every kind:
+              text          as cat prints them
+              ndjson        one JSON object a line, as cat --json prints them
+              otlp          OTLP JSON, an ExportLogsServiceRequest of many records a line:
+                            what the OpenTelemetry Collector's file exporter writes and
+                            its otlpjsonfile receiver reads
+
+            Only what programs log, without HTTP exchanges and transactions (--all-kinds):
+              raw           the messages byte for byte, a newline after each
+              csv           a row of names, then a row for each record; what is not UTF-8
+                            is also in message_base64
+              sap           lines of SAP Mobile Services
+
+            Only one kind:
+              har           captured HTTP exchanges as HAR 1.2 (cordwood http --har selects
+                            among them)
+              transactions  events of transactions, as the target kind of that name sends
+                            them, a body a line
+              otlp-spans    transactions as OTLP JSON, an ExportTraceServiceRequest a line:
+                            a span for each process's part in each of them
+
+            Times are in UTC, except in text, where --utc asks for it. --json alone means \
+            --format ndjson.
 
             Example:
               cordwood export logs --format ndjson --since 2026-11-21 > today.ndjson
@@ -34,12 +42,19 @@ struct ExportCommand: ParsableCommand {
         case otlpSpans = "otlp-spans"
 
         var hasAllKinds: Bool { self == .text || self == .ndjson || self == .otlp }
+
+        var isJSON: Bool {
+            switch self {
+            case .raw, .text, .csv, .sap: false
+            case .ndjson, .otlp, .har, .transactions, .otlpSpans: true
+            }
+        }
     }
 
-    @Option(help: "raw, text, ndjson, sap, csv, otlp, har, transactions or otlp-spans.")
-    var format: Format
+    @Option(name: .customLong("format"), help: "One of the formats above.")
+    var wanted: Format?
 
-    @Flag(help: "Records of every kind, also where the format has only logs.")
+    @Flag(help: "Put records of every kind into raw, csv and sap.")
     var allKinds = false
 
     @OptionGroup var selection: Selection
@@ -47,6 +62,14 @@ struct ExportCommand: ParsableCommand {
     @OptionGroup var sources: Sources
 
     func run() throws {
+        guard let format = wanted ?? (selection.json ? .ndjson : nil) else {
+            throw Failure(
+                .usage,
+                "export takes --format: " + Format.allCases.map(\.rawValue).joined(separator: ", "))
+        }
+        if selection.json && !format.isJSON {
+            throw Failure(.usage, "--format \(format.rawValue) is no JSON: leave out --json")
+        }
         var options = try selection.readerOptions()
         switch format {
         case .har: return try HAROutput.run(try sources.resolved(), options)
@@ -60,13 +83,19 @@ struct ExportCommand: ParsableCommand {
         if format == .otlp { return try OTLPOutput.run(reading) }
         let style = LineStyle(isJSON: format == .ndjson, isUTC: selection.utc, text)
         if format == .raw { Output.standard.isExact = true }
-        if format == .csv { CSVLine.appendHeader(to: &Output.standard.bytes) }
-        while let record = reading.next() {
+        if format == .csv { Output.standard.put { CSVLine.appendHeader(to: &$0) } }
+        let rows = CSVLines()
+        var row: [UInt8] = []
+        var record = RecordRef()
+        while reading.next(&record) {
             switch format {
             case .raw: Raw.print(record)
             case .text, .ndjson: style.print(record)
-            case .sap: Exported.print { SAPLine.append(record, to: &$0) }
-            case .csv: Exported.print { CSVLine.append(record, to: &$0) }
+            case .sap:
+                row.removeAll(keepingCapacity: true)
+                SAPLine.append(record, to: &row)
+                Exported.print { bytes in unsafe row.withUnsafeBytes { bytes.append($0) } }
+            case .csv: Exported.print { rows.append(record, to: &$0) }
             case .otlp, .har, .transactions, .otlpSpans: break
             }
         }
@@ -76,17 +105,16 @@ struct ExportCommand: ParsableCommand {
 
 /// Lines of formats for programs; on a terminal they are made harmless.
 enum Exported {
-    static func print(_ append: (inout [UInt8]) -> Void) {
+    static func print(_ append: (inout GrowingBytes) -> Void) {
         let output = Output.standard
         guard output.isTerminal, !output.isExact else {
             append(&output.bytes)
             return output.settle()
         }
-        var line: [UInt8] = []
+        var line = GrowingBytes()
         append(&line)
-        unsafe line.dropLast().withUnsafeBytes {
-            PlainText.append($0, as: .oneLine, to: &output.bytes)
-        }
+        let text = unsafe UnsafeRawBufferPointer(rebasing: line.bytes.dropLast())
+        PlainText.append(text, as: .oneLine, to: &output.bytes)
         output.bytes.append(10)
         output.settle()
     }
@@ -96,11 +124,11 @@ enum Exported {
 enum OTLPOutput {
     static func run(_ reading: Reading) throws {
         var lines = OTLPLines()
-        while let record = reading.next() {
-            lines.append(record, to: &Output.standard.bytes)
-            Output.standard.settle()
+        var record = RecordRef()
+        while reading.next(&record) {
+            Output.standard.put { lines.append(record, to: &$0) }
         }
-        lines.finish(&Output.standard.bytes)
+        Output.standard.put { lines.finish(&$0) }
         try reading.end()
     }
 }
@@ -110,18 +138,21 @@ enum HAROutput {
     static func run(_ paths: [String], _ options: ReaderOptions) throws {
         var options = options
         options.kinds = ExchangeGatherer.kinds
+        let query = options.query
+        options.query = nil
         let watch = LaneWatch(paths: paths)
         let reading = try Reading(paths: paths, options: options)
         var gatherer = ExchangeGatherer(watch: watch)
+        gatherer.query = query
         var writer = HARWriter()
-        writer.begin(&Output.standard.bytes)
+        Output.standard.put { writer.begin(&$0) }
         func show(_ exchange: CapturedExchange) {
-            writer.append(exchange, to: &Output.standard.bytes)
-            Output.standard.settle()
+            Output.standard.put { writer.append(exchange, to: &$0) }
         }
-        while let record = reading.next() { gatherer.take(record, show) }
+        var record = RecordRef()
+        while reading.next(&record) { gatherer.take(record, show) }
         gatherer.finish(show)
-        writer.finish(&Output.standard.bytes)
+        Output.standard.put { writer.finish(&$0) }
         try reading.end()
     }
 }
@@ -132,15 +163,16 @@ enum TransactionOutput {
         var lines = TransactionLines()
         var spans = TransactionSpans()
         try source.read { moment, record in
-            if isSpans {
-                spans.append(moment, record, to: &Output.standard.bytes)
-            } else if moment.operation == .event {
-                lines.append(record, to: &Output.standard.bytes)
+            Output.standard.put {
+                if isSpans {
+                    spans.append(moment, record, to: &$0)
+                } else if moment.operation == .event {
+                    lines.append(record, to: &$0)
+                }
             }
-            Output.standard.settle()
         }
-        lines.finish(&Output.standard.bytes)
-        spans.finish(&Output.standard.bytes)
+        Output.standard.put { lines.finish(&$0) }
+        Output.standard.put { spans.finish(&$0) }
         try source.end()
     }
 }

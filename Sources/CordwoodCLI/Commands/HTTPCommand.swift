@@ -7,18 +7,19 @@ struct HTTPCommand: ParsableCommand {
         commandName: "http",
         abstract: "List captured HTTP exchanges, show one, export them.",
         discussion: """
-            Without a subcommand it lists: `cordwood http logs` is `cordwood http list logs`, \
-            whose options `cordwood http list --help` has. Works while programs write.
+            Exchanges are the requests that programs send or serve, with headers and bodies (the \
+            first 64 KiB of each, unless set otherwise), without their secrets. Capture is off \
+            unless a program or `enable` says otherwise, and needs a program with hooks \
+            (docs/HTTP.md). Without a subcommand it lists: `cordwood http logs` is `cordwood http \
+            list logs`.
 
             Examples:
-              cordwood http enable logs                    running programs follow in a second
+              cordwood http enable logs                # from the next second on
               cordwood http logs --failed --since 10m
               cordwood http -f logs --host '*.example.com'
-              cordwood http logs --grep 'SY/530'           headers, bodies and errors, too
+              cordwood http logs --grep 'SY/530'       # in URLs, headers, bodies, errors
               cordwood http logs --slow 500 --har > slow.har
               cordwood http show 9f3c logs
-              cordwood http show 9f3c logs --curl | sh
-              cordwood http enable logs                    from the next second on
             """,
         subcommands: [
             HTTPListCommand.self, HTTPShowCommand.self, HTTPEnableCommand.self,

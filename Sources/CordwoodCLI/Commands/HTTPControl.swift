@@ -9,15 +9,16 @@ struct HTTPEnableCommand: ParsableCommand {
         commandName: "enable",
         abstract: "Capture HTTP exchanges of a store's programs, whatever they say themselves.",
         discussion: """
-            Programs that are running follow within a second, those started later begin with it. \
-            Secrets are replaced before anything is kept; docs/HTTP.md says which.
+            Running programs follow within a second, those started later begin with it, until \
+            `disable` or `auto`. It works in programs that have hooks. Secrets are replaced before \
+            anything is kept; docs/HTTP.md says which. Bodies may still hold personal data.
 
             Example:
               cordwood http enable logs
             """)
 
-    @Argument(help: "The store's directory.", completion: .directory)
-    var directory: String
+    @Argument(help: StoreWords.help, completion: .directory)
+    var directory: String?
 
     func run() throws { try HTTPControl.set(true, directory) }
 }
@@ -25,10 +26,16 @@ struct HTTPEnableCommand: ParsableCommand {
 struct HTTPDisableCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "disable",
-        abstract: "Capture no HTTP exchanges, whatever a store's programs say themselves.")
+        abstract: "Capture no HTTP exchanges, whatever a store's programs say themselves.",
+        discussion: """
+            Running programs follow within a second. What was captured stays in the store.
 
-    @Argument(help: "The store's directory.", completion: .directory)
-    var directory: String
+            Example:
+              cordwood http disable logs
+            """)
+
+    @Argument(help: StoreWords.help, completion: .directory)
+    var directory: String?
 
     func run() throws { try HTTPControl.set(false, directory) }
 }
@@ -36,16 +43,23 @@ struct HTTPDisableCommand: ParsableCommand {
 struct HTTPAutoCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "auto",
-        abstract: "Let each of a store's programs say whether it captures HTTP exchanges.")
+        abstract: "Let each of a store's programs say whether it captures HTTP exchanges.",
+        discussion: """
+            The default; takes `enable` and `disable` back.
 
-    @Argument(help: "The store's directory.", completion: .directory)
-    var directory: String
+            Example:
+              cordwood http auto logs
+            """)
+
+    @Argument(help: StoreWords.help, completion: .directory)
+    var directory: String?
 
     func run() throws { try HTTPControl.set(nil, directory) }
 }
 
 enum HTTPControl {
-    static func set(_ isOn: Bool?, _ directory: String) throws {
+    static func set(_ isOn: Bool?, _ directory: String?) throws {
+        let directory = try Sources.resolved(directory.map { [$0] } ?? [])[0]
         do throws(CordwoodError) {
             try StoreSettings.setHTTP(isOn, directory: directory)
         } catch {

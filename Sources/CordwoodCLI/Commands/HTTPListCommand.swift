@@ -3,23 +3,27 @@
 
 import ArgumentParser
 import Cordwood
-import Glibc
 
 struct HTTPListCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",
         abstract: "Print captured HTTP exchanges, a line each.",
         discussion: """
-            Columns: time of the beginning, id, method, status, duration, bytes sent and \
-            received, URL, error. In the order in which they ended; those without an end come \
-            last: `open`, and `lost` where process or engine is gone. With -f each is printed as \
-            it begins and again as it ends. With --grep it ends with 1 where nothing matched. \
+            Columns: time when it began, id, `>` sent by a client or `<` received by a server, \
+            method, status, duration, bytes of the request's and the response's body, URL, and \
+            after `!` what went wrong. Instead of a status: `open`, not ended yet; `lost`, not \
+            ended, and its process or engine is gone; `gone`, broken off; `-`, no answer.
+
+            Exchanges come in the order in which they ended, then those that have not ended. -f \
+            prints each when it begins and again when it ends. --since, --until, --level, --logger \
+            and --where select among the records of exchanges; -q tests the last record of each. \
+            With --grep the exit code is 1 if nothing matched.
+
             \(Self.members)
 
-            Examples:
+            Example:
               cordwood http logs --failed --since 10m
               cordwood http logs --status 5xx,429 --json | jq -r .url
-              cordwood http logs --conversation 7f3a
             """)
 
     static let members = """
@@ -33,17 +37,14 @@ struct HTTPListCommand: ParsableCommand {
 
     @OptionGroup var wanted: ExchangeSelection
 
-    @Flag(name: .shortAndLong, help: "Go on: print exchanges as programs make them.")
+    @Flag(name: .shortAndLong, help: "Follow: print new exchanges as programs make them.")
     var follow = false
 
-    @Flag(help: "HAR 1.2 of what was selected, for browsers' tools.")
+    @Flag(help: "Print all that is selected as one HAR 1.2 file, for browsers' tools.")
     var har = false
 
     @OptionGroup var selection: Selection
     @OptionGroup var sources: Sources
-
-    /// The pause between two looks for new records.
-    private static let pollMicroseconds: UInt32 = 20_000
 
     func validate() throws {
         if har && follow { throw ValidationError("--har has an end; -f has none") }
@@ -54,6 +55,8 @@ struct HTTPListCommand: ParsableCommand {
         var options = try selection.readerOptions()
         options.kinds = ExchangeGatherer.kinds
         options.follow = follow
+        let query = options.query
+        options.query = nil
         let filter = try wanted.filter()
         let pattern = try wanted.pattern()
         let style = ExchangeStyle(selection)
@@ -62,28 +65,28 @@ struct HTTPListCommand: ParsableCommand {
         let reading = try Reading(paths: paths, options: options)
         let needsBodies = har || selection.json || pattern != nil
         var gatherer = ExchangeGatherer(bodies: needsBodies, watch: watch)
+        gatherer.query = query
         var writer = HARWriter()
-        if har { writer.begin(&Output.standard.bytes) }
+        if har { Output.standard.put { writer.begin(&$0) } }
         var found: UInt64 = 0
         func show(_ exchange: CapturedExchange) {
             guard filter.matches(exchange, now: TimeArgument.now()) else { return }
             if let pattern, !pattern.matches(exchange) { return }
             found &+= 1
             if har {
-                writer.append(exchange, to: &Output.standard.bytes)
-                Output.standard.settle()
+                Output.standard.put { writer.append(exchange, to: &$0) }
             } else {
                 style.print(exchange)
             }
         }
         while let record = reading.next() { gatherer.take(record, show) }
         gatherer.finish(show)
-        if har { writer.finish(&Output.standard.bytes) }
+        if har { Output.standard.put { writer.finish(&$0) } }
         gatherer.isLive = true
-        while follow {
-            while let record = reading.next() { gatherer.take(record, show) }
-            Output.standard.flush()
-            usleep(HTTPListCommand.pollMicroseconds)
+        if follow {
+            reading.follow(until: options.until) {
+                while let record = reading.next() { gatherer.take(record, show) }
+            }
         }
         try reading.end()
         if found == 0, pattern != nil { throw Failure(.nothingFound) }
@@ -106,20 +109,20 @@ struct ExchangeSelection: ParsableArguments {
     @Option(help: "404, 5xx, 400-499, or several with commas.")
     var status: String?
 
-    @Option(help: "Took so many milliseconds or more; open ones: since they began.")
+    @Option(help: "Took this many milliseconds or more; open ones: since they began.")
     var slow: UInt64?
 
-    @Option(help: "Of this conversation.")
+    @Option(help: "With this conversation id: the header X-Conversation-Id, unless set otherwise.")
     var conversation: String?
 
     @Option(
         help: """
-            Where this extended regular expression matches: URL, headers, bodies, error, OData \
-            error.
+            Only if this extended regular expression matches the URL, a header line, a body, the \
+            error or the OData error.
             """)
     var grep: String?
 
-    @Flag(name: .shortAndLong, help: "--grep: letters of ASCII match in either case.")
+    @Flag(name: .shortAndLong, help: "--grep: ASCII letters match in either case.")
     var ignoreCase = false
 
     @Flag(name: [.customShort("F"), .long], help: "--grep: the pattern is plain text.")
@@ -147,15 +150,15 @@ struct ExchangeSelection: ParsableArguments {
     func pattern() throws(Failure) -> ExchangePattern? {
         guard let grep else { return nil }
         return ExchangePattern(
-            try Pattern(grep, isFixed: fixedStrings, ignoresCase: ignoreCase))
+            try Patterns.make(grep, isFixed: fixedStrings, ignoresCase: ignoreCase))
     }
 }
 
 /// A pattern that is searched in all parts of an exchange.
-final class ExchangePattern {
-    private let pattern: Pattern
+struct ExchangePattern {
+    private let pattern: TextPattern
 
-    init(_ pattern: consuming Pattern) { self.pattern = pattern }
+    init(_ pattern: TextPattern) { self.pattern = pattern }
 
     func matches(_ exchange: CapturedExchange) -> Bool {
         if matches(exchange.urlBytes) { return true }
@@ -174,6 +177,6 @@ final class ExchangePattern {
 
     // SAFETY: the view is read in the call only.
     private func matches(_ bytes: [UInt8]) -> Bool {
-        unsafe bytes.withUnsafeBytes { pattern.matches($0) }
+        unsafe bytes.withUnsafeBytes { pattern.isIn($0) }
     }
 }

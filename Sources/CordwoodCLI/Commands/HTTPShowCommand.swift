@@ -10,11 +10,14 @@ struct HTTPShowCommand: ParsableCommand {
         commandName: "show",
         abstract: "Show one captured exchange: headers, bodies, timings, redirects.",
         discussion: """
-            ID is what `cordwood http` lists, or enough of its beginning to be the only one. Ends \
-            with 1 where there is none. --curl prints a command for sh; what was replaced when it \
-            was captured stays `[redacted]`.
+            ID is what `cordwood http` lists, or enough of its beginning to be the only one. Exits \
+            with 1 if no exchange has that id. What was replaced when it was captured stays \
+            `[redacted]`.
 
-            Examples:
+            --curl only prints the command. Piped to sh it sends the request again, with all its \
+            effects.
+
+            Example:
               cordwood http show 9f3c logs
               cordwood http show 9f3c5a0d logs --curl
             """)
@@ -57,15 +60,18 @@ struct HTTPShowCommand: ParsableCommand {
             Output.standard.append(CurlLine.text(exchange) { Complaint.tell($0) } + "\n")
         } else if har {
             var writer = HARWriter()
-            writer.begin(&Output.standard.bytes)
-            writer.append(exchange, to: &Output.standard.bytes)
-            writer.finish(&Output.standard.bytes)
+            Output.standard.put {
+                writer.begin(&$0)
+                writer.append(exchange, to: &$0)
+                writer.finish(&$0)
+            }
         } else if selection.json {
             Output.standard.append(ExchangeJSON.object(exchange).text + "\n")
         } else {
             let chain = try search.chain(of: exchange, paths, options)
-            ExchangeText.append(
-                exchange, chain: chain, utc: selection.utc, to: &Output.standard.bytes)
+            Output.standard.put {
+                ExchangeText.append(exchange, chain: chain, utc: selection.utc, to: &$0)
+            }
         }
         try reading.end()
     }
@@ -144,7 +150,7 @@ private struct ExchangeSearch {
             let reader = try StoreReader(paths: paths, options: options)
             while reader.next({ gatherer.take($0, keep) }) == .record {}
         } catch {
-            throw Failure(.cannotOpen, Reading.text(error))
+            throw Failure(.cannotOpen, error.line)
         }
         gatherer.finish(keep)
         return ids.map { id in

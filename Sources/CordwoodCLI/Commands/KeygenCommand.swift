@@ -4,16 +4,16 @@
 
 import ArgumentParser
 import Cordwood
-import Glibc
 
 struct KeygenCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "keygen",
         abstract: "Make a key for encrypted archives: an age identity and its recipient.",
         discussion: """
-            Prints an identity file, or writes it with -o (mode 0600; an existing file is left as \
-            it is). Whoever has the file can read every archive encrypted to its recipient \
-            (age1…), which is not secret. The age tool takes the same files.
+            Prints an identity file, or writes it with -o (mode 0600); an existing file is never \
+            overwritten. Whoever has the file can read every archive encrypted to its recipient, \
+            and without it nobody can: keep a copy elsewhere. The recipient (age1…) is not secret; \
+            the file and stderr name it. The age tool takes the same files.
 
             Example:
               cordwood keygen -o key.txt
@@ -49,32 +49,22 @@ struct KeygenCommand: ParsableCommand {
     }
 
     private static func write(_ content: [UInt8], to path: String) throws(Failure) {
-        let file = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        let file = Files.openKept(path, [.write, .new])
         guard file >= 0 else {
-            throw unsafe Failure(
-                errno == EEXIST ? .usage : .cannotOpen,
-                errno == EEXIST
+            throw Failure(
+                Errno.last == Errno.EEXIST ? .usage : .cannotOpen,
+                Errno.last == Errno.EEXIST
                     ? "\(path) exists and is not overwritten"
-                    : "\(path): \(String(cString: strerror(errno)))")
+                    : "\(path): \(Errno.text(Errno.last))")
         }
-        var done = 0
-        while done < content.count {
-            let size = unsafe content.withUnsafeBytes {
-                unsafe Glibc.write(file, $0.baseAddress! + done, $0.count - done)
-            }
-            if size > 0 {
-                done += size
-            } else if size == 0 || errno != EINTR {
-                break
-            }
-        }
+        let error = unsafe content.withUnsafeBytes { unsafe Files.write(file, $0) }
         // A key lost in a power failure takes its archives with it.
-        let isKept = done == content.count && fsync(file) == 0
-        let number = errno
-        close(file)
+        let isKept = error == 0 && Files.sync(file)
+        let number = error == 0 ? Errno.last : error
+        FileCalls.close(file)
         guard isKept else {
-            unsafe unlink(path)
-            throw unsafe Failure(.failed, "\(path): \(String(cString: strerror(number)))")
+            Files.remove(path)
+            throw Failure(.failed, "\(path): \(Errno.text(number))")
         }
     }
 }
@@ -83,7 +73,7 @@ struct EncryptionOption: ParsableArguments {
     @Option(
         name: .customLong("encrypt-to"), parsing: .singleValue,
         help: ArgumentHelp(
-            "Encrypt the archives that are made to this age recipient. May be repeated.",
+            "Encrypt new archives to this age recipient (cordwood keygen). May be repeated.",
             valueName: "age1…"))
     var texts: [String] = []
 

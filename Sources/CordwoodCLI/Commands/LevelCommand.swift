@@ -7,62 +7,62 @@ struct LevelCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "level",
         abstract: "Show or set the log levels of the programs of a store.",
+        usage: "cordwood level [DIR] [PREFIX=LEVEL ...]",
         discussion: """
             Running programs follow within a second; programs started later begin with these \
-            levels. They override what a program or a policy says. A prefix covers the loggers of \
-            that name and all below it; "" is the root, and so is a level without a prefix.
+            levels, until they are set to default. They override what a program or a policy says. \
+            A prefix covers the loggers of that name and all below it; a level without a prefix is \
+            the root's, for all loggers that no prefix covers, and is shown as =LEVEL. Records \
+            below the level are not written at all, nor by `cordwood log`.
+
+            Without PREFIX=LEVEL, prints the levels that are set here, or nothing if each program \
+            decides by itself. Exits with 0 in either case, with 2 if a word is no level (then \
+            none is set), and with 4 if the store does not exist or cannot be changed.
 
             Example:
-              cordwood level logs
               cordwood level logs app.db=debug
               cordwood level logs app.db=default     # as the program says again
               cordwood level logs warn               # the root
             """)
 
-    @Argument(help: "The store's directory.", completion: .directory)
-    var directory: String
-
-    @Argument(help: "PREFIX=LEVEL: a level's name, 1 … 24, off, or default.")
-    var settings: [String] = []
+    @Argument(
+        help: ArgumentHelp(
+            """
+            The store's directory (default: CORDWOOD_DIR), then PREFIX=LEVEL: trace debug info \
+            notice warn error fatal, 1 to 24, off or default.
+            """, valueName: "dir, levels"),
+        completion: .directory)
+    var words: [String] = []
 
     func run() throws {
+        let (directory, words) = try StoreWords.split(words) {
+            (try? LevelCommand.parse($0)) != nil
+        }
         // All of them are checked before the first is set.
-        let parsed = try settings.map { try LevelCommand.parse($0) }
+        let settings = try words.map { try LevelCommand.parse($0) }
         do throws(CordwoodError) {
-            for (prefix, level) in parsed {
-                try StoreSettings.setLevel(prefix: prefix, level: level, directory: directory)
-                say(prefix, level?.description ?? "default")
+            for setting in settings {
+                try StoreSettings.setLevel(
+                    prefix: setting.prefix, level: setting.level, directory: directory)
+                say(setting)
             }
-            guard parsed.isEmpty else { return }
-            for level in try StoreSettings.control(directory: directory).levels {
-                say(
-                    level.prefix,
-                    level.number == 255 ? "off" : Level(number: level.number)?.description ?? "")
-            }
+            guard settings.isEmpty else { return }
+            try StoreSettings.levels(directory: directory).forEach(say)
         } catch {
             throw Failure(.cannotOpen, error.text)
         }
     }
 
-    private func say(_ prefix: String, _ word: String) {
-        Output.standard.append(PlainText.oneLine("\(prefix)=\(word.lowercased())") + "\n")
+    private func say(_ setting: LevelSetting) {
+        Output.standard.append(PlainText.oneLine(setting.text) + "\n")
     }
 
-    private static func parse(_ text: String) throws -> (prefix: String, level: Level?) {
-        let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-        let prefix = parts.count == 2 ? String(parts[0]) : ""
-        let word = parts.last.map { $0.lowercased() } ?? ""
-        switch word {
-        case "default": return (prefix, nil)
-        case "off": return (prefix, .off)
-        default:
-            guard let level = Level(word) else {
-                throw Failure(
-                    .usage,
-                    "'\(text)': '\(word)' is no level: trace debug info notice warn error fatal, "
-                        + "1 … 24, off, default")
-            }
-            return (prefix, level)
+    private static func parse(_ text: String) throws -> LevelSetting {
+        do throws(LevelWordError) {
+            return try LevelSetting(text)
+        } catch {
+            throw Failure(
+                .usage, "'\(text)': '\(error.word)' is no level: \(LevelSetting.words)")
         }
     }
 }

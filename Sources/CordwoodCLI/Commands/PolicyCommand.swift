@@ -7,27 +7,33 @@ struct PolicyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "policy",
         abstract: "Show the policy that a store keeps from its URL.",
+        usage: "cordwood policy [DIR] [show] [--json]",
         discussion: """
-            A program opened with a policy URL keeps the last valid policy in the store and starts \
-            with it the next time. Policies that a program received in another way are not in the \
-            store.
+            A policy is a JSON document by which a server sets levels, limits and whether to send, \
+            for many programs at once (docs/UPLOADS.md). A program opened with a policy URL keeps \
+            the last valid one in the store and starts with it the next time. Policies that a \
+            program received in another way are not in the store. Exits with 1 if the store has \
+            no policy.
 
             Example:
-              cordwood policy logs show
+              cordwood policy logs
             """)
-
-    enum Action: String, ExpressibleByArgument, CaseIterable { case show }
 
     @Flag(help: "One JSON object: where it is from, when it came, and the policy as it came.")
     var json = false
 
-    @Argument(help: "The store's directory.", completion: .directory)
-    var directory: String
-
-    @Argument(help: "show.")
-    var action: Action
+    @Argument(
+        help: ArgumentHelp(
+            "The store's directory (default: CORDWOOD_DIR), then show, the only action.",
+            valueName: "dir, action"),
+        completion: .directory)
+    var words: [String] = []
 
     func run() throws {
+        let (directory, rest) = try StoreWords.split(words) { $0 == "show" }
+        guard rest.isEmpty || rest == ["show"] else {
+            throw Failure(.usage, "policy [DIR] [show]")
+        }
         let policy: StoredPolicy?
         do throws(CordwoodError) {
             policy = try StoreSettings.policy(directory: directory)

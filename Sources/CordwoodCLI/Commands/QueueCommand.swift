@@ -8,38 +8,53 @@ struct QueueCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "queue",
         abstract: "Show the archives that wait for upload; retry them, or give them up.",
+        usage: "cordwood queue [DIR] [list | retry | quarantine] [--archive NAME] [--target NAME]",
         discussion: """
-            list shows every archive with every target: its state, the attempts so far, when the \
-            next one is due, and what the last one met. retry makes failed, refused and paused \
-            ones due now. quarantine gives an archive up: it is kept and not sent.
+            list prints a line for each archive and target, or nothing. States:
+              waiting      not tried yet
+              retry        failed; tried again at the time shown
+              paused       401 or 403: tried again by retry or `cordwood upload`
+              sent         this target has it, another does not yet
+              filtered     this target wants none of its records
+              kept         sent, except for some records that the target refused
+              quarantined  refused or unreadable, or given up by hand; not sent
+
+            retry makes archives that are retry, paused, kept or quarantined due now; the \
+            program, or `cordwood upload`, then sends them. quarantine needs --archive and gives \
+            that archive up: it stays on the disk, readable, until retention removes it.
 
             Example:
               cordwood queue logs
-              cordwood queue logs retry --target collector-archive
-              cordwood queue logs quarantine --archive 1f….00000000-00000003.cwa
+              cordwood queue logs retry --target collector-logs.example.org-archive-1f2e
+              cordwood queue logs quarantine --archive 20261121T081530Z-71-1f….cwa
             """)
 
     enum Action: String, ExpressibleByArgument, CaseIterable { case list, retry, quarantine }
 
-    @Flag(help: "One JSON object a pair of archive and target.")
+    @Flag(help: "With list: one JSON object for each archive and target.")
     var json = false
 
-    @Option(help: "This archive alone, by file name.")
+    @Option(help: "Only this archive, by the file name that list shows.")
     var archive: String?
 
-    @Option(help: "This target alone, by name.")
+    @Option(help: "Only this target, by name.")
     var target: String?
 
-    @Argument(help: "The store's directory.", completion: .directory)
-    var directory: String
-
-    @Argument(help: "list, retry or quarantine.")
-    var action: Action = .list
+    @Argument(
+        help: ArgumentHelp(
+            "The store's directory (default: CORDWOOD_DIR), then list, retry or quarantine.",
+            valueName: "dir, action"),
+        completion: .directory)
+    var words: [String] = []
 
     func run() throws {
+        let (directory, rest) = try StoreWords.split(words) { Action(rawValue: $0) != nil }
+        guard rest.count <= 1, let action = Action(rawValue: rest.first ?? "list") else {
+            throw Failure(.usage, "queue [DIR] [list | retry | quarantine]")
+        }
         do throws(CordwoodError) {
             switch (action, archive) {
-            case (.list, _): try list()
+            case (.list, _): try list(directory)
             case (.retry, _):
                 say(
                     try StoreSettings.retry(
@@ -54,13 +69,13 @@ struct QueueCommand: ParsableCommand {
             }
         } catch {
             guard error.status != 0 else {
-                throw Failure(.usage, "queue DIR quarantine needs --archive NAME")
+                throw Failure(.usage, "queue quarantine needs --archive NAME")
             }
             throw Failure(.cannotOpen, error.text)
         }
     }
 
-    private func list() throws(CordwoodError) {
+    private func list(_ directory: String) throws(CordwoodError) {
         for entry in try StoreSettings.queue(directory: directory) {
             if let archive, entry.archive != archive { continue }
             if let target, entry.target != target { continue }
@@ -70,14 +85,18 @@ struct QueueCommand: ParsableCommand {
 
     private func say(_ count: Int, _ what: String) {
         Output.standard.append(
-            "\(count) \(count == 1 ? "pair" : "pairs") of archive and target \(what)\n")
+            Counted.text(count, "pair") + " of archive and target \(what)\n")
     }
 
     private func asText(_ entry: QueueEntry) -> String {
-        var text = "\(entry.archive)  \(entry.bytes) bytes  \(entry.target)  \(entry.state.word)"
+        var text = "\(entry.archive)  " + Counted.text(entry.bytes, "byte")
+        text += "  \(entry.target)  \(entry.state.word)"
         if entry.state.attempts > 0 { text += ", attempt \(entry.state.attempts) failed" }
-        if case .kept(_, let records) = entry.state { text += ", \(records) records refused" }
-        if entry.state.progress.done > 0 { text += ", \(entry.state.progress.done) records sent" }
+        if case .kept(_, let records) = entry.state {
+            text += ", " + Counted.text(records, "record") + " refused"
+        }
+        let done = entry.state.progress.done
+        if done > 0 { text += ", " + Counted.text(done, "record") + " sent" }
         if case .retry(_, let notBeforeMs, _, _) = entry.state, notBeforeMs > 0 {
             text += ", not before \(Times.text(notBeforeMs &* 1_000_000))"
         }
@@ -86,27 +105,8 @@ struct QueueCommand: ParsableCommand {
     }
 
     private func asJSON(_ entry: QueueEntry) -> String {
-        var object = JSONObject()
-        object.add("archive", entry.archive)
-        object.add("bytes", entry.bytes)
-        object.add("target", entry.target)
-        object.add("state", entry.state.word)
-        object.add("attempts", UInt64(entry.state.attempts))
-        if case .retry(_, let notBeforeMs, let reason, _) = entry.state {
-            object.add("reason", reason.rawValue)
-            if notBeforeMs > 0 { object.add("not_before", Times.text(notBeforeMs &* 1_000_000)) }
-        }
-        switch entry.state {
-        case .paused(_, let status, _), .sent(let status), .quarantined(let status, _),
-            .kept(let status, _):
-            object.add("http_status", UInt64(max(status, 0)))
-        default: break
-        }
-        object.add("records_sent", entry.state.progress.done)
-        if case .kept(_, let records) = entry.state {
-            object.add("records_refused", UInt64(records))
-        }
-        if !entry.cause.isEmpty { object.add("cause", entry.cause) }
-        return object.text + "\n"
+        var line: [UInt8] = []
+        entry.appendJSON(to: &line)
+        return String(decoding: line, as: UTF8.self) + "\n"
     }
 }

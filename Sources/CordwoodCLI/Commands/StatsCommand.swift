@@ -6,14 +6,21 @@ import Cordwood
 struct StatsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "stats",
-        abstract: "Show what a store holds: lanes, archives, records by level, times.",
+        abstract: "Show what a store holds: lanes, archives, times, who logged how much.",
         discussion: """
-            Reads every record once; the options choose which records count. A lane that ended \
-            without closing belongs to a process that was killed or crashed. Its records are \
-            there, and the next program that opens the store archives them.
+            Counts records, all or those that the options select. The counts of an archive are \
+            remembered (cordwood help says where). A lane is what one process \
+            wrote: live while the process runs; ended without closing if it was killed or crashed. \
+            The records of such a lane are safe, and the next program that opens the store, or \
+            `cordwood archive`, archives them. `not kept` counts records that a full disk or a \
+            limit refused. Sizes are bytes on the disk; times are UTC.
+
+            Shows the ten loggers and processes with the most records, and the last 24 hours. \
+            Services and hosts are the programs' service.name and host.name, five at most. --json \
+            has all of them.
 
             Example:
-              cordwood stats logs --json
+              cordwood stats logs --since 1d
             """)
 
     @OptionGroup var selection: Selection
@@ -21,7 +28,9 @@ struct StatsCommand: ParsableCommand {
 
     func run() throws {
         var code = Exit.fine
-        let options = try selection.readerOptions()
+        var options = try selection.readerOptions()
+        options.readsAhead = true
+        options.facts = Reading.facts
         for path in try sources.resolved() {
             do throws(ReadProblem) {
                 let stats = try StoreInspector.stats(
@@ -36,10 +45,11 @@ struct StatsCommand: ParsableCommand {
                 if !stats.encrypted.isEmpty { code = .cannotOpen }
             } catch {
                 Output.standard.flush()
-                Complaint.tell(Reading.text(error))
+                Complaint.tell(error.line)
                 code = .cannotOpen
             }
         }
+        Reading.facts?.save()
         if code != .fine { throw Failure(code) }
     }
 
@@ -56,10 +66,16 @@ struct StatsCommand: ParsableCommand {
             last      \(timeText(stats.timeMax))
 
             """
+        text += names("services", services(stats))
+        text += names("hosts   ", hosts(stats))
         for (level, count) in levels(stats) { text += "  \(level): \(count)\n" }
+        text += counts("logger", stats.loggers) { $0.isEmpty ? "-" : $0 }
+        text += counts("process", stats.processes) { "\($0.name)[\($0.id)]" }
+        text += hours(stats.hours)
         if stats.refused > 0 {
             let causes = stats.refusedCauses.map(PlainText.oneLine).joined(separator: ", ")
-            text += "not kept  \(stats.refused) records\(causes.isEmpty ? "" : ": \(causes)")\n"
+            text += "not kept  " + Counted.text(stats.refused, "record")
+            text += "\(causes.isEmpty ? "" : ": \(causes)")\n"
         }
         if !unclean.isEmpty {
             text += "ended without closing:\n"
@@ -71,9 +87,66 @@ struct StatsCommand: ParsableCommand {
             if more > 0 { text += "  and \(more) more: cordwood verify names all\n" }
         }
         if !stats.hostsElsewhere.isEmpty {
-            text += "left alone: \(stats.lanesElsewhere) lanes of other machines ("
+            text += "left alone: " + Counted.text(stats.lanesElsewhere, "lane")
+            text += " of other machines ("
             text += stats.hostsElsewhere.map(PlainText.oneLine).joined(separator: ", ")
             text += "); once their programs have ended, cordwood archive --foreign adopts them\n"
+        }
+        return text
+    }
+
+    private func services(_ stats: StoreStats) -> RecordCounts<String> {
+        stats.processes.by { $0.service }
+    }
+
+    private func hosts(_ stats: StoreStats) -> RecordCounts<String> {
+        stats.processes.by { $0.host }
+    }
+
+    /// The number of services and hosts named; the rest is counted.
+    private static let originsMax = 5
+
+    private func names(_ what: String, _ counts: RecordCounts<String>) -> String {
+        let known = counts.records.map { PlainText.oneLine($0.key) }
+        guard !known.isEmpty else { return "" }
+        let more = known.count - StatsCommand.originsMax
+        return "\(what)  " + known.prefix(StatsCommand.originsMax).joined(separator: ", ")
+            + (more > 0 ? " and \(more) more\n" : "\n")
+    }
+
+    /// The number of loggers and processes named, and of hours; the rest is counted.
+    private static let namedMax = 10
+    private static let hoursMax = 24
+
+    private func counts<Key>(
+        _ what: String, _ counts: RecordCounts<Key>, _ name: (Key) -> String
+    ) -> String {
+        guard !counts.records.isEmpty else { return "" }
+        var text = "by \(what):\n"
+        for (key, count) in counts.records.prefix(StatsCommand.namedMax) {
+            text += "  \(PlainText.oneLine(name(key))): \(count)\n"
+        }
+        let rest = counts.records.dropFirst(StatsCommand.namedMax)
+        let more = rest.reduce(counts.others) { $0 &+ $1.count }
+        if more > 0 {
+            let names = counts.others > 0 ? "over \(rest.count)" : "\(rest.count)"
+            text += "  and \(names) more: \(more)\n"
+        }
+        return text
+    }
+
+    private func hours(_ hours: RecordCounts<UInt64>) -> String {
+        let all = hours.records
+        guard all.count > 1 else { return "" }
+        var text = "by hour, UTC:\n"
+        let earlier = all.dropLast(StatsCommand.hoursMax)
+        if !earlier.isEmpty {
+            text += "  \(earlier.count) earlier: \(earlier.reduce(0) { $0 &+ $1.count })\n"
+        }
+        for (hour, count) in all.suffix(StatsCommand.hoursMax) {
+            // 2026-11-21T08:00:00.000000000Z
+            let words = Times.text(hour).prefix(16).split(separator: "T")
+            text += "  \(words.joined(separator: " ")): \(count)\n"
         }
         return text
     }
@@ -117,11 +190,36 @@ struct StatsCommand: ParsableCommand {
         var byLevel = JSONObject()
         for (level, count) in levels(stats) { byLevel.add(level, count) }
         object.add("levels", byLevel)
+        object.add("loggers", members(stats.loggers) { $0 })
+        object.add(
+            "processes",
+            stats.processes.records.map { process, count in
+                var entry = JSONObject()
+                entry.add("process", process.name)
+                entry.add("pid", UInt64(process.id))
+                if !process.service.isEmpty { entry.add("service", process.service) }
+                if !process.host.isEmpty { entry.add("host", process.host) }
+                entry.add("records", count)
+                return entry
+            })
+        object.add("services", members(services(stats)) { $0 })
+        object.add("hosts", members(hosts(stats)) { $0 })
+        object.add("hours", members(stats.hours, timeText))
+        let others = stats.loggers.others &+ stats.processes.others &+ stats.hours.others
+        if others > 0 { object.add("not_told_apart", others) }
         object.add("not_kept", stats.refused)
         object.add("not_kept_causes", stats.refusedCauses)
         object.add("problems", stats.problems)
         object.add("encrypted", stats.encrypted)
         return object.text + "\n"
+    }
+
+    private func members<Key>(
+        _ counts: RecordCounts<Key>, _ name: (Key) -> String
+    ) -> JSONObject {
+        var object = JSONObject()
+        for (key, count) in counts.records { object.add(name(key), count) }
+        return object
     }
 
     private func closed(_ stats: StoreStats) -> String {
@@ -130,7 +228,9 @@ struct StatsCommand: ParsableCommand {
 
     private func written(_ stats: StoreStats) -> String {
         stats.lanesWritten == 0
-            ? "" : ", \(stats.lanesWritten) lanes by pwrite: no mappings on this file system"
+            ? ""
+            : ", " + Counted.text(stats.lanesWritten, "lane")
+                + " by pwrite: no mappings on this file system"
     }
 
     private func ratio(_ stats: StoreStats) -> String {

@@ -2,78 +2,80 @@
 
 import ArgumentParser
 import Cordwood
-import Glibc
 
 struct TailCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "tail",
         abstract: "Print the last records and, with -f, new ones as they come.",
         discussion: """
+            tail selects first and counts then: `-n 50 --level warn` prints the last 50 warnings \
+            and errors. Several stores are shown as one. `-5` is short for `-n 5`.
+
+            With -f it also follows programs that start later. It ends with Ctrl-C, or when the \
+            time of --until has passed. The store must exist.
+
             Example:
               cordwood tail -f -n 50 logs --level info
             """)
 
-    @Flag(name: .shortAndLong, help: "Go on: print records as programs write them.")
+    @Flag(
+        name: [.short, .customShort("F"), .long],
+        help: "Follow: print new records as programs write them.")
     var follow = false
 
-    @Option(name: [.customShort("n"), .long], help: "How many of those that are there.")
-    var lines = 10
+    @Option(
+        name: [.customShort("n", allowingJoined: true), .long],
+        help: ArgumentHelp(
+            "Start with the last COUNT records; 0: with new ones only; +5: with the fifth.",
+            valueName: "count"))
+    var lines = TailCount(count: 10)
 
     @OptionGroup var selection: Selection
     @OptionGroup var text: TextOption
     @OptionGroup var sources: Sources
 
-    /// The pause between two looks for new records.
-    private static let pollMicroseconds: UInt32 = 20_000
-
     func run() throws {
-        guard lines >= 0 else { throw Failure(.usage, "-n takes a count") }
         var options = try selection.readerOptions()
         options.follow = follow
-        options.fromEnd = follow && lines == 0
+        options.fromEnd = follow && lines.isNone
+        options.last = lines.isPlace ? 0 : lines.count
         let reading = try Reading(paths: try sources.resolved(), options: options)
         let style = LineStyle(selection, text)
-        var last = LastLines(limit: lines)
-        while let record = reading.next() {
-            last.add { style.append(record, to: &$0) }
+        var record = RecordRef()
+        var left = lines.isPlace ? lines.count : 1
+        while reading.next(&record) {
+            if left > 1 { left -= 1 } else if !lines.isNone { style.print(record) }
         }
-        last.print()
-        while follow {
-            while let record = reading.next() { style.print(record) }
-            Output.standard.flush()
-            usleep(TailCommand.pollMicroseconds)
+        Output.standard.flush()
+        if follow {
+            reading.follow(until: options.until) {
+                while reading.next(&record) {
+                    if left > 1 { left -= 1 } else { style.print(record) }
+                }
+            }
         }
         try reading.end()
     }
 }
 
-/// The last lines, up to a number; reuses memory for just those.
-private struct LastLines {
-    private let limit: Int
-    private var lines: [[UInt8]] = []
-    private var oldest = 0
+/// `5`: the last five; `+5`: all from the fifth on.
+struct TailCount: ExpressibleByArgument {
+    let count: Int
+    let isPlace: Bool
 
-    init(limit: Int) { self.limit = limit }
+    var isNone: Bool { count == 0 && !isPlace }
 
-    mutating func add(_ render: (inout [UInt8]) -> Void) {
-        if limit == 0 { return }
-        if lines.count < limit {
-            var line: [UInt8] = []
-            render(&line)
-            lines.append(line)
-            return
-        }
-        lines[oldest].removeAll(keepingCapacity: true)
-        render(&lines[oldest])
-        oldest = oldest + 1 == limit ? 0 : oldest + 1
+    init(count: Int) {
+        self.count = count
+        isPlace = false
     }
 
-    func print() {
-        for index in lines.indices {
-            let line = lines[(oldest + index) % lines.count]
-            // SAFETY: `append` copies or writes before it returns.
-            unsafe line.withUnsafeBytes { Output.standard.append($0) }
-        }
-        Output.standard.flush()
+    init?(argument: String) {
+        isPlace = argument.hasPrefix("+")
+        let digits = argument.utf8.dropFirst(isPlace ? 1 : 0)
+        guard let number: Int = Digits.number(digits) else { return nil }
+        count = number
     }
+
+    var defaultValueDescription: String { "\(count)" }
 }

@@ -9,21 +9,24 @@ struct TargetCommand: ParsableCommand {
         commandName: "target",
         abstract: "List a store's upload targets, remove one, or test a server.",
         usage: """
-            cordwood target DIR list
-            cordwood target DIR remove NAME
-            cordwood target test URL [--kind KIND] [the options of cordwood upload]
+            cordwood target [DIR] [list]
+            cordwood target [DIR] remove NAME
+            cordwood target test URL [--kind KIND] [options of cordwood upload]
             """,
         discussion: """
-            An archive stays on the disk until every registered target has it, so remove a target \
-            that no longer exists.
+            list prints name, kind, address, format and encoding. An archive stays on the disk \
+            until every target has it, so remove a target that no longer exists. Archives then no \
+            longer wait for it, and those that all the others have are deleted. A program that \
+            adds the target registers it again.
 
             test sends one harmless request (a health check, an empty body, HEAD) and reports what \
             the answer says and what it cannot say. It exits with 5 if the server would not take \
-            archives. It stores nothing, here or there.
+            archives. It stores nothing, here or there. The options after --json are for test, and \
+            those of `cordwood upload`.
 
             Example:
-              cordwood target logs list
-              cordwood target logs remove collector-archive
+              cordwood target logs
+              cordwood target logs remove collector-logs.example.org-archive-1f2e
               CORDWOOD_TOKEN=secret cordwood target test https://loki.example --kind loki
             """)
 
@@ -32,19 +35,25 @@ struct TargetCommand: ParsableCommand {
 
     @OptionGroup var destination: Destination
 
-    @Argument(help: "The store's directory; or the word test.", completion: .directory)
-    var directory: String
-
-    @Argument(help: "list or remove; of test the server's address.")
-    var action: String
-
-    @Argument(help: "Name of the target to remove.")
-    var target: String?
+    @Argument(
+        help: ArgumentHelp(
+            """
+            The store's directory (default: CORDWOOD_DIR), then list (default) or remove NAME; or \
+            test and the server's address.
+            """, valueName: "dir, action"),
+        completion: .directory)
+    var words: [String] = []
 
     func run() throws {
-        if directory == "test", target == nil, action.contains("://") { return try test(action) }
+        if words.count == 2, words[0] == "test", words[1].contains("://") {
+            return try test(words[1])
+        }
+        // Without its URL it is no store.
+        guard words != ["test"] else { throw TargetCommand.wrongWords }
+        let (directory, rest) = try StoreWords.split(words) { $0 == "list" || $0 == "remove" }
+        guard rest.count <= 2 else { throw TargetCommand.wrongWords }
         do throws(CordwoodError) {
-            switch (action, target) {
+            switch (rest.first ?? "list", rest.dropFirst().first) {
             case ("list", nil):
                 for target in try StoreSettings.targets(directory: directory) {
                     Output.standard.append(json ? asJSON(target) : asText(target))
@@ -54,13 +63,13 @@ struct TargetCommand: ParsableCommand {
             default: throw CordwoodError(0, "")
             }
         } catch {
-            guard error.status != 0 else {
-                throw Failure(
-                    .usage, "target DIR list, target DIR remove NAME, or target test URL")
-            }
+            guard error.status != 0 else { throw TargetCommand.wrongWords }
             throw Failure(.cannotOpen, error.text)
         }
     }
+
+    private static let wrongWords = Failure(
+        .usage, "target [DIR] [list], target [DIR] remove NAME, or target test URL")
 
     private func test(_ url: String) throws(Failure) {
         let options = try destination.options(to: url)

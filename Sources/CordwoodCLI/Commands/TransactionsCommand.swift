@@ -10,42 +10,49 @@ struct TransactionsCommand: ParsableCommand {
         commandName: "transactions",
         abstract: "Show figures of application transactions: how many, how long, how far.",
         discussion: """
-            For each use case: how many transactions, how many ended, how many had errors, how \
-            long the ended ones took; below it each event, how many came to it, and how many of \
-            those without an end stopped there. A store of the client and one of the server may \
-            be named together. At most 262,144 transactions are held at a time; of more, those \
-            not heard of for longest are counted as they stand.
+            A transaction is one run of a use case (a checkout, a sign-in), with events that \
+            programs number and name. Client and server may share one, so name both stores. For \
+            each use case this prints how many transactions there were, how many of them ended and \
+            had errors, and how long the ended ones took (p50, p95, max); and for each event how \
+            many transactions reached it, and how many without an end stopped there. It holds \
+            262,144 transactions at a time; beyond that, those that were quiet for longest count \
+            as they are.
 
-            --json: an object a use case (usecase, name, count, ended, with_errors, duration_ms \
-            (p50 p95 max), funnel (event name reached share stopped)); with --list an object a \
-            transaction (id usecase name first last events errors ended duration_ms last_event), \
-            with --id an object a record (time id operation event name error_code \
+            --delete takes effect at once and cannot be undone: nothing lists or sends the \
+            transaction any more. Its bytes leave the disk later, with their archives; until then \
+            `cordwood cat` shows them.
+
+            --json: an object for each use case (usecase, name, count, ended, with_errors, \
+            duration_ms (p50 p95 max), funnel (event name reached share stopped)); with --list for \
+            each transaction (id usecase name first last events errors ended duration_ms \
+            last_event), with --id for each record (time id operation event name error_code \
             error_description duration_ms pid process span_id).
 
-            Examples:
-              cordwood transactions logs
-              cordwood transactions client/logs server/logs --usecase 17 --list
+            Example:
+              cordwood transactions client/logs server/logs
+              cordwood transactions logs --usecase 17 --list
               cordwood transactions logs --id TXN17-586AB00B-0A2C-4E61-9C53-3F4C59D1A0F7
-              cordwood export logs --format otlp-spans
             """)
 
-    @Flag(help: "A line a transaction.")
+    @Flag(help: "Print a line for each transaction: first time, id, events, errors, duration.")
     var list = false
 
     @Option(
         name: .customLong("id"), parsing: .singleValue,
-        help: "What was logged to this transaction, by all processes. May be repeated.")
+        help: ArgumentHelp(
+            "Print all that was logged to this transaction, by time. May be repeated.",
+            valueName: "id"))
     var ids: [String] = []
 
-    @Option(help: "This use case only: its number.")
+    @Option(help: ArgumentHelp("Only the use case of this number.", valueName: "number"))
     var usecase: Int32?
 
     @Option(
         name: .customLong("delete"), parsing: .singleValue,
-        help: "Forget this transaction: it is neither shown nor sent any more. May be repeated.")
+        help: "Forget this transaction. May be repeated.")
     var deleted: [String] = []
 
-    @Flag(help: "Forget all that there are.")
+    @Flag(help: "Forget all transactions logged so far, without asking.")
     var deleteAll = false
 
     @OptionGroup var selection: Selection
@@ -149,7 +156,7 @@ final class TransactionSource {
             do throws(ReadProblem) {
                 forgotten = try ForgottenTransactions(store: path)
             } catch {
-                throw Failure(.cannotOpen, Reading.text(error))
+                throw Failure(.cannotOpen, error.line)
             }
             let reading = try Reading(paths: [path], options: options)
             while let record = reading.next() {

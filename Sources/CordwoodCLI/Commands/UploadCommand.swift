@@ -2,29 +2,36 @@
 
 import ArgumentParser
 import Cordwood
-import Glibc
 
 struct UploadCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "upload",
         abstract: "Send a store's archives to a collector or any HTTP server.",
         discussion: """
-            Deletes an archive only after the server answered 2xx and every target registered in \
-            the store has it. --watch keeps running: it sends what programs leave behind as it \
-            comes, and repeats failed attempts after growing pauses. --dry-run shows what it would \
-            send, and --bodies prints exactly those bytes, one body after the other; both send \
-            nothing and register no target.
+            First archives what dead processes left (also with --dry-run), then sends every \
+            archive that the server does not have yet, each once unless --watch is given. \
+            Programs that have this target send by themselves; both may send at once.
+
+            The server becomes a target of the store: an archive is deleted once all targets have \
+            it, and not before, except by retention's limits. `cordwood target DIR remove NAME` \
+            ends that; `cordwood target test URL` tries a server and stores nothing.
+
+            Exits with 5 if something was not sent; `cordwood queue DIR` says why. Nothing is sent \
+            if `cordwood consent DIR` says pending or denied.
 
             Example:
               CORDWOOD_TOKEN=secret cordwood upload logs --to http://127.0.0.1:4500
-              cordwood upload logs --to https://example.org/logs --kind http --format ndjson \\
-                  --encoding gzip --header 'X-Team: storage'
+              cordwood upload logs --to https://example.org/logs --kind http \\
+                  --format ndjson --encoding gzip --header 'X-Team: storage'
 
             Encrypted archives go as they are to targets that take archives. For targets that need \
             plain records they wait until --identity names a key.
             """)
 
-    @Option(help: "The server's address; what belongs to it for each kind: docs/UPLOADS.md.")
+    @Option(
+        help: ArgumentHelp(
+            "The server's http or https address. docs/UPLOADS.md has it for each kind.",
+            valueName: "url"))
     var to: String
 
     @OptionGroup var destination: Destination
@@ -32,16 +39,16 @@ struct UploadCommand: ParsableCommand {
     @OptionGroup var encryption: EncryptionOption
     @OptionGroup var keys: IdentityOption
 
-    @Option(help: "Seconds after which the command gives up.")
+    @Option(help: "Seconds after which the command, or with --watch a round, gives up.")
     var timeout: UInt32 = 3600
 
-    @Flag(help: "Do not end: send what comes.")
+    @Flag(help: "Keep running: send new archives, and retry failed ones after growing pauses.")
     var watch = false
 
-    @Flag(help: "Say what would be sent; send nothing.")
+    @Flag(help: "Print the requests that would be made. Sends nothing and adds no target.")
     var dryRun = false
 
-    @Flag(help: "With --dry-run: print the bodies instead.")
+    @Flag(help: "With --dry-run: print the bodies instead, byte for byte.")
     var bodies = false
 
     @Flag(help: "One JSON object.")
@@ -66,7 +73,7 @@ struct UploadCommand: ParsableCommand {
                 directory: store, target: target, callbacks: progress.callbacks,
                 identities: made.identities)
         } catch {
-            throw Failure(.cannotOpen, error.text)
+            throw UploadCommand.failure(error)
         }
         guard watch else { return try attempt(store, session, progress, made) }
         while true {
@@ -76,11 +83,11 @@ struct UploadCommand: ParsableCommand {
                 // The queue remembers when to try again.
                 if !error.text.isEmpty { Complaint.tell(error.text) }
             }
-            sleep(UploadCommand.watchSeconds)
+            ThreadIdentity.pause(microseconds: UploadCommand.watchMicroseconds)
         }
     }
 
-    private static let watchSeconds: UInt32 = 5
+    private static let watchMicroseconds: UInt32 = 5_000_000
 
     private struct Keys {
         var recipients: [AgeRecipient]
@@ -101,7 +108,7 @@ struct UploadCommand: ParsableCommand {
         do throws(CordwoodError) {
             progress.begin()
             defer { progress.end() }
-            outcome = try session.upload(timeoutMs: timeoutMs, explicit: !watch)
+            outcome = try session.upload(timeout: .seconds(timeout), explicit: !watch)
         } catch {
             throw Failure(.cannotOpen, error.text)
         }
@@ -117,8 +124,10 @@ struct UploadCommand: ParsableCommand {
     }
 
     private func archiveDead(_ store: String, _ keys: Keys) throws(CordwoodError) {
+        ReadProgress.restart()
+        defer { ReadProgress.clear() }
         let archived = try StoreArchiver.archiveDead(
-            directory: store, recipients: keys.recipients)
+            directory: store, recipients: keys.recipients, progress: ReadProgress.add)
         for problem in archived.damage { Complaint.tell("damaged: \(problem)") }
     }
 
@@ -140,14 +149,20 @@ struct UploadCommand: ParsableCommand {
                 })
             if count == 0 && !bodies && !json { Output.standard.append("nothing waits\n") }
         } catch {
-            throw Failure(.cannotOpen, error.text)
+            throw UploadCommand.failure(error)
         }
+    }
+
+    /// A bad option is usage, as for every verb.
+    private static func failure(_ error: CordwoodError) -> Failure {
+        Failure(
+            error.status == UploadStatus.argument.rawValue ? .usage : .cannotOpen, error.text)
     }
 
     private func asText(_ request: PlannedRequest) -> String {
         var text = "\(request.method) \(request.contentType) \(request.encoding)"
-        text += "  \(request.bytes) bytes"
-        if let records = request.records { text += ", \(records) records" }
+        text += "  " + Counted.text(request.bytes, "byte")
+        if let records = request.records { text += ", " + Counted.text(records, "record") }
         return PlainText.oneLine(text + "  \(request.id)  \(request.archive)") + "\n"
     }
 
@@ -163,14 +178,14 @@ struct UploadCommand: ParsableCommand {
         return object.text + "\n"
     }
 
-    private var timeoutMs: UInt32 { timeout > .max / 1000 ? .max : timeout * 1000 }
-
     private func asText(_ result: UploadResult) -> String {
-        var text = "\(result.uploaded) sent, \(result.bytesSent) bytes"
+        var text = "\(result.uploaded) sent, " + Counted.text(result.bytesSent, "byte")
         if result.failed > 0 { text += ", \(result.failed) failed" }
         if result.waiting > 0 { text += ", \(result.waiting) waiting" }
         if result.expired > 0 { text += ", \(result.expired) expired" }
-        if result.refused > 0 { text += ", \(result.refused) records refused" }
+        if result.refused > 0 {
+            text += ", " + Counted.text(result.refused, "record") + " refused"
+        }
         if result.quarantined > 0 { text += ", \(result.quarantined) kept in quarantine" }
         if result.lastHTTPStatus > 0 { text += ", last answer \(result.lastHTTPStatus)" }
         return text + "\n"

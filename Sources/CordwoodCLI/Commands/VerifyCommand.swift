@@ -3,18 +3,20 @@
 
 import ArgumentParser
 import Cordwood
-import Glibc
 
 struct VerifyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify",
         abstract: "Check every byte of stores and archives against its checksum.",
         discussion: """
-            Exits with 0 if everything is whole. Exits with 3 if something is damaged or a record \
-            is unverified: it is shown, but the machine went down before it was synced, so it may \
-            not be what was written. A lane whose process died without closing it is called \
-            unclean; that loses nothing. Without an identity that opens an encrypted archive, only \
-            its outside is checked, and the exit code is 4.
+            Reads everything and changes nothing, and may be used while programs write. There is \
+            no repair; the reading verbs show all that is whole. Exit codes:
+              0  everything is whole. A lane whose process died without closing it is
+                 called unclean; that loses nothing
+              3  something is damaged, or records are unverified: shown, but the machine
+                 went down before they were synced, so they may not be what was written
+              4  an archive is encrypted and no identity opens it: only its outside was
+                 checked; or something could not be opened
 
             Example:
               cordwood verify logs && echo whole
@@ -26,7 +28,7 @@ struct VerifyCommand: ParsableCommand {
     @OptionGroup var keys: IdentityOption
 
     @Argument(
-        help: "Store directories or single files (.cwa, .seg, .sealed). Default: CORDWOOD_DIR.",
+        help: "Stores, or single files of one (.cwa, .seg, .sealed). Default: CORDWOOD_DIR.",
         completion: .file())
     var paths: [String] = []
 
@@ -43,7 +45,7 @@ struct VerifyCommand: ParsableCommand {
                 if !report.encrypted.isEmpty { code = .cannotOpen }
             } catch {
                 Output.standard.flush()
-                Complaint.tell(Reading.text(error))
+                Complaint.tell(error.line)
                 // A file that should be an archive and is not one: damage, not absence.
                 if case .damaged = error {
                     if code == .fine { code = .damaged }
@@ -58,11 +60,12 @@ struct VerifyCommand: ParsableCommand {
     private func look(
         _ path: String, _ identities: [AgeIdentity]
     ) throws(ReadProblem) -> VerifyReport {
-        var status = stat()
-        guard unsafe stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-            return try StoreInspector.verify(directory: path, identities: identities)
+        guard FileFacts(following: path)?.isRegular == true else {
+            return try StoreInspector.verify(
+                directory: path, identities: identities, progress: ReadProgress.update(_:of:))
         }
-        return try StoreInspector.verify(file: path, identities: identities)
+        return try StoreInspector.verify(
+            file: path, identities: identities, progress: ReadProgress.update(_:of:))
     }
 
     private func asText(_ path: String, _ report: VerifyReport) -> String {
@@ -75,14 +78,16 @@ struct VerifyCommand: ParsableCommand {
         }
         for problem in report.problems { text += "damaged: \(PlainText.oneLine(problem))\n" }
         if report.unverified > 0 {
-            text += "\(report.unverified) records unverified: written shortly before the machine"
+            text += Counted.text(report.unverified, "record")
+            text += " unverified: written shortly before the machine"
             text += " went down\n"
         }
         var verdict = report.unverified > 0 ? "unverified" : "whole"
-        if !report.isWhole { verdict = "\(report.problems.count) damaged places" }
+        if !report.isWhole { verdict = Counted.text(report.problems.count, "damaged place") }
         text += "\(PlainText.oneLine(path)): \(verdict)"
-        text += ", \(report.records) records, \(report.lanes.count) lanes"
-        text += " (\(report.unclean.count) unclean), \(report.archives) archives"
+        text += ", " + Counted.text(report.records, "record")
+        text += ", " + Counted.text(report.lanes.count, "lane")
+        text += " (\(report.unclean.count) unclean), " + Counted.text(report.archives, "archive")
         if !report.encrypted.isEmpty {
             text += " (\(report.encrypted.count) encrypted and not looked into)"
         }

@@ -3,7 +3,7 @@
 // SAFETY: `buffer` is freed in deinit and moved by `fill` only; 0 ≤ start ≤ scanned ≤ end ≤ its
 // count, and a piece is read only where there is room for one.
 
-import Glibc
+import Cordwood
 
 @safe struct LineReader: ~Copyable {
     @safe enum Line {
@@ -18,6 +18,7 @@ import Glibc
 
     private let descriptor: Int32
     private let limit: Int
+    private let reading: (Bool) -> Void
     private var buffer: UnsafeMutableRawBufferPointer
     /// Not returned yet: [start, end). [start, scanned) contains no newline.
     private var start = 0
@@ -25,9 +26,11 @@ import Glibc
     private var scanned = 0
     private var isAtEnd = false
 
-    init(descriptor: Int32, limit: Int) {
+    /// `reading`: called before each read(2) with true, and after it with false.
+    init(descriptor: Int32, limit: Int, reading: @escaping (Bool) -> Void) {
         self.descriptor = descriptor
         self.limit = limit
+        self.reading = reading
         unsafe buffer = .allocate(byteCount: LineReader.pieceBytes * 4, alignment: 16)
     }
 
@@ -62,13 +65,16 @@ import Glibc
 
     private func find() -> Int? {
         guard scanned < end, let base = unsafe buffer.baseAddress else { return nil }
-        guard let found = unsafe memchr(base + scanned, 10, end - scanned) else { return nil }
-        return unsafe UnsafeRawPointer(found) - UnsafeRawPointer(base)
+        guard let found = unsafe Memory.find(10, in: base + scanned, end - scanned) else {
+            return nil
+        }
+        return unsafe found - UnsafeRawPointer(base)
     }
 
     private mutating func fill() throws(ReadFailure) {
         if start > 0 {
-            unsafe memmove(buffer.baseAddress!, buffer.baseAddress! + start, end - start)
+            unsafe buffer.baseAddress!.copyMemory(
+                from: buffer.baseAddress! + start, byteCount: end - start)
             end -= start
             scanned -= start
             start = 0
@@ -85,16 +91,14 @@ import Glibc
     }
 
     private mutating func read(into offset: Int) throws(ReadFailure) -> Int {
-        while true {
-            let count = unsafe Glibc.read(
-                descriptor, buffer.baseAddress! + offset, LineReader.pieceBytes)
-            if count > 0 { return count }
-            if count == 0 {
-                isAtEnd = true
-                return 0
-            }
-            if errno != EINTR { throw ReadFailure(errno: errno) }
-        }
+        let piece = unsafe UnsafeMutableRawBufferPointer(
+            rebasing: buffer[offset..<(offset + LineReader.pieceBytes)])
+        reading(true)
+        let count = unsafe Files.readNext(descriptor, into: piece)
+        reading(false)
+        guard count >= 0 else { throw ReadFailure(errno: Errno.last) }
+        isAtEnd = count == 0
+        return count
     }
 
     /// INVARIANT: [start, start + limit) is returned and stays in place. The bytes after it contain
@@ -106,8 +110,8 @@ import Glibc
         while true {
             let count = try read(into: scratch)
             if count == 0 { break }
-            if let found = unsafe memchr(buffer.baseAddress! + scratch, 10, count) {
-                let newline = unsafe UnsafeRawPointer(found) - UnsafeRawPointer(buffer.baseAddress!)
+            if let found = unsafe Memory.find(10, in: buffer.baseAddress! + scratch, count) {
+                let newline = unsafe found - UnsafeRawPointer(buffer.baseAddress!)
                 length += newline - scratch
                 start = newline + 1
                 end = scratch + count

@@ -3,7 +3,6 @@
 
 import ArgumentParser
 import Cordwood
-import Glibc
 
 struct Destination: ParsableArguments {
     @Option(
@@ -15,14 +14,14 @@ struct Destination: ParsableArguments {
 
     @Option(
         help: """
-            archive, ndjson, text, sap, json, otlp-protobuf or otlp-json; the default fits the kind.
+            archive, ndjson, text, sap, json, otlp-protobuf or otlp-json; default: the kind's.
             """)
     var format: String?
 
-    @Option(help: "none, gzip, zstd or lz4; the default fits the kind.")
+    @Option(help: "none, gzip, zstd or lz4; default: the kind's.")
     var encoding: String?
 
-    @Option(help: "POST or PUT, for kind http.")
+    @Option(help: "POST (default) or PUT; only for kind http.")
     var method: String?
 
     @Option(
@@ -32,13 +31,13 @@ struct Destination: ParsableArguments {
 
     @Option(
         name: .customLong("parameter"), parsing: .singleValue,
-        help: "`name=value` of what only this kind knows. May be repeated.")
+        help: "`name=value`; docs/UPLOADS.md lists each kind's. May be repeated.")
     var parameters: [String] = []
 
     @Option(help: "Bearer token, or API key. Safer in the variable CORDWOOD_TOKEN.")
     var token: String?
 
-    @Option(help: "User name, or access key. The password comes from CORDWOOD_PASSWORD.")
+    @Option(help: "User name, or access key. Its password comes from CORDWOOD_PASSWORD.")
     var user: String?
 
     @Option(help: "Certificates to trust (PEM), instead of the system's.", completion: .file())
@@ -56,31 +55,36 @@ struct Destination: ParsableArguments {
     )
     var proxy: String?
 
-    @Option(help: "1 or 2; default: HTTP/2 where TLS agrees on it.")
-    var httpVersion: UInt32 = 0
+    @Option(help: "1 or 2; default: 2 if TLS agrees on it, else 1.")
+    var httpVersion: UInt32?
 
     @Option(
-        name: .customLong("send-level"), help: "Least level that is sent. Not with format archive.")
+        name: .customLong("send-level"), help: "Lowest level that is sent. Not with format archive."
+    )
     var sendLevel: String?
 
     @Option(
         name: .customLong("send-loggers"),
-        help: "Send these loggers and those below them, separated by commas.")
+        help: "Send only these loggers and those below them, separated by commas.")
     var sendLoggers: String?
 
-    @Option(help: "Bytes of a request's body at most, before compression.")
-    var bodyBytesMax: UInt64 = 0
+    @Option(help: "Most bytes of a request's body, before compression; default: the kind's.")
+    var bodyBytesMax: UInt64?
 
-    @Option(help: "Records of a request's body at most.")
-    var bodyRecordsMax: UInt32 = 0
+    @Option(help: "Most records of a request's body; default: the kind's.")
+    var bodyRecordsMax: UInt32?
 
-    @Option(help: "Requests at a time; default: up to 4, as the server bears.")
-    var requestsMax: UInt32 = 0
+    @Option(help: "Most requests at a time; default: 4, fewer while some fail.")
+    var requestsMax: UInt32?
 
-    @Option(help: "What success is: status:202;header:X-Stored=yes;body:accepted, all of it.")
+    @Option(
+        help: """
+            What a success must have, as status:202;header:X-Stored=yes;body:accepted. For kinds \
+            http, sap and transactions; default: any 2xx.
+            """)
     var expect: String?
 
-    @Option(help: "Name of the target in the store; default: from kind, address and format.")
+    @Option(help: "Name of the target; default: made of kind, address and format.")
     var name: String?
 
     /// - Parameter url: docs/UPLOADS.md describes it for each kind.
@@ -102,12 +106,12 @@ struct Destination: ParsableArguments {
         target.clientKeyPassword = Destination.environment("CORDWOOD_KEY_PASSWORD")
         target.proxy = proxy
         target.proxyAuthentication = Destination.environment("CORDWOOD_PROXY_AUTH")
-        target.httpVersion = httpVersion
+        target.httpVersion = httpVersion ?? 0
         target.loggers = sendLoggers
         target.expect = expect
-        target.bodyBytesMax = bodyBytesMax
-        target.bodyRecordsMax = bodyRecordsMax
-        target.requestsMax = requestsMax
+        target.bodyBytesMax = bodyBytesMax ?? 0
+        target.bodyRecordsMax = bodyRecordsMax ?? 0
+        target.requestsMax = requestsMax ?? 0
         if let sendLevel {
             guard let level = Level(sendLevel) else {
                 throw Failure(.usage, "--send-level '\(sendLevel)' is no level")
@@ -119,6 +123,6 @@ struct Destination: ParsableArguments {
 
     /// SAFETY: nothing here calls setenv; the text is copied at once.
     private static func environment(_ name: String) -> String? {
-        unsafe getenv(name).map { unsafe String(cString: $0) }
+        Machine.environment(name)
     }
 }

@@ -3,30 +3,49 @@
 
 import ArgumentParser
 import Cordwood
-import Glibc
+
+extension TimeArgument {
+    static func now() -> UInt64 { Machine.realtimeNs() }
+}
 
 struct Selection: ParsableArguments {
-    @Option(help: "From this time on: RFC 3339, a date, or how long ago (10m, 2h, 3d).")
+    // Unconditional: `-10m` is a time, too.
+    @Option(
+        parsing: .unconditional,
+        help: """
+            From this time on: 1h30m (ago), 'today 14:30', yesterday, 2026-11-21, \
+            2026-11-21T08:15Z, @1763800000.
+            """)
     var since: String?
 
-    @Option(help: "Before this time.")
+    @Option(parsing: .unconditional, help: "Before this time, in the same forms.")
     var until: String?
 
-    @Option(help: "This level and above: a name (warn), a number 1 to 24, or INFO+2.")
+    @Option(help: "This level and above: warn, or 1 to 24 (INFO+2 is 11).")
     var level: String?
 
-    @Option(help: "This logger and those below it: app.db covers app.db.pool, not app.dbx.")
+    @Option(help: "This logger and all below it: app.db, app.db.pool.")
     var logger: String?
 
     @Option(
         name: .customLong("where"), parsing: .singleValue,
-        help: "Only records with a field of this value, KEY=VALUE. May be repeated; all must hold.")
+        help: ArgumentHelp(
+            "Only records whose field KEY has this value. If repeated, all must match.",
+            valueName: "key=value"))
     var conditions: [String] = []
 
-    @Flag(help: "JSON, one object a line.")
+    @OptionGroup var origin: OriginOption
+
+    @Option(
+        name: [.customShort("q"), .customLong("query")], parsing: .unconditionalSingleValue,
+        help: ArgumentHelp(
+            "A query: 'level>=warn order=7'; cordwood help query.", valueName: "query"))
+    var queries: [String] = []
+
+    @Flag(help: "Print JSON, one object a line, with times in UTC.")
     var json = false
 
-    @Flag(help: "Times in UTC, also those given without an offset.")
+    @Flag(help: "Times in UTC, not local; also in --since and --until.")
     var utc = false
 
     @OptionGroup var keys: IdentityOption
@@ -34,6 +53,7 @@ struct Selection: ParsableArguments {
     /// True if some records are left out.
     var isNarrowed: Bool {
         since != nil || until != nil || level != nil || logger != nil || !conditions.isEmpty
+            || origin.isSet || !queries.isEmpty
     }
 
     func readerOptions() throws(Failure) -> ReaderOptions {
@@ -44,6 +64,7 @@ struct Selection: ParsableArguments {
         options.until = try time(until, "--until", now)
         if let level { options.level = try Selection.level(level) }
         options.logger = logger ?? ""
+        options.origin = try origin.filter()
         for condition in conditions {
             let parts = condition.split(
                 separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -54,17 +75,29 @@ struct Selection: ParsableArguments {
                 throw Failure(
                     .usage,
                     "--where asks whether a field is equal, as in KEY=VALUE; '\(condition)' would "
-                        + "look for a field '\(parts[0])'. For other questions use --json and jq")
+                        + "look for a field '\(parts[0])'. For other queries use "
+                        + "-q '\(condition)'")
             }
             options.conditions.append((key: String(parts[0]), value: String(parts[1])))
         }
+        for text in queries { options.require(try Selection.query(text, now, utc)) }
         return options
+    }
+
+    private static func query(
+        _ text: String, _ now: UInt64, _ utc: Bool
+    ) throws(Failure) -> Query {
+        do throws(QueryError) {
+            return try Query(text, nowNs: now, utc: utc)
+        } catch {
+            throw Failure(.usage, "-q: \(error); cordwood help query shows how to ask")
+        }
     }
 
     private func time(_ text: String?, _ name: String, _ now: UInt64) throws(Failure) -> UInt64 {
         guard let text else { return 0 }
         guard let time = TimeArgument.parse(text, nowNs: now, utc: utc) else {
-            throw Failure(.usage, "\(name) takes RFC 3339 or 10m, 2h, 3d; not \(text)")
+            throw Failure(.usage, "\(name) takes \(TimeArgument.forms); not \(text)")
         }
         return max(time, 1)
     }
@@ -79,12 +112,10 @@ struct Selection: ParsableArguments {
 
 /// The form of text lines.
 struct TextOption: ParsableArguments {
-    @Flag(
-        help: """
-            Text as it was logged. Else further lines of a message begin with `    | `, and \
-            control characters and the like are escaped: no message draws on a terminal or passes \
-            for another record. JSON is exact anyway.
-            """)
+    @Flag(help: "Show host, service and record id in each line.")
+    var origin = false
+
+    @Flag(help: "Keep control characters; they may draw on the screen.")
     var rawControl = false
 }
 
@@ -93,17 +124,15 @@ struct IdentityOption: ParsableArguments {
     @Option(
         name: .customLong("identity"), parsing: .singleValue,
         help: ArgumentHelp(
-            "A file of age identities that opens encrypted archives. May be repeated. Default: "
-                + "CORDWOOD_IDENTITY.", valueName: "file"), completion: .file())
+            "Key file for encrypted archives (cordwood keygen). May be repeated. Default: "
+                + "CORDWOOD_IDENTITY.", valueName: "file"),
+        completion: .file())
     var paths: [String] = []
 
     func identities() throws(Failure) -> [AgeIdentity] {
         var names = paths
-        // SAFETY: the command never changes its environment; the text is copied.
-        if names.isEmpty, let named = unsafe getenv("CORDWOOD_IDENTITY"),
-            unsafe named.pointee != 0
-        {
-            names = unsafe [String(cString: named)]
+        if names.isEmpty, let named = Machine.environment("CORDWOOD_IDENTITY"), !named.isEmpty {
+            names = [named]
         }
         var found: [AgeIdentity] = []
         for path in names {
@@ -119,7 +148,7 @@ struct IdentityOption: ParsableArguments {
 
 struct Sources: ParsableArguments {
     @Argument(
-        help: "Store directories or single files (.cwa, .seg, .sealed). Default: CORDWOOD_DIR.",
+        help: "Stores, or single files of one (.cwa, .seg, .sealed). Default: CORDWOOD_DIR.",
         completion: .file())
     var paths: [String] = []
 
@@ -127,10 +156,11 @@ struct Sources: ParsableArguments {
 
     static func resolved(_ paths: [String]) throws(Failure) -> [String] {
         if !paths.isEmpty { return paths }
-        // SAFETY: the command never changes its environment; the text is copied.
-        if let directory = unsafe getenv("CORDWOOD_DIR"), unsafe directory.pointee != 0 {
-            return unsafe [String(cString: directory)]
-        }
+        if let directory = environmentStore { return [directory] }
         throw Failure(.usage, "no store: give a directory or set CORDWOOD_DIR")
+    }
+
+    static var environmentStore: String? {
+        Machine.environment("CORDWOOD_DIR").flatMap { $0.isEmpty ? nil : $0 }
     }
 }

@@ -29,17 +29,7 @@ enum BodyText {
 
     /// A note about parts that are not shown, or were changed.
     private static func ending(_ message: CapturedExchange.Message) -> String {
-        message.isBodyWhole && message.bodyNote.isEmpty ? "" : extent(message)
-    }
-
-    /// `cut: 65536 bytes of 1000000`. Counts the kept bytes after redaction.
-    static func extent(_ message: CapturedExchange.Message) -> String {
-        let kept = message.body?.count ?? 0
-        let note = message.bodyNote.isEmpty ? "not kept" : PlainText.oneLine(message.bodyNote)
-        guard let bytes = message.bodyBytes else { return "\(note): \(kept) bytes" }
-        if message.isNoted("unpacked") { return "\(note): \(kept) bytes, \(bytes) as they came" }
-        return UInt64(kept) <= bytes
-            ? "\(note): \(kept) bytes of \(bytes)" : "\(note): of \(bytes) bytes"
+        message.isBodyWhole && message.bodyNote.isEmpty ? "" : message.extent
     }
 
     /// nil: not UTF-8. Drops a character that was cut at the end.
@@ -79,7 +69,7 @@ enum BodyText {
     }
 
     private static func hex(_ body: [UInt8], _ out: inout [UInt8]) {
-        put("  \(body.count) bytes\n", &out)
+        put("  " + Counted.text(body.count, "byte") + "\n", &out)
         let shown = body.prefix(hexBytesMax)
         for start in stride(from: 0, to: shown.count, by: 16) {
             let row = shown[start..<min(start + 16, shown.count)]

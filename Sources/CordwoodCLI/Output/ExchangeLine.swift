@@ -1,8 +1,7 @@
-// An exchange as a line for people, or as a JSON object. On a terminal a failed one is red, and
-// control characters are made harmless, so that a URL moves no cursor.
+// An exchange as a line for people. On a terminal a failed one is red, and control characters are
+// made harmless, so that a URL moves no cursor.
 
 import Cordwood
-import Glibc
 
 struct ExchangeStyle {
     var isJSON: Bool
@@ -18,8 +17,7 @@ struct ExchangeStyle {
         if isJSON {
             output.append(ExchangeJSON.object(exchange).text + "\n")
         } else {
-            ExchangeLine.append(exchange, isUTC, to: &output.bytes)
-            output.settle()
+            output.put { ExchangeLine.append(exchange, isUTC, to: &$0) }
         }
     }
 }
@@ -112,89 +110,5 @@ enum ExchangeLine {
     /// SAFETY: the view is read in the call only.
     static func bytes(_ text: [UInt8], _ out: inout [UInt8]) {
         unsafe text.withUnsafeBytes { PlainText.append($0, as: .oneLine, to: &out) }
-    }
-}
-
-enum ExchangeJSON {
-    static func object(_ exchange: CapturedExchange) -> JSONObject {
-        var object = JSONObject()
-        func add(_ key: String, _ value: String) {
-            if !value.isEmpty { object.add(key, value) }
-        }
-        object.add("state", exchange.isOpen ? "open" : exchange.isLost ? "lost" : "done")
-        object.add("id", exchange.id)
-        object.add("side", exchange.isServer ? "server" : "client")
-        object.add("time", Times.text(exchange.start))
-        object.add("method", exchange.method)
-        object.add("url", exchange.url)
-        add("host", exchange.host)
-        if let port = exchange.port { object.add("port", port) }
-        if let status = exchange.status { object.add("status", status) }
-        object.add("failed", exchange.isFailed)
-        if let duration = exchange.duration { object.add("duration_ms", milliseconds: duration) }
-        var phases = JSONObject()
-        for (name, ns) in exchange.phases.named { if let ns { phases.add(name, milliseconds: ns) } }
-        if !phases.isEmpty { object.add("phases_ms", phases) }
-        addGroup("error", [("type", exchange.errorType), ("message", exchange.errorMessage)])
-        if exchange.isCancelled { object.add("cancelled", true) }
-        if let left = exchange.leftOf { object.add("left_of_bytes", left) }
-        addGroup(
-            "odata",
-            [
-                ("code", exchange.odataCode), ("message", exchange.odataMessage),
-                ("transaction_id", exchange.odataTransaction),
-            ])
-        let (request, response) = (message(exchange.request), message(exchange.response))
-        if !request.isEmpty { object.add("request", request) }
-        if !response.isEmpty { object.add("response", response) }
-        add("conversation", exchange.conversation)
-        add("redirected_from", exchange.redirectedFrom)
-        if let attempt = exchange.attempt { object.add("attempt", attempt) }
-        add("protocol", exchange.networkProtocol)
-        add("peer", exchange.peer)
-        add("transaction", exchange.transaction)
-        add("trace_id", exchange.traceID ?? "")
-        add("span_id", exchange.spanID ?? "")
-        object.add("pid", UInt64(exchange.processID))
-        object.add("tid", UInt64(exchange.threadID))
-        add("process", exchange.processName)
-        return object
-
-        func addGroup(_ key: String, _ members: [(String, String)]) {
-            var group = JSONObject()
-            for (name, value) in members where !value.isEmpty { group.add(name, value) }
-            if !group.isEmpty { object.add(key, group) }
-        }
-    }
-
-    private static func message(_ message: CapturedExchange.Message) -> JSONObject {
-        var object = JSONObject()
-        if !message.headers.isEmpty {
-            object.add(
-                "headers",
-                message.headers.map { header in
-                    var pair = JSONObject()
-                    pair.add("name", header.name)
-                    pair.add("value", header.value)
-                    return pair
-                })
-        }
-        add("headers_note", message.headersNote)
-        if let body = message.body {
-            // SAFETY: the view is read in the call only.
-            let isText = unsafe body.withUnsafeBytes { UTF8Scan.isValid($0) }
-            if isText {
-                object.add("body", bytes: body)
-            } else {
-                object.add("body_base64", base64: body)
-            }
-        }
-        if let bytes = message.bodyBytes { object.add("body_bytes", bytes) }
-        add("body_note", message.bodyNote)
-        return object
-
-        func add(_ key: String, _ value: String) {
-            if !value.isEmpty { object.add(key, value) }
-        }
     }
 }

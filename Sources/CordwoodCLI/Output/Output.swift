@@ -2,13 +2,15 @@
 // gone, the command ends at once and quietly. Main thread only.
 
 import Cordwood
-import Glibc
 
 final class Output {
     // SAFETY: only the command's main thread writes.
     @safe nonisolated(unsafe) static let standard = Output(descriptor: 1)
 
     private static let flushAt = 256 << 10
+    /// Of a pipe for long output: writer and reader then wait less for one another. What Linux lets
+    /// everybody have.
+    private static let pipeBytes: Int32 = 1 << 20
 
     let isTerminal: Bool
     /// Colours: on a terminal, unless NO_COLOR is set to anything.
@@ -16,16 +18,24 @@ final class Output {
     /// Exact bytes were requested: a terminal gets them, too.
     var isExact = false
     /// Lines are appended to it; call `settle` afterwards.
-    var bytes: [UInt8] = []
+    var bytes: GrowingBytes {
+        _read { yield unsafe collected }
+        _modify { yield unsafe &collected }
+    }
+    /// The main thread's alone, so its accesses need no check.
+    @exclusivity(unchecked) private var collected = GrowingBytes()
+    private var array: [UInt8] = []
+    /// Something was written.
+    private var isBegun = false
     private let descriptor: Int32
 
     private init(descriptor: Int32) {
         self.descriptor = descriptor
-        isTerminal = isatty(descriptor) == 1
-        let unwanted = unsafe getenv("NO_COLOR").map { unsafe $0.pointee != 0 } ?? false
-        let dumb = unsafe getenv("TERM").map { unsafe String(cString: $0) == "dumb" } ?? false
+        isTerminal = Machine.isTerminal(descriptor)
+        let unwanted = Machine.environment("NO_COLOR")?.isEmpty == false
+        let dumb = Machine.environment("TERM") == "dumb"
         hasColor = isTerminal && !unwanted && !dumb
-        bytes.reserveCapacity(Output.flushAt * 2)
+        _ = bytes.reserve(Output.flushAt * 2)
     }
 
     /// Writes once enough has collected.
@@ -35,13 +45,22 @@ final class Output {
     }
 
     func append(_ text: String) {
-        bytes.append(contentsOf: text.utf8)
+        var text = text
+        text.withUTF8 { bytes.append(UnsafeRawBufferPointer($0)) }
+        settle()
+    }
+
+    /// What is appended to an array.
+    func put(_ append: (inout [UInt8]) -> Void) {
+        append(&array)
+        unsafe array.withUnsafeBytes { bytes.append($0) }
+        array.removeAll(keepingCapacity: true)
         settle()
     }
 
     @safe func append(_ data: UnsafeRawBufferPointer) {
         if data.count < Output.flushAt || isFiltered {
-            unsafe bytes.append(contentsOf: data)
+            bytes.append(data)
             settle()
         } else {
             flush()
@@ -50,19 +69,20 @@ final class Output {
     }
 
     func flush() {
-        if bytes.isEmpty { return }
+        if bytes.count == 0, !bytes.failed { return }
         ReadProgress.restart()
+        if bytes.failed { fail(Errno.ENOMEM) }
         guard isFiltered else {
-            unsafe bytes.withUnsafeBytes { write($0) }
-            return bytes.removeAll(keepingCapacity: true)
+            write(unsafe bytes.bytes)
+            return bytes.removeAll()
         }
+        var text = unsafe Array(bytes.bytes)
+        bytes.removeAll()
         // The rest of a character may still come.
-        let rest = Array(bytes.suffix(PlainText.unfinished(bytes)))
-        bytes.removeLast(rest.count)
-        let harmless = PlainText.json(bytes)
-        unsafe harmless.withUnsafeBytes { write($0) }
-        bytes.removeAll(keepingCapacity: true)
-        bytes += rest
+        let rest = text.suffix(PlainText.unfinished(text))
+        unsafe rest.withUnsafeBytes { bytes.append($0) }
+        text.removeLast(rest.count)
+        unsafe PlainText.json(text).withUnsafeBytes { write($0) }
     }
 
     /// Text is already filtered; JSON may contain control codes that terminals obey.
@@ -70,19 +90,25 @@ final class Output {
 
     @safe private func write(_ data: UnsafeRawBufferPointer) {
         var done = 0
+        if !isBegun, data.count >= Output.flushAt { Files.widenPipe(descriptor, Output.pipeBytes) }
+        isBegun = true
         while done < data.count {
-            let count = unsafe Glibc.write(descriptor, data.baseAddress! + done, data.count - done)
+            let count = unsafe Files.writeOnce(
+                descriptor, UnsafeRawBufferPointer(rebasing: data[done...]))
             if count > 0 {
                 done += count
-            } else if errno == EAGAIN {
-                var wait = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-                unsafe poll(&wait, 1, -1)
-            } else if errno == EPIPE {
-                exit(Exit.fine.rawValue)
-            } else if errno != EINTR {
-                unsafe Complaint.tell("cannot write: \(String(cString: strerror(errno)))")
-                exit(Exit.failed.rawValue)
+            } else if Errno.last == Errno.EAGAIN {
+                Files.isWritable(descriptor, timeoutMs: -1)
+            } else if Errno.last == Errno.EPIPE {
+                Signals.exit(Exit.fine.rawValue)
+            } else if Errno.last != Errno.EINTR {
+                fail(Errno.last)
             }
         }
+    }
+
+    private func fail(_ error: Int32) -> Never {
+        Complaint.tell("cannot write: \(Errno.text(error))")
+        Signals.exit(Exit.failed.rawValue)
     }
 }

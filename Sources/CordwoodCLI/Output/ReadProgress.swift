@@ -1,26 +1,40 @@
-// How far reading is, for people: a count in one line of stderr, shown after a second and removed
-// before anything else is printed. Silent if stderr is not a terminal, while output flows, and if
-// standard output is a pipe, which may lead to a pager on that terminal. Main thread only; other
-// threads may clear.
+// How far reading is, for people: records or bytes in one line of stderr, shown after a second and
+// removed before anything else is printed. Silent if stderr is not a terminal, while output flows,
+// and if standard output is a pipe, which may lead to a pager on that terminal. Main thread only;
+// other threads may clear.
 
-import Glibc
+import Cordwood
 
 enum ReadProgress {
-    /// Records between two looks at the clock.
-    static let step: UInt64 = 1 << 14
     private static let firstSeconds = 1.0
     private static let nextSeconds = 0.2
 
     // SAFETY: the command's main thread alone writes; others read a flag that is false for them.
     @safe nonisolated(unsafe) private static var isShown = false
     @safe nonisolated(unsafe) private static var nextAt = now() + firstSeconds
-    private static let isWanted = isatty(2) == 1 && !isPipe(1)
+    private static let isWanted = Machine.isTerminal(2) && FileFacts(of: 1)?.isPipe != true
 
-    static func update(_ records: UInt64) {
+    // SAFETY: as above.
+    @safe nonisolated(unsafe) private static var added: UInt64 = 0
+
+    static func update(_ records: UInt64) { show { Counted.text(records, "record") + " read" } }
+
+    /// So many more.
+    static func add(_ records: UInt64) {
+        added &+= records
+        update(added)
+    }
+
+    /// `all`: as counted at the start; a living program's store grows meanwhile.
+    static func update(_ bytes: UInt64, of all: UInt64) {
+        show { "\(UploadProgress.size(bytes)) of \(UploadProgress.size(max(all, bytes))) checked" }
+    }
+
+    private static func show(_ text: () -> String) {
         guard isWanted, now() >= nextAt else { return }
         nextAt = now() + nextSeconds
         isShown = true
-        Complaint.write("\r\u{1B}[K\(records) records read", isProgress: true)
+        Complaint.write("\r\u{1B}[K\(text())", isProgress: true)
     }
 
     static func clear() {
@@ -35,14 +49,7 @@ enum ReadProgress {
         if isWanted { nextAt = now() + firstSeconds }
     }
 
-    private static func isPipe(_ descriptor: Int32) -> Bool {
-        var status = stat()
-        return unsafe fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFIFO
-    }
-
     private static func now() -> Double {
-        var time = timespec()
-        unsafe clock_gettime(CLOCK_MONOTONIC, &time)
-        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+        Double(Machine.monotonicNs()) / 1e9
     }
 }

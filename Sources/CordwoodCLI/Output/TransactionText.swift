@@ -8,8 +8,8 @@ enum TransactionText {
 
     static func print(_ one: StoredTransaction, _ selection: Selection) {
         let output = Output.standard
-        guard !selection.json else { return output.append(object(one).text + "\n") }
-        Times.appendReadable(one.first, utc: selection.utc, to: &output.bytes)
+        guard !selection.json else { return output.append(TransactionJSON.object(one).text + "\n") }
+        output.put { Times.appendReadable(one.first, utc: selection.utc, to: &$0) }
         let state = one.isEnded ? "ended" : "open"
         let duration = one.duration ?? one.last - one.first
         output.append(
@@ -18,27 +18,14 @@ enum TransactionText {
                 + (one.usecaseName.isEmpty ? "" : "  \(PlainText.oneLine(one.usecaseName))") + "\n")
     }
 
-    private static func object(_ one: StoredTransaction) -> JSONObject {
-        var object = JSONObject()
-        object.add("id", one.id.text)
-        object.add("usecase", number: Int64(one.id.usecase))
-        if !one.usecaseName.isEmpty { object.add("name", one.usecaseName) }
-        object.add("first", Times.text(one.first))
-        object.add("last", Times.text(one.last))
-        object.add("events", one.events)
-        object.add("errors", one.errors)
-        object.add("ended", one.isEnded)
-        if let duration = one.duration { object.add("duration_ms", milliseconds: duration) }
-        if let event = one.lastEvent { object.add("last_event", number: Int64(event)) }
-        return object
-    }
-
     // ── One record ──
 
     static func print(_ moment: TransactionMoment, since first: UInt64, _ selection: Selection) {
         let output = Output.standard
-        guard !selection.json else { return output.append(object(moment).text + "\n") }
-        Times.appendReadable(moment.time, utc: selection.utc, to: &output.bytes)
+        guard !selection.json else {
+            return output.append(TransactionJSON.object(moment).text + "\n")
+        }
+        output.put { Times.appendReadable(moment.time, utc: selection.utc, to: &$0) }
         var text = " +\(right(ExchangeLine.milliseconds(moment.time - first), 10)) ms "
         text += "\(PlainText.oneLine(moment.processName))[\(moment.processID)] "
         text += moment.operation.rawValue
@@ -55,29 +42,13 @@ enum TransactionText {
         output.append(isRed ? "\u{1B}[31m\(text)\u{1B}[0m\n" : text + "\n")
     }
 
-    private static func object(_ moment: TransactionMoment) -> JSONObject {
-        var object = JSONObject()
-        object.add("time", Times.text(moment.time))
-        object.add("id", moment.id.text)
-        object.add("operation", moment.operation.rawValue)
-        if let event = moment.event { object.add("event", number: Int64(event)) }
-        if !moment.eventName.isEmpty { object.add("name", moment.eventName) }
-        if let code = moment.errorCode { object.add("error_code", code) }
-        if let text = moment.errorDescription { object.add("error_description", text) }
-        if let duration = moment.duration { object.add("duration_ms", milliseconds: duration) }
-        object.add("pid", UInt64(moment.processID))
-        object.add("process", moment.processName)
-        if let span = moment.spanID { object.add("span_id", span) }
-        return object
-    }
-
     // ── Figures ──
 
     static func print(_ figures: TransactionFigures, isJSON: Bool) {
         let output = Output.standard
         let all = figures.all
         if isJSON {
-            for one in all { output.append(object(one).text + "\n") }
+            for one in all { output.append(TransactionJSON.object(one).text + "\n") }
         } else {
             for (index, one) in all.enumerated() {
                 if index > 0 { output.append("\n") }
@@ -85,7 +56,10 @@ enum TransactionText {
             }
         }
         if figures.leftOut > 0 {
-            Complaint.tell("\(figures.leftOut) transactions of further use cases are left out")
+            let verb = figures.leftOut == 1 ? "is" : "are"
+            Complaint.tell(
+                Counted.text(figures.leftOut, "transaction")
+                    + " of further use cases \(verb) left out")
         }
     }
 
@@ -112,46 +86,8 @@ enum TransactionText {
     private static func row(_ reached: UInt64, of count: UInt64, _ stopped: UInt64, _ name: String)
     {
         Output.standard.append(
-            "  \(columns(reached, 10)) \(right(share(reached, count), 6))% \(columns(stopped, 8))"
-                + "  \(name)\n")
-    }
-
-    private static func object(_ one: UsecaseFigures) -> JSONObject {
-        var object = JSONObject()
-        object.add("usecase", number: Int64(one.usecase))
-        if !one.name.isEmpty { object.add("name", one.name) }
-        object.add("count", one.count)
-        object.add("ended", one.ended)
-        object.add("with_errors", one.withErrors)
-        if let half = one.duration(0.5), let most = one.duration(0.95), let all = one.duration(1) {
-            var duration = JSONObject()
-            duration.add("p50", milliseconds: half)
-            duration.add("p95", milliseconds: most)
-            duration.add("max", milliseconds: all)
-            object.add("duration_ms", duration)
-        }
-        object.add("stopped_at_once", one.stoppedAtOnce)
-        object.add(
-            "funnel",
-            one.funnel.map { event, step in
-                var row = JSONObject()
-                row.add("event", number: Int64(event))
-                if !step.name.isEmpty { row.add("name", step.name) }
-                row.add("reached", step.reached)
-                row.add("share", raw: share(step.reached, one.count, scale: 1))
-                row.add("stopped", step.stopped)
-                return row
-            })
-        return object
-    }
-
-    /// In percent with one digit, or as a fraction of 1 with three.
-    private static func share(_ part: UInt64, _ all: UInt64, scale: UInt64 = 100) -> String {
-        guard all > 0 else { return "0" }
-        let thousandths = (Double(part) * 1000 / Double(all)).rounded()
-        let number = UInt64(max(0, min(thousandths, 1_000_000)))
-        if scale == 100 { return "\(number / 10).\(number % 10)" }
-        return "\(number / 1000).\(Digits.text(number % 1000, width: 3))"
+            "  \(columns(reached, 10)) \(right(TransactionJSON.share(reached, count), 6))% "
+                + "\(columns(stopped, 8))  \(name)\n")
     }
 
     private static func columns(_ number: UInt64, _ width: Int) -> String {

@@ -3,29 +3,20 @@
 // that send.
 
 import Cordwood
-import Glibc
 
 /// SAFETY: the numbers are guarded by the mutex, which is never destroyed while a thread may call.
 @safe final class UploadProgress: @unchecked Sendable {
-    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    private let monitor = Monitor()
     private let store: String
     private var sizes: [String: UInt64] = [:]
     private var bytesAll: UInt64 = 0
     private var began = UploadProgress.now()
-    private let isShown = isatty(2) == 1
+    private let isShown = Machine.isTerminal(2)
     private var bytesDone: UInt64 = 0
     private var archivesDone = 0
     private var isEnded = true
 
-    init(_ store: String) {
-        unsafe pthread_mutex_init(mutex, nil)
-        self.store = store
-    }
-
-    deinit {
-        unsafe pthread_mutex_destroy(mutex)
-        unsafe mutex.deallocate()
-    }
+    init(_ store: String) { self.store = store }
 
     /// Counts the work that waits now.
     func begin() {
@@ -34,7 +25,7 @@ import Glibc
         for entry in (try? StoreSettings.queue(directory: store)) ?? [] {
             sizes[entry.archive] = entry.bytes
         }
-        locked {
+        monitor.locked {
             self.sizes = sizes
             bytesAll = sizes.values.reduce(0, &+)
             (bytesDone, archivesDone) = (0, 0)
@@ -53,7 +44,7 @@ import Glibc
     }
 
     private func note(_ archive: String) {
-        locked {
+        monitor.locked {
             guard !isEnded else { return }
             bytesDone &+= sizes[archive] ?? 0
             archivesDone += 1
@@ -63,7 +54,7 @@ import Glibc
 
     /// Removes the line; the command's output takes its place.
     func end() {
-        locked {
+        monitor.locked {
             isEnded = true
             if isShown && archivesDone > 0 { Complaint.write("\r\u{1B}[K", isProgress: true) }
         }
@@ -81,7 +72,7 @@ import Glibc
         return text
     }
 
-    private static func size(_ bytes: UInt64) -> String {
+    static func size(_ bytes: UInt64) -> String {
         let units = ["B", "kB", "MB", "GB", "TB"]
         var value = Double(bytes)
         var unit = 0
@@ -96,14 +87,6 @@ import Glibc
     }
 
     private static func now() -> Double {
-        var time = timespec()
-        unsafe clock_gettime(CLOCK_MONOTONIC, &time)
-        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
-    }
-
-    private func locked(_ body: () -> Void) {
-        unsafe pthread_mutex_lock(mutex)
-        body()
-        unsafe pthread_mutex_unlock(mutex)
+        Double(Machine.monotonicNs()) / 1e9
     }
 }

@@ -1,0 +1,25 @@
+// The words of verbs that work on one store and say more after it: the store comes first, or
+// CORDWOOD_DIR names it.
+
+import ArgumentParser
+import Cordwood
+
+enum StoreWords {
+    static let help: ArgumentHelp = "The store's directory. Default: CORDWOOD_DIR."
+
+    /// The store and the words after it. A word that may follow a store names no store; `./list`
+    /// names a directory that is called like one of them.
+    /// - Parameter isOther: whether a word is one of those that may follow the store.
+    static func split(
+        _ words: [String], isOther: (String) -> Bool
+    ) throws(Failure) -> (store: String, rest: [String]) {
+        if let first = words.first, !isOther(first) || isDirectoryWithoutOther(first) {
+            return (first, Array(words.dropFirst()))
+        }
+        return (try Sources.resolved([])[0], words)
+    }
+
+    private static func isDirectoryWithoutOther(_ word: String) -> Bool {
+        Sources.environmentStore == nil && FileFacts(following: word)?.isDirectory == true
+    }
+}
