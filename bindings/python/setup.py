@@ -55,7 +55,8 @@ def extensions() -> List[Extension]:
             or os.environ.get("CORDWOOD_PYTHON_ACCELERATOR") == "0"):
         return []
     return [Extension("cordwood._speed", ["speed/speed.c"], include_dirs=[str(INCLUDE)],
-                      depends=[f"speed/{name}.h" for name in ("speed", "places", "values",
+                      depends=[f"speed/{name}.h" for name in ("speed", "places", "values", "image",
+                                                              "records", "cursor", "stdlib",
                                                               "module")],
                       extra_compile_args=["-std=c11", "-O2", "-fvisibility=hidden"],
                       optional=True)]

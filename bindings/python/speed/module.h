@@ -6,14 +6,9 @@
 #ifndef CORDWOOD_PYTHON_MODULE_H
 #define CORDWOOD_PYTHON_MODULE_H
 
+#include "cursor.h"
 #include "places.h"
 #include "speed.h"
-
-static void *
-address_of(PyObject *number)
-{
-    return PyLong_Check(number) ? PyLong_AsVoidPtr(number) : NULL;
-}
 
 /* What `bind` takes from a module. */
 typedef struct {
@@ -22,16 +17,19 @@ typedef struct {
     const char *name;
 } Attribute;
 
-/* bind(version, write, write_record, site_text, context, text, levels, sites_max) */
+/* bind(version, calls, context, text, levels, records, sites_max); calls: the addresses of
+ * cw_write, cw_write_record, cw_site_text, cw_reader_next, cw_reader_close, cw_last_error */
 static PyObject *
 module_bind(PyObject *module, PyObject *args)
 {
     State *state = PyModule_GetState(module);
     unsigned long version;
-    PyObject *write, *write_record, *site_text, *context, *text, *levels;
+    PyObject *calls[6], *context, *text, *levels, *records;
+    void *found[6];
     Py_ssize_t sites_max;
-    if (!PyArg_ParseTuple(args, "kOOOOOOn", &version, &write, &write_record, &site_text, &context,
-                          &text, &levels, &sites_max))
+    if (!PyArg_ParseTuple(args, "k(OOOOOO)OOOOn", &version, &calls[0], &calls[1], &calls[2],
+                          &calls[3], &calls[4], &calls[5], &context, &text, &levels, &records,
+                          &sites_max))
         return NULL;
     if (version != (CW_VERSION_MAJOR << 16 | CW_VERSION_MINOR << 8 | CW_VERSION_PATCH))
         Py_RETURN_FALSE;
@@ -39,14 +37,20 @@ module_bind(PyObject *module, PyObject *args)
         PyErr_SetString(PyExc_TypeError, "a ContextVar was expected");
         return NULL;
     }
-    *(void **)&state->write = address_of(write);
-    *(void **)&state->write_record = address_of(write_record);
-    *(void **)&state->site_text = address_of(site_text);
-    if (state->write == NULL || state->write_record == NULL || state->site_text == NULL) {
-        if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_TypeError, "addresses were expected");
-        return NULL;
+    for (int i = 0; i < 6; i++) {
+        found[i] = address_of(calls[i]);
+        if (found[i] == NULL) {
+            if (!PyErr_Occurred())
+                PyErr_SetString(PyExc_TypeError, "addresses were expected");
+            return NULL;
+        }
     }
+    *(void **)&state->write = found[0];
+    *(void **)&state->write_record = found[1];
+    *(void **)&state->site_text = found[2];
+    *(void **)&state->next = found[3];
+    *(void **)&state->close = found[4];
+    *(void **)&state->last_error = found[5];
     Py_INCREF(context);
     Py_XSETREF(state->context, context);
     state->sites_max = sites_max;
@@ -57,13 +61,15 @@ module_bind(PyObject *module, PyObject *args)
         {&state->unformatted, text, "unformatted"}, {&state->plain, text, "plain"},
         {&state->key, text, "key"},               {&state->exception, text, "exception"},
         {&state->format_error, text, "FORMAT_ERROR"},
-        {&state->fields_cut, text, "FIELDS_CUT"},
+        {&state->fields_cut, text, "FIELDS_CUT"}, {&state->level_name, levels, "name"},
+        {&state->plain_record, records, "Record"}, {&state->json_bytes, text, "JSONBytes"},
+        {&state->json_value, records, "json_value"},
     };
     for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++) {
-        PyObject *found = PyObject_GetAttrString(attributes[i].owner, attributes[i].name);
-        if (found == NULL)
+        PyObject *attribute = PyObject_GetAttrString(attributes[i].owner, attributes[i].name);
+        if (attribute == NULL)
             return NULL;
-        Py_XSETREF(*attributes[i].slot, found);
+        Py_XSETREF(*attributes[i].slot, attribute);
     }
     if (!PyUnicode_Check(state->level_error) || !PyUnicode_Check(state->format_error)
         || !PyUnicode_Check(state->fields_cut)) {
@@ -109,8 +115,28 @@ module_logger(PyObject *module, PyObject *args)
 static PyMethodDef module_methods[] = {
     {"bind", module_bind, METH_VARARGS, "Takes the library's calls; False: another version."},
     {"logger", module_logger, METH_VARARGS, "A logger of a handle of cw_logger_get."},
+    {"usual", module_usual, METH_VARARGS, "Takes logging's class of records, and its attributes."},
+    {"put_usual", (PyCFunction)(void (*)(void))module_put_usual, METH_FASTCALL,
+     "put_usual(record, loggers, levels, /)\n--\n\n"
+     "Writes a usual record of `logging`'s, or says False."},
     {NULL, NULL, 0, NULL},
 };
+
+/* Makes a type of the module; *out is the state's own reference. */
+static int
+add_type(PyObject *module, PyType_Spec *spec, const char *name, PyTypeObject **out)
+{
+    PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
+    if (type == NULL)
+        return -1;
+    *out = (PyTypeObject *)type;
+    Py_INCREF(type);
+    if (PyModule_AddObject(module, name, type) < 0) {
+        Py_DECREF(type);
+        return -1;
+    }
+    return 0;
+}
 
 static int
 module_exec(PyObject *module)
@@ -120,25 +146,21 @@ module_exec(PyObject *module)
     state->exc_info = PyUnicode_InternFromString("exc_info");
     state->stacklevel = PyUnicode_InternFromString("stacklevel");
     state->ended = PyUnicode_InternFromString("ended");
+    state->met = PyUnicode_InternFromString("_met");
     state->places = PyDict_New();
     if (state->exc_info == NULL || state->stacklevel == NULL || state->ended == NULL
-        || state->places == NULL)
+        || state->met == NULL || state->places == NULL)
         return -1;
     for (int i = 0; i < 5; i++) {
         state->stdlib[i] = PyUnicode_InternFromString(names[i]);
         if (state->stdlib[i] == NULL)
             return -1;
     }
-    PyObject *type = PyType_FromSpec(&logger_spec);
-    if (type == NULL)
+    state->dates = PyCapsule_Import(PyDateTime_CAPSULE_NAME, 0);
+    if (state->dates == NULL || add_type(module, &logger_spec, "Logger", &state->logger_type) < 0
+        || add_type(module, &record_spec, "Record", &state->record_type) < 0)
         return -1;
-    state->logger_type = (PyTypeObject *)type;
-    Py_INCREF(type);
-    if (PyModule_AddObject(module, "Logger", type) < 0) {
-        Py_DECREF(type);
-        return -1;
-    }
-    return 0;
+    return add_type(module, &cursor_spec, "Cursor", &state->cursor_type);
 }
 
 static int
@@ -148,6 +170,12 @@ module_traverse(PyObject *module, visitproc visit, void *arg)
     if (state == NULL)
         return 0;
     Py_VISIT(state->logger_type);
+    Py_VISIT(state->record_type);
+    Py_VISIT(state->cursor_type);
+    Py_VISIT(state->plain_record);
+    Py_VISIT(state->json_bytes);
+    Py_VISIT(state->json_value);
+    Py_VISIT(state->level_name);
     Py_VISIT(state->context);
     Py_VISIT(state->number);
     Py_VISIT(state->of_call);
@@ -157,6 +185,7 @@ module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->plain);
     Py_VISIT(state->key);
     Py_VISIT(state->exception);
+    Py_VISIT(state->log_record);
     Py_VISIT(state->places);
     return 0;
 }
@@ -171,6 +200,17 @@ module_clear(PyObject *module)
     state->spots = NULL;
     drop_spots(spots);
     Py_CLEAR(state->logger_type);
+    Py_CLEAR(state->record_type);
+    Py_CLEAR(state->cursor_type);
+    Py_CLEAR(state->plain_record);
+    Py_CLEAR(state->json_bytes);
+    Py_CLEAR(state->json_value);
+    Py_CLEAR(state->level_name);
+    Py_CLEAR(state->met);
+    for (int i = 0; i < NAMES; i++)
+        Py_CLEAR(state->names[i]);
+    for (int i = 0; i < LEVELS; i++)
+        Py_CLEAR(state->levels[i]);
     Py_CLEAR(state->context);
     Py_CLEAR(state->number);
     Py_CLEAR(state->of_call);
@@ -186,6 +226,8 @@ module_clear(PyObject *module)
     Py_CLEAR(state->exc_info);
     Py_CLEAR(state->stacklevel);
     Py_CLEAR(state->ended);
+    Py_CLEAR(state->log_record);
+    Py_CLEAR(state->usual);
     Py_CLEAR(state->places);
     for (int i = 0; i < 5; i++)
         Py_CLEAR(state->stdlib[i]);
@@ -209,7 +251,7 @@ static PyModuleDef_Slot module_slots[] = {
 static struct PyModuleDef module_def = {
     PyModuleDef_HEAD_INIT,
     .m_name = "cordwood._speed",
-    .m_doc = "The log calls in C; see cordwood._accelerator.",
+    .m_doc = "The log calls and the reader in C; see cordwood._accelerator.",
     .m_size = sizeof(State),
     .m_methods = module_methods,
     .m_slots = module_slots,

@@ -330,75 +330,7 @@ logger_write(PyObject *object, PyObject *const *args, Py_ssize_t count)
     return result;
 }
 
-/* A str attribute of a `logging` record, or nothing. */
-static int
-put_attribute(Draft *draft, PyObject *record, int which, cw_str *out)
-{
-    PyObject *value = PyObject_GetAttr(record, draft->state->stdlib[which]);
-    if (keep(draft, value) < 0)
-        return -1;
-    return PyUnicode_Check(value) ? put_string(draft, value, out) : 0;
-}
-
-static int
-fill_stdlib(Draft *draft, PyObject *source, PyObject *message, PyObject *extra)
-{
-    State *state = draft->state;
-    cw_record *record = &draft->record;
-    PyObject *context, *line, *created, *exc_info;
-    if (put_string(draft, message, &draft->text) < 0 || put_dict(draft, extra, NULL, NULL) < 0
-        || put_attribute(draft, source, STDLIB_FILE, &record->file) < 0
-        || put_attribute(draft, source, STDLIB_FUNCTION, &record->function) < 0)
-        return -1;
-    line = PyObject_GetAttr(source, state->stdlib[STDLIB_LINE]);
-    if (keep(draft, line) < 0)
-        return -1;
-    record->line = PyLong_Check(line) ? (uint32_t)PyLong_AsUnsignedLongMask(line) : 0;
-    created = PyObject_GetAttr(source, state->stdlib[STDLIB_CREATED]);
-    if (keep(draft, created) < 0)
-        return -1;
-    double seconds = PyFloat_AsDouble(created);
-    if (seconds == -1.0 && PyErr_Occurred())
-        return -1;
-    record->time_ns = seconds > 0 && seconds < 1.8e10 ? (uint64_t)(seconds * 1e9) : 0;
-    if (in_force(state, &context) < 0 || keep(draft, context) < 0)
-        return -1;
-    if (context != Py_None) {
-        PyObject *names = PyDict_GET_SIZE(extra) == 0 ? NULL : PySequence_Tuple(extra);
-        if (PyErr_Occurred() || (names != NULL && keep(draft, names) < 0)
-            || put_context(draft, context, names, NULL) < 0)
-            return -1;
-    }
-    if (cut_fields(draft) < 0)
-        return -1;
-    exc_info = PyObject_GetAttr(source, state->stdlib[STDLIB_EXCEPTION]);
-    if (keep(draft, exc_info) < 0)
-        return -1;
-    return exc_info == Py_None ? 0 : put_exception(draft, exc_info);
-}
-
-/* put_stdlib(record, level, message, extra): for Handler, which has looked at the level, and shows
- * what is raised by its own ways. `extra` is a dict that nobody else has. */
-static PyObject *
-logger_put_stdlib(PyObject *object, PyObject *const *args, Py_ssize_t count)
-{
-    Logger *self = (Logger *)object;
-    if (count != 4 || !PyUnicode_Check(args[2]) || !PyDict_Check(args[3])) {
-        PyErr_SetString(PyExc_TypeError, "put_stdlib(record, level, message, extra)");
-        return NULL;
-    }
-    uint32_t level = level_of(self, args[1]);
-    if (level == 0)
-        return NULL;
-    Draft draft;
-    begin(&draft, self->state);
-    draft.record.level = level;
-    PyObject *result = NULL;
-    if (fill_stdlib(&draft, args[0], args[2], args[3]) == 0)
-        result = PyBool_FromLong(write_draft(self, &draft) == CW_OK);
-    finish(&draft);
-    return result;
-}
+#include "stdlib.h"
 
 static PyObject *
 logger_self(PyObject *self, PyObject *Py_UNUSED(memo))

@@ -2,13 +2,15 @@
  *
  * Owner: cordwood._speed, one state in each interpreter. Everything here runs with the GIL held; it
  * is let go only around a write of an engine that may wait (CW_OVERFLOW_BLOCK), so what a record
- * points at is owned by the call (Kept), by the caller's arguments, or never freed (Place).
+ * points at is owned by the call (Kept), by the caller's arguments, or never freed (Place), and
+ * while a reader reads (cursor.h).
  */
 #ifndef CORDWOOD_PYTHON_SPEED_H
 #define CORDWOOD_PYTHON_SPEED_H
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <datetime.h>
 #include <frameobject.h>
 #include <structmember.h>
 
@@ -29,6 +31,12 @@
 #define QUICK_MAX 512
 /* Longer texts are encoded for the call, not for the life of the string. */
 #define CACHED_MAX 4096
+/* Texts of this length at most that were read are remembered, so many of them. */
+#define NAME_MAX_BYTES 64
+#define NAMES 256
+#define LEVELS 25
+/* The attributes of logging's records, at most. */
+#define USUAL_MAX 32
 
 /* A place in the source; never freed, at most sites_max of them. Its strings stand behind it. */
 typedef struct {
@@ -48,7 +56,13 @@ typedef struct {
     cw_status (*write)(cw_logger *, cw_level, const char *, size_t);
     cw_status (*write_record)(cw_logger *, const cw_record *);
     cw_status (*site_text)(cw_logger *, cw_level, cw_site *, const char *, uint32_t);
+    cw_status (*next)(cw_reader *, cw_record_view *);
+    cw_status (*close)(cw_reader **);
+    size_t (*last_error)(char *, size_t);
     PyTypeObject *logger_type;
+    PyTypeObject *record_type;
+    PyTypeObject *cursor_type;
+    PyDateTime_CAPI *dates;
     PyObject *context;     /* _context.STATE */
     PyObject *number;      /* _levels.number, and what a log call takes instead */
     PyObject *of_call;
@@ -57,18 +71,28 @@ typedef struct {
     PyObject *formatted;
     PyObject *unformatted;
     PyObject *plain;
+    PyObject *json_bytes;   /* the type of what plain gives of a dict, a list and their like */
+    PyObject *json_value;   /* what a text of JSON stands for (_record_view) */
     PyObject *key;
     PyObject *exception;
     PyObject *format_error; /* the key of what was wrong with a format */
     PyObject *fields_cut;   /* the key of how many fields are not there */
+    PyObject *plain_record; /* the named tuple of a record (_record_view) */
+    PyObject *level_name;   /* _levels.name */
     PyObject *exc_info;     /* interned names */
     PyObject *stacklevel;
     PyObject *ended;
+    PyObject *met;
     PyObject *stdlib[5];    /* attributes of a `logging` record, in the order of STDLIB_… */
+    PyObject *log_record;   /* logging's class of records, or NULL; its attributes (stdlib.h) */
+    PyObject *usual;
+    signed char usual_at[USUAL_MAX]; /* which of them put_usual looks at; -1: none */
     PyObject *places;       /* (file, function, line) → int, the address of a Place */
     Py_ssize_t sites_max;
     Spot *spots;
     size_t spot_count;
+    PyObject *names[NAMES];   /* str that were read, ASCII, or NULL */
+    PyObject *levels[LEVELS]; /* what level_name said, or NULL */
 } State;
 
 enum { STDLIB_FILE, STDLIB_FUNCTION, STDLIB_LINE, STDLIB_CREATED, STDLIB_EXCEPTION };
@@ -101,6 +125,12 @@ typedef struct {
     cw_field few[FIELDS_FEW];
     char quick[QUICK_MAX];
 } Draft;
+
+static void *
+address_of(PyObject *number)
+{
+    return PyLong_Check(number) ? PyLong_AsVoidPtr(number) : NULL;
+}
 
 /* Takes over a reference, also where it fails; -1: no memory. */
 static int

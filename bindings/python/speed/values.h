@@ -51,9 +51,15 @@ put_bytes(PyObject *bytes, cw_str *out)
 static bool
 same_key(PyObject *first, PyObject *second)
 {
-    return first == second
-        || (PyUnicode_Check(first) && PyUnicode_Check(second)
-            && PyUnicode_Compare(first, second) == 0);
+    if (first == second)
+        return true;
+    if (!PyUnicode_Check(first) || !PyUnicode_Check(second))
+        return false;
+    /* Names in a program are interned, and two such names are one object if they are the same. */
+    if (PyUnicode_CHECK_INTERNED(first) && PyUnicode_CHECK_INTERNED(second))
+        return false;
+    return PyUnicode_GetLength(first) == PyUnicode_GetLength(second)
+           && PyUnicode_Compare(first, second) == 0;
 }
 
 /* The number of a value within 64 bits. False: it is larger. */
@@ -99,6 +105,10 @@ put_plain(Draft *draft, cw_field *field, PyObject *value)
     }
     if (PyBytes_CheckExact(value)) {
         field->type = CW_TYPE_STRING;
+        return put_bytes(value, &field->value.s) < 0 ? -1 : 1;
+    }
+    if ((PyObject *)Py_TYPE(value) == draft->state->json_bytes) {
+        field->type = CW_TYPE_JSON;
         return put_bytes(value, &field->value.s) < 0 ? -1 : 1;
     }
     return 0;

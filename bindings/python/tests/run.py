@@ -1,7 +1,7 @@
 """Runs the tests of the Python package; with --accelerated on a copy of it in build/python that has
 the accelerator, built here with all warnings.
 
-    python3 bindings/python/tests/run.py [--accelerated] [-k NAME …]
+    python3 bindings/python/tests/run.py [--accelerated] [-k PATTERN …] [--list]
 """
 import fcntl
 import hashlib
@@ -66,8 +66,9 @@ def main(words: List[str]) -> int:
                    "CORDWOOD_TEST_ACCELERATED": str(int(accelerated))}
     environment.setdefault("CORDWOOD_LIBRARY", str(ROOT / "build" / "lib" / "libcordwood.so"))
     environment.pop("CORDWOOD_PYTHON_ACCELERATOR", None)
-    return subprocess.run([sys.executable, "-X", "dev", "-m", "unittest", "discover", "-s",
-                           str(HERE), *rest], env=environment, check=False).returncode
+    runner = ROOT / "Tests" / "TestSupport" / "unittests.py"
+    return subprocess.run([sys.executable, "-X", "dev", str(runner), str(HERE), *rest],
+                          env=environment, check=False).returncode
 
 
 if __name__ == "__main__":

@@ -50,6 +50,24 @@ class EngineTest(StoreCase):
         self.assertEqual(len(self.records()), 100)
 
     def test_archives(self) -> None:
+        for method in ("dense", "plain"):
+            store = f"{self.store}-{method}"
+            with cordwood.open(store, archive_method=method, archive_time_step_ns=100) as engine:
+                log = engine.logger("a")
+                for number in range(2_000):
+                    log.info("order %d of %s", number, "anna" if number % 3 else "bert")
+                engine.roll()
+                engine.archive_wait(timeout=30)
+            archives = list(Path(store).rglob("*.cwa"))
+            records = list(cordwood.read(store, logger="a"))
+            self.assertEqual([one.message for one in records],
+                             [f"order {number} of {'anna' if number % 3 else 'bert'}"
+                              for number in range(2_000)])
+            # A dense block is followed by its directory (FORMAT §11.6).
+            self.assertEqual(any(b"CWDIRB01" in archive.read_bytes() for archive in archives),
+                             method == "dense")
+
+    def test_an_archive_alone(self) -> None:
         engine = self.open(codec="zstd")
         engine.logger("a").info("x" * 1000)
         engine.roll()
@@ -63,7 +81,8 @@ class EngineTest(StoreCase):
     def test_options_are_checked(self) -> None:
         for options in ({"codec": "rar"}, {"level": 0}, {"level": "loud"}, {"console": "loud"},
                         {"segment_bytes": -1}, {"roll_age_s": 1 << 40}, {"codec_level": 99},
-                        {"level": 200}):
+                        {"level": 200}, {"archive_method": "tight"},
+                        {"archive_time_step_ns": 10_001}):
             with self.assertRaises(ValueError, msg=str(options)):
                 cordwood.open(self.store, **options)
 

@@ -9,6 +9,8 @@ from unittest import mock
 
 from support import StoreCase, cordwood
 
+from cordwood import _handler
+
 
 class Unprintable:
     """Has no text."""
@@ -163,6 +165,96 @@ class HandlerTest(StoreCase):
                           for record in self.records() if record.message == "x"][:2],
                          [("", "n" * 300), ("", "a\0b")])
         self.assertEqual(len(self.records()), len(names))
+
+    def both_ways(self, call: Any) -> List[Any]:
+        """What a call gives by the shortest way, if there is one, and by emit's own. The results of
+        the shortest way stand in `self.put`."""
+        put = _handler._put_usual
+        self.put: List[bool] = []
+
+        def noted(*arguments: Any) -> bool:
+            done = put(*arguments) if put is not None else False
+            self.put.append(done)
+            return done
+        found = []
+        for way in (noted, None):
+            before = len(self.records())
+            with mock.patch.object(_handler, "_put_usual", way), \
+                    contextlib.redirect_stderr(io.StringIO()):
+                call()
+            found.append([(record.level, record.logger, record.message, record.fields, record.file,
+                           record.function, record.trace_id)
+                          for record in self.records()[before:]])
+        return found
+
+    def test_usual_records_are_written_in_one_call(self) -> None:
+        self.log.info("the name is known")
+        bad = Unprintable()
+        numbers, text = {"a": 1}, "\u00e4\udce9" * 3000
+        usual: List[Any] = [
+            lambda: self.log.info("order %d", 7), lambda: self.log.error("100 %"),
+            lambda: self.log.debug("%s of %s%%", "x" * 600, 2.5), lambda: self.log.warning(""),
+            lambda: self.log.critical("%r %s", text, None), lambda: self.log.info(text),
+            lambda: self.log.log(25, "%5.1f", 2), lambda: self.log.info("%s", ()),
+        ]
+        others: List[Any] = [
+            lambda: self.log.info("%(a)d", numbers), lambda: self.log.info(5),
+            lambda: self.log.info("%d", "seven"), lambda: self.log.info("%s", bad),
+            lambda: self.log.info("x", extra=numbers), lambda: self.log.info("x", stack_info=True),
+            lambda: self.log.log(15, "a level of its own"),
+            lambda: self.log.info("x", exc_info=ValueError("no")),
+        ]
+        for call in usual + others:
+            first, second = self.both_ways(call)
+            self.assertEqual(len(first), 1)
+            if "stack_info" not in first[0][3] and "exception.stacktrace" not in first[0][3]:
+                self.assertEqual(first, second)
+            self.assertEqual(self.put, [cordwood.accelerated and call in usual])
+        with cordwood.context(order=7), cordwood.trace("ab" * 16):
+            first, second = self.both_ways(usual[0])
+        self.assertEqual(first, second)
+        self.assertEqual(first[0][3], {"order": 7})
+        self.assertEqual(self.put, [cordwood.accelerated])
+
+    def test_what_else_is_no_usual_record(self) -> None:
+        class Own(logging.LogRecord):
+            def getMessage(self) -> str:
+                return "own"
+        self.log.info("the name is known")
+        for record, message in (
+                (Own("app.orders", 20, "f", 1, "x", (), None), "own"),
+                (logging.makeLogRecord({"name": "app.orders", "levelno": 20, "msg": "m",
+                                        "pathname": None}), "m")):
+            first, second = self.both_ways(lambda: self.handler.handle(record))
+            self.assertEqual(first, second)
+            self.assertEqual(first[0][2], message)
+            self.assertEqual(self.put, [False])
+        with mock.patch.object(logging.LogRecord, "getMessage", lambda record: "patched"):
+            first, second = self.both_ways(lambda: self.log.info("x"))
+            self.assertEqual((first, self.put), (second, []))
+            self.assertEqual(first[0][2], "patched")
+        self.handler.setFormatter(logging.Formatter("[%(message)s]"))
+        first, second = self.both_ways(lambda: self.log.info("x"))
+        self.assertEqual((first, self.put), (second, []))
+        self.assertEqual(first[0][2], "[x]")
+
+    def test_other_handlers_come_first(self) -> None:
+        self.log.removeHandler(self.handler)
+        stream = logging.StreamHandler(io.StringIO())
+        stream.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+        for handler in (stream, self.handler):
+            self.log.addHandler(handler)
+            self.addCleanup(self.log.removeHandler, handler)
+        self.log.info("the name is known")
+        first, second = self.both_ways(lambda: self.log.info("order %d", 7))
+        self.assertEqual(first, second)
+        self.assertEqual(self.put, [cordwood.accelerated])
+
+    def test_a_level_that_is_off(self) -> None:
+        self.log.info("the name is known")
+        self.engine.set_level("app.orders", "error")
+        self.assertEqual(self.both_ways(lambda: self.log.info("x")), [[], []])
+        self.assertEqual(self.put, [cordwood.accelerated])
 
     def test_nothing_reaches_the_host(self) -> None:
         shown = io.StringIO()

@@ -15,7 +15,7 @@ from wsgiref.validate import validator
 
 from support import StoreCase, cordwood
 
-from cordwood import _hooks, _hooks_calls, _hooks_http_client, _hooks_record
+from cordwood._capture import calls, hooks, http_client, record
 
 Fields = Dict[str, Any]
 
@@ -165,17 +165,17 @@ class Client(HookCase):
     def test_urls_of_targets_behind_proxies(self) -> None:
         connection = http.client.HTTPSConnection("proxy.example", 3128)
         connection.set_tunnel("shop.example", 8443)
-        self.assertEqual(_hooks_http_client.target(connection, "/x?y"),
+        self.assertEqual(http_client.target(connection, "/x?y"),
                          "https://shop.example:8443/x?y")
         plain = http.client.HTTPConnection("proxy.example", 3128)
-        self.assertEqual(_hooks_http_client.target(plain, "http://shop.example/x"),
+        self.assertEqual(http_client.target(plain, "http://shop.example/x"),
                          "http://shop.example/x")
         six = http.client.HTTPConnection("::1", 80)
-        self.assertEqual(_hooks_http_client.target(six, "*"), "http://[::1]/*")
+        self.assertEqual(http_client.target(six, "*"), "http://[::1]/*")
 
     def test_what_goes_wrong_inside_is_told_once(self) -> None:
         self.install()
-        broken = unittest.mock.patch.object(_hooks_calls, "begin",
+        broken = unittest.mock.patch.object(calls, "begin",
                                             side_effect=RuntimeError("a mistake of ours"))
         with broken:
             for _ in range(3):
@@ -190,7 +190,7 @@ class Client(HookCase):
 
     def test_own_uploads_are_not_captured(self) -> None:
         self.install()
-        with _hooks.suppressed():
+        with hooks.suppressed():
             self.post(b"x")
         self.assertEqual(self.ended(), [])
 
@@ -208,10 +208,10 @@ class Words(unittest.TestCase):
                             (urllib.error.URLError(socket.gaierror(-2, "no name")), "dns"),
                             (ssl.SSLCertVerificationError("untrusted"), "tls"),
                             (KeyError("x"), "KeyError")):
-            self.assertEqual(_hooks_record.error_type(error), kind)
-        self.assertTrue(_hooks_record.is_cancelled(asyncio.CancelledError()))
-        self.assertFalse(_hooks_record.is_cancelled(TimeoutError()))
-        self.assertFalse(_hooks_record.is_cancelled(None))
+            self.assertEqual(record.error_type(error), kind)
+        self.assertTrue(record.is_cancelled(asyncio.CancelledError()))
+        self.assertFalse(record.is_cancelled(TimeoutError()))
+        self.assertFalse(record.is_cancelled(None))
 
     def test_what_the_host_was_handling_is_no_cause(self) -> None:
         try:
@@ -220,7 +220,7 @@ class Words(unittest.TestCase):
             except OSError:
                 raise ValueError("ours")
         except ValueError as error:
-            self.assertEqual(_hooks_record.error_type(error), "ValueError")
+            self.assertEqual(record.error_type(error), "ValueError")
 
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"

@@ -11,7 +11,7 @@ from support import StoreCase, cordwood
 
 _START = """\
 import cordwood, gc, os, sys
-from cordwood import _hooks_calls
+from cordwood._capture import calls
 engine = cordwood.open({store!r})
 engine.capture_http()
 """
@@ -42,7 +42,7 @@ class HTTPMemory(StoreCase):
             "                          account='k' * 50 + str(i), number=i, share=i / 4,\n"
             "                          odd=i % 2 == 1,\n"
             "                          **{'own%d' % i: 'y%d' % i * 30}):\n"
-            "        one = _hooks_calls.begin(engine._handle, 'GET', 'http://h/%d' % i,\n"
+            "        one = calls.begin(engine._handle, 'GET', 'http://h/%d' % i,\n"
             "                                 [('A', 'line')] * 3, body=b'b' * 3)\n"
             "    one.end()\n")
         found = self.exchanges("end")
@@ -57,12 +57,12 @@ class HTTPMemory(StoreCase):
     def test_a_fork_during_an_exchange(self) -> None:
         """Who began it ends it: one that is collected, or ended, in a child is not its."""
         self.python(
-            "from cordwood._hooks import HTTPHooks\n"
-            "from cordwood._hooks_record import begin\n"
+            "from cordwood._capture.hooks import HTTPHooks\n"
+            "from cordwood._capture.record import begin\n"
             "hooks = HTTPHooks(engine, (), False)\n"
             "names = 'collected', 'ended', 'closed'\n"
             "open_ones = [begin(hooks, 'GET', 'http://h/' + name, []) for name in names]\n"
-            "direct = _hooks_calls.begin(engine._handle, 'GET', 'http://h/direct', [])\n"
+            "direct = calls.begin(engine._handle, 'GET', 'http://h/direct', [])\n"
             "child = os.fork()\n"
             "if child == 0:\n"
             "    open_ones[1].received(b'x')\n"
@@ -87,18 +87,18 @@ class HTTPMemory(StoreCase):
         """A connection that one thread closes while another reads: what the reader has in its
         hands is no exchange any more when the exchange is freed, and it is freed once."""
         self.python(
-            "one = _hooks_calls.begin(engine._handle, 'GET', 'http://h/', [])\n"
-            "in_hand, real, calls = one._handle, _hooks_calls._end, []\n"
+            "one = calls.begin(engine._handle, 'GET', 'http://h/', [])\n"
+            "in_hand, real, seen = one._handle, calls._end, []\n"
             "def end(*arguments):\n"
-            "    calls.append(in_hand.value)\n"
+            "    seen.append(in_hand.value)\n"
             "    one.response_body(b'late')\n"
             "    one.response(200, [('A', 'b')])\n"
             "    one.end()\n"
             "    return real(*arguments)\n"
-            "_hooks_calls._end = end\n"
+            "calls._end = end\n"
             "one.end()\n"
             "one.end()\n"
-            "assert calls == [None], calls\n")
+            "assert seen == [None], seen\n")
         one, = self.exchanges("end")
         self.assertNotIn("http.response.status_code", one)
 

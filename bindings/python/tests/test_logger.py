@@ -4,7 +4,7 @@ import os
 import threading
 import unittest
 from datetime import datetime, timedelta, timezone
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Mapping
 
 from support import StoreCase, cordwood
 
@@ -66,17 +66,75 @@ class LoggerTest(StoreCase):
         self.assertIs(record.fields["yes"], True)
         self.assertIsInstance(record.fields["price"], float)
 
+    def test_fields_of_every_number_and_length(self) -> None:
+        values = [7, -1, 2 ** 63, 1.5, True, False, "", "ä" * 9]
+        fields = [{f"key{i}": values[i % len(values)] for i in range(count)}
+                  for count in (1, 2, 8, 15, 16, 17, 40)]
+        lengths = [*range(70), 99, 255, 256, 65_534, 65_535, 65_536, 70_000]
+        fields += [{"k" * (1 + length % 300): "x" * length, "z": length} for length in lengths]
+        for each in fields:
+            self.assertTrue(self.log.info("m" * (len(each) - 1), **each))
+        found = self.records()
+        self.assertEqual([dict(record.fields) for record in found], fields)
+        self.assertEqual([record.message for record in found], ["m" * (len(f) - 1) for f in fields])
+        self.assertEqual({(record.function.rpartition(".")[2], record.line > 0)
+                          for record in found}, {("test_fields_of_every_number_and_length", True)})
+
     def test_fields_of_other_types_become_text(self) -> None:
         self.log.info("others", none=None, list=[1, "a"], huge=1 << 70, bad=Unprintable(),
                       **{"http.status": 200})
         self.assertEqual(self.only().fields, {
-            "none": "None", "list": "[1, 'a']", "huge": str(1 << 70), "http.status": 200,
+            "none": None, "list": [1, "a"], "huge": str(1 << 70), "http.status": 200,
             "bad": "<unprintable Unprintable object>"})
+
+    def test_values_with_parts(self) -> None:
+        order: Dict[str, Any] = {
+            "id": 7, "items": [{"sku": "x", "n": 1.5}, ("y", None)], "ok": True, "empty": {},
+            "\u00fc\"\n": "gr\u00fcn\0", "huge": 1 << 70}
+        self.log.info("order", order=order, none=None, list=[], tuple=(1, "a"))
+        with cordwood.context(inner={"a": [1]}):
+            self.log.info("context")
+        first, second = self.records()
+        self.assertEqual(first.fields, {
+            "order": {**order, "items": [{"sku": "x", "n": 1.5}, ["y", None]]},
+            "none": None, "list": [], "tuple": [1, "a"]})
+        kept: Any = first.fields["order"]
+        self.assertEqual(list(kept), list(order))
+        self.assertEqual(second.fields, {"inner": {"a": [1]}})
+        for query in ("order.items.0.sku==x", "order.items.n>1", "order.id=7", "none=*",
+                      "-order.items.5=*", "order.ok=true inner.a=1 OR order.huge>1e18"):
+            with self.subTest(query):
+                self.assertEqual([record.message for record in self.records(query=query)],
+                                 ["order", "context"] if query[0] == "-" else ["order"])
+
+    def test_parts_of_other_types(self) -> None:
+        self.log.info("parts", value={
+            2: "key", None: b"caf\xe9", "bad": Unprintable(), "nan": math.nan,
+            "many": [math.inf, -math.inf, 1 << 63, "\udce9", 1e300], Unprintable(): 1,
+            "True": "first", True: "second"})
+        self.assertEqual(self.only().fields["value"], {
+            "2": "key", "None": "caf\ufffd", "bad": "<unprintable Unprintable object>",
+            "nan": "NaN", "many": ["Infinity", "-Infinity", 1 << 63, "\ufffd", 1e300],
+            "<unprintable Unprintable object>": 1, "True": "first"})
+
+    def test_parts_without_bounds_become_text(self) -> None:
+        deep: Any = 7
+        for _ in range(20):
+            deep = [deep]
+        itself: Dict[str, Any] = {}
+        itself["itself"] = itself
+        large = ["x" * 1000] * 300
+        self.log.info("bounds", deep=deep, deeper=[deep], itself=itself, large=large)
+        fields = self.only().fields
+        self.assertEqual(fields["deep"], deep)
+        self.assertEqual(fields["deeper"], str([deep]))
+        self.assertEqual(fields["itself"], str(itself))
+        self.assertEqual(fields["large"], str(large))
 
     def test_not_a_number(self) -> None:
         self.log.info("nan", value=math.nan, more=math.inf)
-        fields = self.only().fields
-        self.assertTrue(math.isnan(float(fields["value"])))
+        fields: Mapping[str, Any] = self.only().fields
+        self.assertTrue(math.isnan(fields["value"]))
         self.assertEqual(fields["more"], math.inf)
 
     def test_every_level(self) -> None:
@@ -141,7 +199,8 @@ class LoggerTest(StoreCase):
     def test_fields_that_no_segment_holds_are_cut(self) -> None:
         self.engine.close()
         log = self.open(segment_bytes=65_536).logger("small")
-        self.assertTrue(log.info("m" * 100, **{f"k{i}": "v" * 100 for i in range(10_000)}))
+        texts: Dict[str, Any] = {f"k{i}": "v" * 100 for i in range(10_000)}
+        self.assertTrue(log.info("m" * 100, **texts))
         self.assertTrue(log.info("m" * 100, before=1, body="b" * 1_000_000, after=2))
         self.assertTrue(log.info("m" * 1_000_000, body="b" * 1_000_000))
         many, one, both = self.records()

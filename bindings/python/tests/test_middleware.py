@@ -11,7 +11,7 @@ from typing import Any, Dict, List
 
 from support import StoreCase, cordwood
 
-from cordwood import _middleware
+from cordwood._capture import middleware
 from cordwood._secret_names import is_secret
 
 Fields = Dict[str, Any]
@@ -147,7 +147,7 @@ class WSGI(MiddlewareCase):
         self.addCleanup(log.removeFilter, refuse)
         app = cordwood.WSGIMiddleware(greet, self.engine)
         self.engine.close()
-        broken = unittest.mock.patch.object(_middleware, "_state", side_effect=Unprintable)
+        broken = unittest.mock.patch.object(middleware, "_state", side_effect=Unprintable)
         with broken:
             self.assertEqual(app({"REQUEST_METHOD": "GET"}, lambda status, headers: None), [b"hi"])
         self.assertEqual(heard, ["HTTP capture failed: Unprintable: "

@@ -15,7 +15,7 @@ import unittest
 import urllib.error
 import urllib.request
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from answering import Answer, Answering
 from support import StoreCase, cordwood
@@ -254,7 +254,8 @@ class NetworkErrorTest(StoreCase):
 
     def test_b_net_2_no_more_of_a_body_than_an_error_may_have(self) -> None:
         endless = itertools.repeat(b" " * 10_000)
-        for answer in (Streamed(404, endless), Lazy(404, endless)):
+        answers: Tuple[Any, ...] = (Streamed(404, endless), Lazy(404, endless))
+        for answer in answers:
             self.assertEqual(self.error(answer).code, "")
             self.assertLess(getattr(answer, "raw", answer).seen, 300_000)
         for status in (302, 304, 101, 600, 700):
@@ -286,8 +287,10 @@ class NetworkErrorTest(StoreCase):
             unsaid = urllib.error.HTTPError(
                 "http://a", 403, "no", http.client.HTTPMessage(), io.BytesIO(body))
             code = "SY/530" if body == ODATA else ""
-            for answer, read in ((Streamed(403, pieces()), Streamed.read), (raised, None),
-                                 (Lazy(403, pieces()), lambda one: one.content), (unsaid, None)):
+            answers: Tuple[Tuple[Any, Any], ...] = (
+                (Streamed(403, pieces()), Streamed.read), (raised, None),
+                (Lazy(403, pieces()), lambda one: one.content), (unsaid, None))
+            for answer, read in answers:
                 with self.subTest(type(answer).__name__, length=len(body)):
                     self.assertEqual([self.error(answer).code, self.error(answer).code], [code] * 2)
                     self.assertEqual(read(answer) if read else answer.read(), body)
@@ -361,7 +364,11 @@ class NetworkErrorTest(StoreCase):
                                check=True).stdout.splitlines()
         line, = (line for line in lines if b"SY/530" in line)
         found: List[Any] = []
-        json.loads(line, object_pairs_hook=lambda pairs: found.extend(pairs) or dict(pairs))
+
+        def take(pairs: List[Any]) -> Dict[str, Any]:
+            found.extend(pairs)
+            return dict(pairs)
+        json.loads(line, object_pairs_hook=take)
         keys = [key for key, _ in found]
         self.assertEqual(len(keys), len(set(keys)), keys)
         fields = self.only().fields
@@ -385,9 +392,10 @@ class NetworkErrorTest(StoreCase):
         self.assertTrue(self.error(Plain(404)).log(log, level="loud"))
         self.assertEqual(self.records()[-1].level, "WARN")
         self.assertIn("'loud'", str(self.records()[-1].fields["cordwood.level_error"]))
-        many = {f"k{index}": index for index in range(10_000)}
+        many: Dict[str, Any] = {f"k{index}": index for index in range(10_000)}
         self.assertTrue(self.error(Plain(404)).log(log, **many))
-        self.assertGreater(self.records()[-1].fields["cordwood.fields_cut"], 5_000)
+        missing: Any = self.records()[-1].fields["cordwood.fields_cut"]
+        self.assertGreater(missing, 5_000)
         engine.close()
         self.assertFalse(self.error(Plain(404)).log(log, level="fatal"))
 

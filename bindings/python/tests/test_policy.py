@@ -68,7 +68,8 @@ class PolicyTest(StoreCase):
             engine.logger("app").info(text)
         with self.assertRaises(cordwood.UploadError) as refused:
             engine.upload(timeout=30)
-        self.assertEqual(refused.exception.result.quarantined, 1)
+        result = refused.exception.result
+        self.assertEqual(result and result.quarantined, 1)
         return server, add, engine
 
     def test_what_was_refused_is_tried_again_when_a_policy_says_so(self) -> None:
@@ -84,7 +85,8 @@ class PolicyTest(StoreCase):
             self.assertEqual(tried(), times)
             self.assertEqual(engine.upload(timeout=30).quarantined, 0)
         self.assertEqual(len(server.requests), 5)
-        for wrong in (True, "", [], 1.5):
+        values: Tuple[Any, ...] = (True, "", [], 1.5)
+        for wrong in values:
             with self.assertRaises(cordwood.CordwoodError):
                 engine.apply_policy({"retry_quarantined": wrong})
 

@@ -9,7 +9,7 @@ import sys
 import threading
 import unittest
 from pathlib import Path
-from typing import Any, List
+from typing import Any, List, Optional, Tuple
 from unittest import mock
 
 from support import StoreCase, cordwood
@@ -71,7 +71,7 @@ class RubbishTest(StoreCase):
         class Odd(str):
             """Raises where it is asked."""
 
-            def strip(self, *_: Any) -> str:  # type: ignore[override]
+            def strip(self, chars: Optional[str] = None, /) -> str:
                 raise RuntimeError("no")
 
         class Index:
@@ -80,8 +80,8 @@ class RubbishTest(StoreCase):
             def __index__(self) -> int:
                 return 17
 
-        levels = (None, 1.5, "loud", 0, 25, 1 << 70, -(1 << 70), 10 ** 5000, "x" * 100_000, [],
-                  "info+" + "9" * 5000)
+        levels: Tuple[Any, ...] = (None, 1.5, "loud", 0, 25, 1 << 70, -(1 << 70), 10 ** 5000,
+                                   "x" * 100_000, [], "info+" + "9" * 5000)
         for level in levels:
             with self.assertRaises(ValueError):
                 self.log.enabled(level)

@@ -4,9 +4,18 @@ import json
 import threading
 import unittest
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from typing import Any, Dict, List, Tuple
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Tuple
 
 from support import StoreCase, cordwood
+
+
+# What add_target took by keyword in 0.1.
+KEYWORDS = """url name kind format encoding headers parameters method auth_token auth_user
+auth_password ca_file client_certificate_file client_key_file client_key_password proxy proxy_auth
+http_version level loggers connect_timeout request_timeout bytes_per_s body_bytes_max
+body_records_max requests_max attempting completed condition drained credentials transport busy
+expect"""
 
 
 class Receiver:
@@ -71,6 +80,60 @@ class UploadTest(StoreCase):
         self.assertEqual(self.engine.upload(20).failed, 0)
         self.assertEqual({headers.get("X-Key") for headers, _ in self.receiver.got},
                          {"s3cret", None})
+
+    def test_keywords_of_0_1(self) -> None:
+        """A URL with the options by keyword is what a Target with the same options is."""
+        files = {}
+        for name in ("ca", "certificate", "key"):
+            files[name] = Path(self.store).parent / name
+            files[name].write_text("")
+        calls: List[Tuple[Any, ...]] = []
+        tls: Dict[str, Any] = {
+            "url": "https://127.0.0.1:9/in", "kind": "http", "format": "ndjson",
+            "auth_user": "me", "auth_password": "hush", "ca_file": files["ca"],
+            "client_certificate_file": str(files["certificate"]),
+            "client_key_file": files["key"], "client_key_password": "hush",
+            "proxy": "http://127.0.0.1:9", "proxy_auth": "me:hush", "http_version": 1}
+        own: Dict[str, Any] = {
+            "url": "http://logs.example", "kind": "loki", "parameters": {"tenant": "a"},
+            "credentials": lambda *_: None, "transport": lambda _: (204, {}, b"")}
+        sent: Dict[str, Any] = {
+            "url": self.receiver.url, "kind": "http", "format": "ndjson", "encoding": "gzip",
+            "headers": {"X-Key": "1"}, "method": "POST", "auth_token": "token", "level": "warn",
+            "loggers": ["app"], "connect_timeout": 5, "request_timeout": 7.5,
+            "bytes_per_s": 1 << 30, "body_bytes_max": 1 << 16, "body_records_max": 100,
+            "requests_max": 1, "expect": "status:200", "condition": lambda: True,
+            "attempting": lambda *told: calls.append(("attempting", *told[1:])),
+            "completed": lambda *told: calls.append(("completed", *told[1:])),
+            "drained": lambda: calls.append(("drained",)),
+            "busy": lambda *told: calls.append(("busy", *told))}
+        self.assertEqual({"name", *tls, *own, *sent}, set(KEYWORDS.split()))
+        log = self.engine.logger("app")
+        log.info("not this")
+        log.warning("this")
+        refused = []
+        for number, options in enumerate((sent, own, tls)):
+            rest = {key: value for key, value in options.items() if key != "url"}
+            forms: Dict[str, Callable[[str], int]] = {
+                "old": lambda name: self.engine.add_target(options["url"], name=name, **rest),
+                "older": lambda name: self.engine.add_target(name=name, **options),
+                "new": lambda name: self.engine.add_target(cordwood.Target(name=name, **options))}
+            for form, add in forms.items():
+                try:
+                    self.assertGreater(add(f"{form} {number}"), 0)
+                except cordwood.ArgumentError as error:
+                    refused.append(str(error))
+        self.assertEqual(len(refused), 3, refused)
+        self.assertEqual({why.rpartition("(")[2] for why in refused},
+                         {f"ca_file '{files['ca']}' holds no PEM of a certificate)"})
+        self.assertEqual(self.engine.upload(timeout=30).failed, 0)
+        found = [({key: headers.get(key) for key in ("X-Key", "Authorization")},
+                  [json.loads(line)["message"] for line in gzip.decompress(body).splitlines()])
+                 for headers, body in self.receiver.got]
+        self.assertEqual(
+            found, 3 * [({"X-Key": "1", "Authorization": "Bearer token"}, ["this"])])
+        for call in (("attempting", 1), ("completed", 0, 200), ("drained",)):
+            self.assertEqual(calls.count(call), 3, calls)
 
     def test_success(self) -> None:
         seen: List[Tuple[Any, ...]] = []

@@ -21,7 +21,7 @@ E_IO, E_FULL, E_MEMORY, E_LIMIT, E_TIMEOUT, E_BUSY = -10, -11, -12, -13, -14, -1
 E_VERSION, E_DAMAGED, E_CONSENT, E_NO_TARGET, E_UPLOAD = -16, -17, -18, -19, -20
 E_UNSUPPORTED, E_EXISTS, E_INTERNAL, E_ENCRYPTED, E_NOT_ENABLED = -21, -22, -23, -24, -25
 
-TYPE_INT, TYPE_UINT, TYPE_DOUBLE, TYPE_BOOL, TYPE_STRING = 1, 2, 3, 4, 5
+TYPE_INT, TYPE_UINT, TYPE_DOUBLE, TYPE_BOOL, TYPE_STRING, TYPE_JSON = 1, 2, 3, 4, 5, 6
 READ_FOLLOW, READ_FROM_END = 1, 2
 FLAG_SYNC_CONSOLE = 1
 FLAG_COARSE_CLOCK = 2
@@ -95,7 +95,7 @@ class Site(Structure):
     _fields_ = [
         ("plan", c_void_p), ("format", c_char_p), ("file", c_char_p), ("function", c_char_p),
         ("arguments", c_char_p), ("line", c_uint32), ("count", c_uint32), ("next_ns", c_uint64),
-        ("style", c_uint32), ("reserved", c_uint32),
+        ("style", c_uint32), ("inlined", c_uint32),
     ]
 
 
@@ -111,6 +111,7 @@ class Options(Structure):
         ("archive_removed", ARCHIVE_REMOVED), ("user", c_void_p), ("encrypt_to", c_char_p),
         ("identity_file", c_char_p), ("policy_url", c_char_p), ("policy_headers", c_char_p),
         ("policy_ca_file", c_char_p), ("policy_interval_s", c_uint32),
+        ("archive_method", c_uint32), ("archive_time_step_ns", c_uint32),
     ]
 
 
@@ -136,7 +137,7 @@ class ReaderOptions(Structure):
     _fields_ = [
         ("struct_size", c_uint32), ("flags", c_uint32), ("level", c_uint32), ("kinds", c_uint32),
         ("since_ns", c_uint64), ("until_ns", c_uint64), ("logger", c_char_p),
-        ("identity_file", c_char_p),
+        ("identity_file", c_char_p), ("query", c_char_p),
     ]
 
 
@@ -149,6 +150,8 @@ class RecordView(Structure):
         ("fields", POINTER(ReadField)), ("field_count", c_size_t), ("trace_id", c_uint8 * 16),
         ("span_id", c_uint8 * 8), ("kind", c_uint32), ("flags", c_uint32),
         ("original_length", c_uint64), ("process_name", Str), ("trace_flags", c_uint32),
+        ("resource", POINTER(ReadField)), ("resource_count", c_size_t),
+        ("record_id", c_uint8 * 24),
     ]
 
 
@@ -348,6 +351,8 @@ def _write_calls(loaded: CDLL) -> WriteCalls:
 
 # The first set lets other threads run, for engines that may wait; the second does not.
 waiting_calls, quick_calls = _write_calls(library), _write_calls(quick)
+# What the accelerator's cursor calls.
+reader_calls = (library.cw_reader_next, library.cw_reader_close, library.cw_last_error)
 
 
 def text(content: bytes) -> Text:

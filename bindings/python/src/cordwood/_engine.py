@@ -14,7 +14,8 @@ from types import TracebackType
 from typing import (Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Set,
                     Tuple, Type, Union)
 
-from . import _abi, _accelerator, _callbacks, _http, _levels, _upload_errors
+from . import _abi, _accelerator, _callbacks, _levels, _upload_errors
+from ._capture import options as _http
 from ._accelerator import Logger
 from ._errors import check
 from ._secret_names import is_secret
@@ -27,6 +28,7 @@ ArchiveRemoved = Callable[[str, str], None]
 _EXIT_WAIT_S = 1.0
 _WORDS: Dict[str, Tuple[str, ...]] = {
     "codec": ("zstd", "lz4", "none"),
+    "archive_method": ("dense", "plain"),
     "consent": ("granted", "pending", "denied"),
     "overflow": ("grow", "drop", "block"),
     "console": ("off", "text", "json", "auto"),
@@ -322,10 +324,13 @@ def open(directory: Optional[PathLike] = None, *, process_name: Optional[str] = 
          identity_file: Optional[PathLike] = None, policy_url: Optional[str] = None,
          policy_interval_s: Optional[int] = None,
          policy_headers: Optional[Mapping[str, str]] = None,
-         policy_ca_file: Optional[PathLike] = None) -> Engine:
+         policy_ca_file: Optional[PathLike] = None,
+         archive_method: Union[str, int, None] = None,
+         archive_time_step_ns: Optional[int] = None) -> Engine:
     """Opens a store for writing, and creates it if it does not exist. Without a directory it uses
     CORDWOOD_DIR of the environment. Omitted options have the defaults of cw_options in cordwood.h;
-    codec, consent, overflow and console are words ("zstd", "pending", "drop", "json").
+    codec, archive_method, consent, overflow and console are words ("zstd", "plain", "pending",
+    "drop", "json").
     archive_removed(archive, reason) is called, on the library's thread, for an archive that left
     the disk without being uploaded (quota, count, expired, consent). encrypt_to: the age recipients
     ("age1…") to which this engine encrypts its archives. identity_file: age identities that open
@@ -336,12 +341,14 @@ def open(directory: Optional[PathLike] = None, *, process_name: Optional[str] = 
     _abi.library.cw_options_init(raw, ctypes.sizeof(raw))
     if directory is not None:
         raw.directory = path("directory", directory)
-    words = {"codec": codec, "consent": consent, "overflow": overflow, "console": console}
+    words = {"codec": codec, "archive_method": archive_method, "consent": consent,
+             "overflow": overflow, "console": console}
     levels = {"level": level, "console_level": console_level}
     given: Dict[str, Any] = {
         "process_name": text("process_name", process_name), "segment_bytes": segment_bytes,
         "roll_age_s": roll_age_s, "quota_bytes": quota_bytes, "archives_max": archives_max,
         "expiration_days": expiration_days, "codec_level": codec_level,
+        "archive_time_step_ns": archive_time_step_ns,
         "upload_interval_s": upload_interval_s, "policy_interval_s": policy_interval_s,
         "policy_url": text("policy_url", policy_url),
         "policy_ca_file": path("policy_ca_file", policy_ca_file),

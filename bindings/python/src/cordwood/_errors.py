@@ -88,18 +88,23 @@ def status_name(status: int) -> str:
     return name.decode()
 
 
-def describe(status: int) -> str:
-    """The status's sentence and this thread's last failure, with path, value and cause."""
-    sentence: bytes = _abi.quick.cw_strerror(status)
+def last_error() -> str:
+    """This thread's last failure, with path, value and cause."""
     buffer = ctypes.create_string_buffer(1024)
     _abi.quick.cw_last_error(buffer, len(buffer))
-    detail = buffer.value.decode("utf-8", "replace")
+    return buffer.value.decode("utf-8", "replace")
+
+
+def describe(status: int, detail: Optional[str] = None) -> str:
+    """The status's sentence and what failed (None: this thread's last failure)."""
+    sentence: bytes = _abi.quick.cw_strerror(status)
+    detail = last_error() if detail is None else detail
     general = f"{status_name(status)}: {sentence.decode('utf-8', 'replace')}"
     return f"{general} ({detail})" if detail else general
 
 
-def check(status: int) -> int:
+def check(status: int, detail: Optional[str] = None) -> int:
     """Returns the status if it is no error; raises the error's class otherwise."""
     if status < 0:
-        raise _CLASSES.get(status, CordwoodError)(status)
+        raise _CLASSES.get(status, CordwoodError)(status, describe(status, detail))
     return status

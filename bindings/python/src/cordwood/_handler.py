@@ -11,7 +11,7 @@ import copy
 import logging
 from typing import Any, Dict, Mapping, Tuple
 
-from . import _levels, _record, _text
+from . import _accelerator, _levels, _record, _text
 from ._accelerator import Logger
 from ._engine import Engine
 from ._errors import ClosedError
@@ -22,6 +22,9 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", 
 _USUAL = list(vars(logging.LogRecord("", 0, "", 0, "", (), None)))
 _LEVELS = {number: _levels.from_stdlib(number) for number in (10, 20, 25, 30, 40, 50)}
 _NONE: Mapping[str, Any] = {}
+# Writes a record that is nothing but what `logging` makes, in one call; None: there is no such way.
+_put_usual = _accelerator.stdlib(logging.LogRecord, _USUAL)
+_GET_MESSAGE = logging.LogRecord.getMessage
 # The record's own name, if the library rejects it for a logger; the root writes the record then.
 _LOGGER_NAME = "logger.name"
 
@@ -32,7 +35,7 @@ def _level(record: logging.LogRecord, marks: Mapping[str, Any]) -> Tuple[int, Ma
     return level, {**marks, _levels.LEVEL_ERROR: problem} if problem else marks
 
 
-def _sound(record: logging.LogRecord) -> logging.LogRecord:
+def sound(record: logging.LogRecord) -> logging.LogRecord:
     """A record with those attributes of another that have the types `logging` gives them."""
     sound = logging.makeLogRecord({"exc_info": record.exc_info})
     for name, kind in (("pathname", str), ("funcName", str), ("lineno", int), ("created", float)):
@@ -64,6 +67,10 @@ class Handler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Writes the record if its level is enabled in the engine."""
+        if (_put_usual is not None and self.formatter is None
+                and logging.LogRecord.getMessage is _GET_MESSAGE
+                and _put_usual(record, self._loggers, _LEVELS)):
+            return
         marks, problem = _NONE, None
         try:
             try:
@@ -95,7 +102,7 @@ class Handler(logging.Handler):
             try:
                 logger.put_stdlib(record, level, message, extra)
             except Exception:
-                logger.put_stdlib(_sound(record), level, safe_str(message), extra)
+                logger.put_stdlib(sound(record), level, safe_str(message), extra)
             if problem is not None:
                 raise problem
         except Exception:

@@ -37,8 +37,9 @@ def number(level: Level) -> int:
     """1 … 24 or 255 of a name ("warn", "warning", "INFO+2") or number; ValueError otherwise."""
     # The real class: objects may claim another __class__.
     if not issubclass(type(level), (int, str)):
+        of_another_library: Any = level
         try:
-            level = operator.index(level)  # a number type of another library
+            level = operator.index(of_another_library)
         except Exception:  # a host's __index__ may raise anything
             raise ValueError(f"a level is a number or a name, no {type(level).__name__}") from None
     if isinstance(level, int):

@@ -13,7 +13,8 @@ from typing import Any, Dict, List, Mapping, Optional
 from . import _abi
 from ._context import TraceIds
 from ._place import Place
-from ._text import FIELDS_CUT, FIELDS_MAX, INT_MAX, INT_MIN, ExceptionTexts, encode, plain
+from ._text import (FIELDS_CUT, FIELDS_MAX, INT_MAX, INT_MIN, ExceptionTexts, JSONBytes, encode,
+                    plain)
 from ._text import key as key_bytes
 
 KEPT_BYTES_MAX = 65_536  # a draft that held more is not kept: it would hold the memory for long
@@ -108,7 +109,8 @@ def put_field(slot: Slot, key: str, value: Any) -> int:
     elif kind is int:
         slot[1], slot[2], slot[3].value = None, slot[5], _abi.TYPE_UINT
     else:
-        slot[1], slot[2], slot[3].value = None, slot[8], _abi.TYPE_STRING
+        slot[1], slot[2] = None, slot[8]
+        slot[3].value = _abi.TYPE_JSON if kind is JSONBytes else _abi.TYPE_STRING
         slot[9].value = len(value)
         slot[2].value = value
         return len(value)

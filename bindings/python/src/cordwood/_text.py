@@ -2,10 +2,12 @@
 except for the objects' own methods, whose failures are kept as text: a log call does not harm its
 host. The accelerator calls these for cases it does not handle, so both paths write the same
 bytes."""
+import json
+import math
 import numbers
 import sys
 import traceback
-from typing import Any, Mapping, Optional, Tuple, Union
+from typing import Any, Dict, Mapping, Optional, Tuple, Union
 
 INT_MIN, INT_MAX = -(1 << 63), (1 << 63) - 1
 UINT_MAX = (1 << 64) - 1
@@ -16,7 +18,15 @@ FIELDS_MAX = 4096
 _KEY_BYTES_MAX = 65_535
 _KEY_CUT = "…".encode()
 
+# What the library takes for JSON; anything else it would keep as this text.
+JSON_BYTES_MAX = 262_144
+JSON_DEPTH_MAX = 20
+
 ExceptionTexts = Tuple[bytes, bytes, bytes]
+
+
+class JSONBytes(bytes):
+    """The text of a field that is JSON."""
 
 
 def encode(content: str) -> bytes:
@@ -117,11 +127,51 @@ def recovered(message: Any, args: Tuple[Any, ...], text: Any,
     return formatted(message, args)
 
 
+def _part(value: Any, depth: int) -> Any:
+    """A value as json.dumps takes it, with the types that fields have."""
+    if value is None or type(value) is bool or type(value) is int:
+        return value
+    if _is(value, str):
+        return encode(value).decode("utf-8", "replace")
+    if _is(value, dict, list, tuple):
+        if depth == JSON_DEPTH_MAX:
+            raise ValueError("nested too deeply")
+        if not _is(value, dict):
+            return [_part(element, depth + 1) for element in list(value)]
+        members: Dict[str, Any] = {}
+        for name, member in list(dict.items(value)):
+            text = encode(name if _is(name, str) else safe_str(name)).decode("utf-8", "replace")
+            members.setdefault(text, _part(member, depth + 1))
+        return members
+    made = plain(value)
+    if type(made) is bytes:
+        return made.decode("utf-8", "replace")
+    if type(made) is float and not math.isfinite(made):
+        return str(made).replace("inf", "Infinity").replace("nan", "NaN")
+    return made
+
+
+def structured(value: Any) -> bytes:
+    """None, a list, a tuple or a dict as JSON; as text where it is too large or nested too deeply,
+    contains itself, or changes meanwhile."""
+    try:
+        text = json.dumps(_part(value, 0), ensure_ascii=False, separators=(",", ":"))
+        content = JSONBytes(text.encode())
+        if len(content) <= JSON_BYTES_MAX:
+            return content
+    except Exception:  # whatever a host's own types raise
+        pass
+    return encode(safe_str(value))
+
+
 def plain(value: Any) -> Union[bool, int, float, bytes]:
-    """The value that a field keeps: exactly one of these types, an int within 64 bits."""
+    """The value that a field keeps: exactly one of these types, an int within 64 bits; or
+    JSONBytes."""
     try:
         if type(value) is bool:
             return value
+        if value is None or _is(value, dict, list, tuple):
+            return structured(value)
         if _is(value, bytes, bytearray):
             return bytes(value)
         if isinstance(value, numbers.Integral):

@@ -13,7 +13,7 @@ import socket
 from typing import Any, Callable, Dict, Iterable, Mapping, NamedTuple, Optional, Tuple, Union
 
 from . import _abi
-from ._hooks import suppressed
+from ._capture.hooks import suppressed
 
 Headers = Union[Mapping[str, str], Iterable[Tuple[str, str]], None]
 Response = Union[int, Tuple[int, Headers], Tuple[int, Headers, Union[bytes, bytearray, None]]]

@@ -4,8 +4,8 @@ the transport gave it: bytes as on the wire. httpcore's trace extension reports 
 import time
 from typing import Any, AsyncIterator, Callable, Dict, Iterator, Optional
 
-from . import _hooks
-from ._hooks_record import Recording, begin, decoded, propagated, remember
+from .hooks import HTTPHooks, Patches, active
+from .record import Recording, begin, decoded, propagated, remember
 
 CLIENT = "httpx"
 _PROTOCOLS = {b"HTTP/1.0": "http/1.0", b"HTTP/1.1": "http/1.1", b"HTTP/2": "h2", b"HTTP/3": "h3"}
@@ -51,7 +51,7 @@ class _Phases:
         return None if self._before is None else await self._before(name, info)
 
 
-def _begin(hooks: _hooks.HTTPHooks, request: Any) -> Optional[Recording]:
+def _begin(hooks: HTTPHooks, request: Any) -> Optional[Recording]:
     try:
         for name, value in propagated(hooks, request.headers):
             request.headers[name] = value
@@ -171,7 +171,7 @@ def _classes(httpx: Any) -> Any:
     class Sync(httpx.BaseTransport):  # type: ignore[misc]
         """The picked transport, for one request."""
 
-        def __init__(self, transport: Any, hooks: _hooks.HTTPHooks) -> None:
+        def __init__(self, transport: Any, hooks: HTTPHooks) -> None:
             self._transport, self._hooks = transport, hooks
 
         def handle_request(self, request: Any) -> Any:
@@ -198,7 +198,7 @@ def _classes(httpx: Any) -> Any:
     class Async(httpx.AsyncBaseTransport):  # type: ignore[misc]
         """Like Sync, awaited."""
 
-        def __init__(self, transport: Any, hooks: _hooks.HTTPHooks) -> None:
+        def __init__(self, transport: Any, hooks: HTTPHooks) -> None:
             self._transport, self._hooks = transport, hooks
 
         async def handle_async_request(self, request: Any) -> Any:
@@ -229,13 +229,13 @@ def _picks(wrapper: Any) -> Callable[..., Any]:
     def make(original: Callable[..., Any]) -> Callable[..., Any]:
         def _transport_for_url(self: Any, url: Any) -> Any:
             transport = original(self, url)
-            hooks = _hooks.active(CLIENT)
+            hooks = active(CLIENT)
             return transport if hooks is None else wrapper(transport, hooks)
         return _transport_for_url
     return make
 
 
-def patch(patches: _hooks.Patches, module: Any) -> None:
+def patch(patches: Patches, module: Any) -> None:
     """Patches httpx."""
     sync, async_ = _classes(module)
     patches.put(module.Client, "_transport_for_url", _picks(sync))

@@ -7,9 +7,9 @@ Texts of exceptions name addresses with their queries; the innermost cause says 
 import re
 from typing import Any, Iterator, List, NamedTuple, Optional, Tuple
 
-from ._hooks_record import EXCHANGE, causes, error_type, is_cancelled
-from ._network_bodies import begun, begun_async, get, had, is_long, look
-from ._text import safe_str
+from .._capture.record import EXCHANGE, causes, error_type, is_cancelled
+from .bodies import begun, begun_async, get, had, is_long, look
+from .._text import safe_str
 
 _STATUS = ("status_code", "status", "code")
 _METHOD = ("method", "_method")

@@ -11,14 +11,14 @@ from typing import (TYPE_CHECKING, Any, Awaitable, Callable, Dict, Iterable, Ite
                     Mapping, NamedTuple, Optional, Tuple)
 from urllib.parse import quote
 
-from ._context import STATE, Layer, State, TraceIds, current, state_with
-from ._hooks import CONVERSATION, HTTPHooks, is_capturing
-from ._hooks_calls import _bytes
-from ._hooks_record import Recording, begin, conversation_header
-from ._text import encode
+from .._context import STATE, Layer, State, TraceIds, current, state_with
+from .hooks import CONVERSATION, HTTPHooks, is_capturing
+from .calls import _bytes
+from .record import Recording, begin, conversation_header
+from .._text import encode
 
 if TYPE_CHECKING:
-    from ._engine import Engine
+    from .._engine import Engine
 
 _SERVER = 1  # CW_HTTP_SERVER
 # Matches no secret: a token has other characters or is longer, and a JWT starts with "eyJ".

@@ -12,10 +12,10 @@ from contextvars import ContextVar
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 from urllib.parse import urldefrag, urljoin
 
-from . import _hooks_calls
-from ._context import State, current
-from ._hooks import CONVERSATION, HTTPHooks
-from ._text import safe_str
+from . import calls
+from .._context import State, current
+from .hooks import CONVERSATION, HTTPHooks
+from .._text import safe_str
 
 Pairs = Iterable[Tuple[Any, Any]]
 REDIRECTIONS = (301, 302, 303, 307, 308)
@@ -57,7 +57,7 @@ def causes(error: BaseException) -> Iterator[BaseException]:
 def decoded(transfer_encoding: str) -> int:
     """The flags of an answer whose client has certainly decoded chunks."""
     is_sure = transfer_encoding.strip().lower() == "chunked"
-    return _hooks_calls.REQUEST_BARE | (_hooks_calls.RESPONSE_BARE if is_sure else 0)
+    return calls.REQUEST_BARE | (calls.RESPONSE_BARE if is_sure else 0)
 
 
 def is_cancelled(error: Optional[BaseException]) -> bool:
@@ -86,7 +86,7 @@ def error_type(error: BaseException) -> str:
 
 
 def traceparent(state: State) -> Optional[str]:
-    """The W3C header of the context in force; None: there is none."""
+    """The W3C header of the context in force; None if it has no trace."""
     ids = state.ids
     if ids is None:
         return None
@@ -141,7 +141,7 @@ class Recording:
         self._answered = 0
         self.phases: Dict[str, Any] = {}
         self.id: str = exchange.id
-        self.flags = 0  # of _hooks_calls: the known framing of the bodies
+        self.flags = 0  # of `calls`: the known framing of the bodies
 
     @property
     def is_open(self) -> bool:
@@ -246,7 +246,7 @@ def begin(hooks: HTTPHooks, method: str, url: str, headers: Pairs, *, body: Any 
                 redirected_from = came.id
             _redirection.set(None)
         engine: Any = hooks.engine
-        exchange = _hooks_calls.begin(
+        exchange = calls.begin(
             engine._handle, method, url, headers, body=body, protocol=protocol, attempt=attempt,
             side=side,
             start_ns=time.time_ns() - before_ns if before_ns else 0,

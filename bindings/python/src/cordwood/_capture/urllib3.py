@@ -4,9 +4,9 @@ recorded here. `_now` holds the thread's request while its pool works on it."""
 import threading
 from typing import Any, Callable, Optional
 
-from . import _hooks
-from ._hooks_http_client import CLIENT, target, timed
-from ._hooks_record import begin
+from .hooks import Patches, active
+from .http_client import CLIENT, target, timed
+from .record import begin
 
 _now = threading.local()
 
@@ -33,7 +33,7 @@ def _attempt(retries: Any) -> int:
 
 def _failed(pool: Any, connection: Any, request: Any, error: BaseException) -> None:
     """Records a request that ended before http.client saw it."""
-    hooks = _hooks.active(CLIENT)
+    hooks = active(CLIENT)
     if hooks is None:
         return
     try:
@@ -52,7 +52,7 @@ def _failed(pool: Any, connection: Any, request: Any, error: BaseException) -> N
 def _make_request(original: Callable[..., Any]) -> Callable[..., Any]:
     def _make_request(self: Any, conn: Any, method: str, url: str, *arguments: Any,
                       **named: Any) -> Any:
-        if _hooks.active(CLIENT) is None:
+        if active(CLIENT) is None:
             return original(self, conn, method, url, *arguments, **named)
         values = conn.__dict__
         now = getattr(_now, "request", None)
@@ -72,7 +72,7 @@ def _make_request(original: Callable[..., Any]) -> Callable[..., Any]:
 def _urlopen(original: Callable[..., Any]) -> Callable[..., Any]:
     def urlopen(self: Any, method: str, url: str, body: Any = None, headers: Any = None,
                 retries: Any = None, *arguments: Any, **named: Any) -> Any:
-        if _hooks.active(CLIENT) is None:
+        if active(CLIENT) is None:
             return original(self, method, url, body, headers, retries, *arguments, **named)
         before = getattr(_now, "request", None)  # of a request that this one retries
         _now.request = (method, url, headers, _attempt(retries))
@@ -115,7 +115,7 @@ def _handle_chunk(original: Callable[..., Any]) -> Callable[..., Any]:
     return _handle_chunk
 
 
-def patch(patches: _hooks.Patches, module: Any) -> None:
+def patch(patches: Patches, module: Any) -> None:
     """Patches urllib3."""
     pools: Any = module.connectionpool
     patches.put(pools.HTTPConnectionPool, "urlopen", _urlopen)

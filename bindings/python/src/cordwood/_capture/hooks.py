@@ -2,8 +2,8 @@
 
 `install` patches each client at one level, at once or when the host imports it; exchanges go to
 the newest hooks installed. Process-wide state: `_stack`, guarded by the lock. A failure in here is
-reported once, under `Cordwood.HTTP`, and the host's request goes on. The modules `_hooks_*` know
-the clients; they record through `_hooks_record`.
+reported once, under `Cordwood.HTTP`, and the host's request goes on. The modules beside
+this one that bear a client's name know that client; they record through `record`.
 """
 import ctypes
 import importlib
@@ -18,11 +18,11 @@ from types import ModuleType, TracebackType
 from typing import (TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Optional,
                     Sequence, Tuple, Type, Union)
 
-from ._context import context
-from ._text import safe_str
+from .._context import context
+from .._text import safe_str
 
 if TYPE_CHECKING:
-    from ._engine import Engine
+    from .._engine import Engine
 
 # Names that hosts use, and the modules whose import triggers the patch.
 CLIENTS: Dict[str, Tuple[str, ...]] = {
@@ -30,8 +30,8 @@ CLIENTS: Dict[str, Tuple[str, ...]] = {
     "httpx": ("httpx",),
     "aiohttp": ("aiohttp",),
 }
-_PATCHERS = {"http.client": "_hooks_http_client", "urllib3": "_hooks_urllib3",
-             "httpx": "_hooks_httpx", "aiohttp": "_hooks_aiohttp"}
+_PATCHERS = {"http.client": "http_client", "urllib3": "urllib3", "httpx": "httpx",
+             "aiohttp": "aiohttp"}
 CONVERSATION = "http.conversation"  # the field of a context that holds the id
 _lock = threading.RLock()
 _stack: "List[HTTPHooks]" = []
@@ -62,8 +62,8 @@ def _switch(engine: "Optional[Engine]", hooks: "HTTPHooks") -> Callable[[], bool
     """A function that tells whether the engine captures; costs one load."""
     if engine is not None:
         try:
-            from . import _hooks_calls
-            return partial(_hooks_calls.enabled, ctypes.c_void_p(engine._handle))
+            from . import calls
+            return partial(calls.enabled, ctypes.c_void_p(engine._handle))
         except Exception as error:
             hooks.diagnose(error)
     return bool  # which is False
@@ -229,7 +229,7 @@ def _engine(given: Any) -> "Optional[Engine]":
     if given is None or not isinstance(given, (str, bytes, os.PathLike)):
         engine: "Optional[Engine]" = given
         return engine
-    from ._engine import open as open_engine
+    from .._engine import open as open_engine
     try:
         return open_engine(given)
     except Exception as error:

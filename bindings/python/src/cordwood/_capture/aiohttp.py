@@ -6,8 +6,8 @@ import time
 import weakref
 from typing import Any, Callable, Dict, Optional
 
-from . import _hooks
-from ._hooks_record import EXCHANGE, Recording, begin, decoded, propagated, remember
+from .hooks import HTTPHooks, Patches, active
+from .record import EXCHANGE, Recording, begin, decoded, propagated, remember
 
 CLIENT = "aiohttp"
 
@@ -49,7 +49,7 @@ class _Context:
     __slots__ = ("hooks", "recording", "request", "phases", "at", "chunks", "attempt")
 
     def __init__(self, **_: Any) -> None:
-        self.hooks: Optional[_hooks.HTTPHooks] = None
+        self.hooks: Optional[HTTPHooks] = None
         self.recording: Optional[Recording] = None
         self.request: Any = None
         self.phases: Dict[str, Any] = {}
@@ -126,7 +126,7 @@ def _safe(call: Callable[..., None]) -> Callable[..., Any]:
 
 
 def _started(context: Any, parameters: Any) -> None:
-    context.hooks = hooks = _hooks.active(CLIENT)
+    context.hooks = hooks = active(CLIENT)
     if hooks is not None:
         for name, value in propagated(hooks, parameters.headers):
             parameters.headers[name] = value
@@ -209,7 +209,7 @@ def _traces(aiohttp: Any) -> Any:
 def _request(traces: Any) -> Callable[..., Any]:
     def make(original: Callable[..., Any]) -> Callable[..., Any]:
         async def _request(self: Any, *arguments: Any, **named: Any) -> Any:
-            if _hooks.active(CLIENT) is not None:
+            if active(CLIENT) is not None:
                 try:
                     # Not append: the list belongs to the host.
                     if traces not in self._trace_configs:
@@ -262,7 +262,7 @@ def _raise_for_status(original: Callable[..., Any]) -> Callable[..., Any]:
     return raise_for_status
 
 
-def patch(patches: _hooks.Patches, module: Any) -> None:
+def patch(patches: Patches, module: Any) -> None:
     """Patches aiohttp."""
     patches.put(module.ClientSession, "_request", _request(_traces(module)))
     patches.put(module.StreamReader, "_read_nowait_chunk", _read)

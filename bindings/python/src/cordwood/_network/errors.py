@@ -10,11 +10,11 @@ import sys
 import time
 from typing import Any, Dict, List, Optional, Set, Type, TypeVar
 
-from . import _abi, _context, _levels, _place, _record, _text
-from ._errors import check as check_status
-from ._network_bodies import BYTES_MAX
-from ._network_shapes import Shape, awaited, shape_of
-from ._upload_errors import ErrorDetail, Failure, said
+from .. import _abi, _context, _levels, _place, _record, _text
+from .._errors import check as check_status
+from .bodies import BYTES_MAX
+from .shapes import Shape, awaited, shape_of
+from .._upload_errors import ErrorDetail, Failure, said
 
 _T = TypeVar("_T")
 _UNKNOWN = 6  # CW_OUTCOME_UNKNOWN
@@ -56,9 +56,9 @@ class NetworkError(Failure, Exception):
     def log(self, logger: Any, message: str = "", *, level: Optional[_levels.Level] = None,
             **fields: Any) -> bool:
         """Writes its record under the logger; True: the record was kept. The engine's rules for
-        captured exchanges replace secrets in the text of server and transport. message: goes before
-        our text. level: by default warning for redirections and 4xx, error for the rest. The record
-        reports an unknown level. Further keywords are fields of the record."""
+        captured exchanges replace secrets in the text of server and transport. message: put in
+        front of our text. level: by default warning for redirections and 4xx, error for the rest.
+        The record reports an unknown level. Further keywords are fields of the record."""
         number = 0
         if level is not None:
             number, problem = _levels.of_call(level)

@@ -9,9 +9,9 @@ import socket
 import time
 from typing import Any, Callable, List, Optional, Tuple
 
-from . import _hooks
-from ._hooks_calls import RESPONSE_BARE, RESPONSE_CHUNKS
-from ._hooks_record import Recording, begin, propagated, remember
+from .hooks import HTTPHooks, Patches, _stack, active
+from .calls import RESPONSE_BARE, RESPONSE_CHUNKS
+from .record import Recording, begin, propagated, remember
 
 CLIENT = "http.client"
 _VERSIONS = {10: "http/1.0", 11: "http/1.1"}
@@ -141,7 +141,7 @@ class _File:
 
 def _endheaders(original: Callable[..., Any]) -> Callable[..., Any]:
     def endheaders(self: Any, *arguments: Any, **named: Any) -> Any:
-        hooks = _hooks.active(CLIENT)
+        hooks = active(CLIENT)
         if hooks is None:
             return original(self, *arguments, **named)
         old = self._cordwood_sending
@@ -162,7 +162,7 @@ def _endheaders(original: Callable[..., Any]) -> Callable[..., Any]:
     return endheaders
 
 
-def _begin(connection: Any, hooks: _hooks.HTTPHooks) -> Optional[_Sending]:
+def _begin(connection: Any, hooks: HTTPHooks) -> Optional[_Sending]:
     try:
         lines = connection._buffer
         method, path, headers = parse(lines)
@@ -278,7 +278,7 @@ def timed(name: str, inner: Optional[str] = None) -> Callable[..., Any]:
     meanwhile."""
     def make(original: Callable[..., Any]) -> Callable[..., Any]:
         def method(self: Any, *arguments: Any, **named: Any) -> Any:
-            if not _hooks._stack:
+            if not _stack:
                 return original(self, *arguments, **named)
             values = self.__dict__
             if inner is not None:
@@ -353,7 +353,7 @@ def _buffer(count: Any, arguments: Tuple[Any, ...]) -> Any:
     return memoryview(arguments[0]).cast("B")[:count] if count and arguments else None
 
 
-def patch(patches: _hooks.Patches, module: Any) -> None:
+def patch(patches: Patches, module: Any) -> None:
     """Patches http.client."""
     connection, response = module.HTTPConnection, module.HTTPResponse
     # Stays after the hooks are removed: objects made meanwhile look it up.

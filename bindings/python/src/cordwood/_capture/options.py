@@ -7,8 +7,8 @@ from ctypes import POINTER, Structure, c_bool, c_char_p, c_int32, c_size_t, c_ui
 from ctypes import c_void_p, sizeof
 from typing import Iterable, List, Optional, Union
 
-from . import _abi
-from ._errors import ArgumentError, check
+from .. import _abi
+from .._errors import ArgumentError, check
 
 Words = Union[str, Iterable[str]]
 

@@ -11,9 +11,9 @@ from itertools import accumulate, chain
 from struct import Struct
 from typing import Any, Dict, List, Optional, Tuple
 
-from . import _abi, _context
-from ._abi import Field, quick
-from ._text import encode
+from .. import _abi, _context
+from .._abi import Field, quick
+from .._text import encode
 
 
 _CANCELLED = 1  # CW_HTTP_CANCELLED
@@ -105,7 +105,7 @@ def _lines(places: List[int], lengths: List[int]) -> bytes:
 
 def _fields(values: Dict[str, Any]) -> Tuple[Any, List[Any]]:
     """An array of cw_field, and the bytes of its strings, which the array does not keep alive."""
-    from ._record import _slot, put_field
+    from .._record import _slot, put_field
     names = list(values)[:_OWN_FIELDS_MAX]
     array = (Field * len(names))()
     slots = [_slot(field) for field in array]
@@ -178,7 +178,7 @@ class Exchange:
             places[2] if remote_address else 0))
         del blob
         if status < 0:
-            from ._errors import check
+            from .._errors import check
             check(status)
 
 
@@ -214,6 +214,6 @@ def begin(handle: int, method: str, url: str, headers: Any, *, body: Any = b"", 
     if status == _abi.OK and out.value:
         return Exchange(out)
     if status < 0:
-        from ._errors import check
+        from .._errors import check
         check(status)
     return None

@@ -1,0 +1,1 @@
+"""Captures HTTP exchanges: hooks in the clients, and middlewares for servers (docs/HTTP.md)."""
