@@ -72,6 +72,7 @@ static void case_fork(void) {
         EXPECT(i < 4 ? getpid() : children[i - 4], f.by_pid[i]);
     }
 }
+BY_MACRO(fork)
 
 static cw_logger *storm_log;
 static volatile uint64_t storm_sent, storm_dropped;
@@ -178,12 +179,15 @@ static void case_longjmp(void) {
     if (failures)
         printf("%llu jumps, %llu left\n", (unsigned long long)jumps, (unsigned long long)left);
 }
+BY_MACRO(longjmp)
 
 static void case_storm(void) { storm_case(16u << 20); }
 static void case_storm_small(void) { storm_case(64u << 10); }
+BY_MACRO(storm)
+BY_MACRO(storm_small)
 
 static void *one_record(void *argument) {
-    EXPECT(CW_OK, cw_write(argument, CW_LEVEL_INFO, "0 0", 3));
+    EXPECT(CW_OK, log_text(argument, "0 0", 3));
     return NULL;
 }
 
@@ -199,6 +203,7 @@ static void case_churn(void) {
     EXPECT(CW_OK, cw_close(&engine, 10000));
     EXPECT(10000, read_logs(NULL, NULL));
 }
+BY_MACRO(churn)
 
 static size_t count_of(const char *path, bool lines) {
     size_t count = 0;
@@ -245,6 +250,8 @@ static void case_no_fallocate_fork(void) {
 
 #include "abi_hazards.h"
 #include "abi_formats.h"
+#include "abi_inlined.h"
+#include "abi_moves.h"
 
 static void *close_job(void *argument) {
     job *j = argument;
@@ -441,6 +448,7 @@ static void case_no_standard_streams(void) { /* nothing of ours becomes the host
 #include "abi_upload.h"
 #include "abi_network.h"
 #include "abi_curl.h"
+#include "abi_start.h"
 #include "abi_supply.h"
 #include "abi_encrypt.h"
 #include "abi_transactions.h"
@@ -449,6 +457,7 @@ static void case_no_standard_streams(void) { /* nothing of ours becomes the host
 #include "abi_table.h"
 #include "abi_names.h"
 #include "abi_crowd.h"
+#include "abi_reader.h"
 
 static const struct {
     const char *name;
@@ -456,6 +465,7 @@ static const struct {
 } cases[] = {
 #define CASE(name) {#name, case_##name}
     CASE(paths), CASE(sizes), CASE(values), CASE(large), CASE(large_cut), CASE(not_utf8),
+    CASE(json), CASE(json_cut),
     CASE(fill), CASE(damaged), CASE(newer), CASE(memory), CASE(console_text), CASE(console_json),
     CASE(console_auto), CASE(console_sync), CASE(console_closed), CASE(context), CASE(life),
     CASE(fork), CASE(storm), CASE(longjmp), CASE(storm_small), CASE(churn), CASE(reopen),
@@ -476,11 +486,22 @@ static const struct {
     CASE(append_fences_missing), CASE(reused_steps), CASE(reused_idle),
     CASE(frozen_steps), CASE(publish_steps), CASE(grow_steps), CASE(alternate_steps),
     CASE(sealed_chunks), CASE(locked_first), CASE(lock_forked), CASE(gap_told_once),
-    CASE(names_synced), CASE(evicted), CASE(close_steps),
+    CASE(names_synced), CASE(evicted), CASE(reused_reads), CASE(reader_keeps_file),
+    CASE(close_steps),
     CASE(archive_held), CASE(fork_names), CASE(cancel_pending),
     CASE(transactions), CASE(transaction_names), CASE(transaction_threads), CASE(traceparent),
     CASE(table_steps), CASE(spare_lost), CASE(spares_removed), CASE(spares_removed_drop),
     CASE(spares_removed_tmpfs), CASE(sealed_removed), CASE(journal_closed), CASE(storm_crowd),
+    CASE(origin), CASE(start_small), CASE(start_adopts),
+    CASE(inlined_places), CASE(inlined_bytes), CASE(inlined_refusals), CASE(every), CASE(fibers),
+    CASE(ending_storm),
+    CASE(fork_inlined), CASE(longjmp_inlined), CASE(churn_inlined), CASE(storm_inlined),
+    CASE(storm_small_inlined), CASE(rolls_inlined), CASE(fork_steps_inlined),
+    CASE(jump_steps_inlined), CASE(jump_nested_inlined), CASE(jump_large),
+    CASE(table_steps_inlined), CASE(roll_steps_inlined), CASE(frozen_steps_inlined),
+    CASE(reused_steps_inlined), CASE(seal_steps_inlined),
+    CASE(fork_steps_text), CASE(jump_steps_text), CASE(table_steps_text),
+    CASE(roll_steps_text), CASE(frozen_steps_text),
 };
 
 /* Without arguments: the names of all cases. */

@@ -331,6 +331,117 @@ static void case_evicted(void) {
     HOLDS(reused <= (uint64_t)pages_left);
 }
 
+/* ── A file that is used again between two reads of one reader (R11) ──
+ * The reader's lock prevents it, but on a network file system each machine may keep its own. */
+
+enum { READS_MAX = 400 };
+static struct stat read_file;
+static __thread int reads_to_go; /* of that file, until it is used again; 0: nothing happens */
+static int read_lives;           /* how often the file was used again by then */
+
+static int is_read_file(int descriptor) {
+    struct stat status;
+    return fstat(descriptor, &status) == 0 && status.st_ino == read_file.st_ino &&
+           status.st_dev == read_file.st_dev;
+}
+
+/* The file's life after next has another's bytes where the reader's were. */
+static void use_again(int descriptor) {
+    uint64_t salt = 0, now = 0;
+    struct stat status = {.st_nlink = 1};
+    EXPECT(8, syscall(SYS_pread64, descriptor, &salt, sizeof salt, 80));
+    for (int i = 0; i < 40 && read_lives < 2 && status.st_nlink > 0; i++, salt = now) {
+        stand_reuse(1);
+        EXPECT(8, syscall(SYS_pread64, descriptor, &now, sizeof now, 80));
+        EXPECT(0, fstat(descriptor, &status));
+        read_lives += now != salt;
+    }
+}
+
+ssize_t pread(int descriptor, void *bytes, size_t count, off_t at) {
+    if (reads_to_go > 0 && is_read_file(descriptor) && --reads_to_go == 0) use_again(descriptor);
+    return syscall(SYS_pread64, descriptor, bytes, count, at);
+}
+
+int flock(int descriptor, int operation) {
+    if (reads_to_go > 0 && operation & LOCK_SH && is_read_file(descriptor)) return 0;
+    return (int)syscall(SYS_flock, descriptor, operation);
+}
+
+static cw_reader_options since_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (cw_reader_options){
+        .struct_size = sizeof(cw_reader_options), .kinds = 1u << CW_KIND_LOG,
+        .since_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec - 1000000u};
+}
+
+/* Some records in a file that had another life before. It, opened. */
+static int stand_put_into_reused(int records) {
+    for (int tries = 0; !stand_is_reused() && tries < 100; tries++) stand_reuse(1);
+    for (int i = 0; i < records; i++) stand_put(1000);
+    unsigned long generation;
+    int file = stand_segment(&generation);
+    EXPECT(0, fstat(file, &read_file));
+    read_lives = 0;
+    return file;
+}
+
+/* Before each of the reader's reads in turn: it gives what was there, once and in order, from the
+ * file or from its archive. */
+static void case_reused_reads(void) {
+    enum { RECORDS = 24 };
+    stand_open(128u << 10);
+    int reads = 0, reused = 0, is_over = 0;
+    for (int n = 1; n < READS_MAX && !is_over; n++) {
+        cw_reader_options options = since_now();
+        uint64_t first = stand_next;
+        int file = stand_put_into_reused(RECORDS);
+        tally t = {.unordered = WRITERS_MAX};
+        reads_to_go = n;
+        read_with(&options, tally_each, &t);
+        is_over = reads_to_go > 0;
+        reads_to_go = 0;
+        close(file);
+        EXPECT(RECORDS, t.count[7]);
+        EXPECT(stand_next - 1, t.last[7]);
+        EXPECT(RECORDS * first + RECORDS * (RECORDS - 1) / 2, t.sum[7]);
+        EXPECT(0, t.bad);
+        EXPECT(0, damaged);
+        reads++;
+        reused += read_lives == 2;
+    }
+    HOLDS(is_over && reused >= 10);
+    fprintf(stderr, "%d reads, %d beside a file used again\n", reads, reused);
+    stand_end();
+}
+
+/* With its lock a reader keeps the file that it has open; without a reader it is used again. */
+static void case_reader_keeps_file(void) {
+    enum { ROUNDS = 8, RECORDS = 24 };
+    stand_open(128u << 10);
+    int reused = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        cw_reader_options options = since_now();
+        int file = stand_put_into_reused(RECORDS);
+        cw_reader *reader = NULL;
+        cw_record_view view = {.struct_size = sizeof view};
+        if (round % 2) {
+            EXPECT(CW_OK, cw_reader_open(store, &options, &reader));
+            EXPECT(CW_OK, cw_reader_next(reader, &view));
+        }
+        use_again(file);
+        if (reader) {
+            EXPECT(0, read_lives);
+            EXPECT(CW_OK, cw_reader_close(&reader));
+        }
+        reused += read_lives;
+        close(file);
+    }
+    HOLDS(reused >= ROUNDS / 2);
+    stand_end();
+}
+
 /* Its own lane is the only one. */
 static void wait_until_adopted(cw_engine *engine) {
     cw_stats stats = {.struct_size = sizeof stats, .lanes = UINT32_MAX};

@@ -56,10 +56,12 @@ static __thread pid_t forked_child;
 static void fork_now(void) { forked_child = fork(); }
 
 static void *fork_within(void *argument) {
-    static char text[100];
+    static char text[101];
+    memset(text, 'f', sizeof text - 1);
     forked_child = -1;
+    if (form != BY_LIBRARY) put(hazard_log, "first"); /* the header appends only into a chunk */
     step_start((int)(intptr_t)argument, fork_now);
-    cw_status status = cw_write(hazard_log, CW_LEVEL_INFO, text, sizeof text);
+    cw_status status = log_text(hazard_log, text, sizeof text - 1);
     step_end();
     if (forked_child == 0) _exit(cw_write(hazard_log, CW_LEVEL_INFO, "child", 5) == CW_OK ? 0 : 1);
     EXPECT(CW_OK, status);
@@ -72,22 +74,31 @@ static void *fork_within(void *argument) {
     return NULL;
 }
 
-static void fork_steps(intptr_t to) { /* each in a thread's first record */
+/* Each in a thread's first record, or in its second by the header. */
+static void fork_steps(intptr_t to, intptr_t stride) {
     cw_options options = defaults();
     cw_engine *engine = open_with(&options);
     hazard_log = logger_of(engine, "fork");
     steps_prepare();
-    for (intptr_t n = 1; n < to; n += 3) {
+    for (intptr_t n = 1; n < to; n += stride) {
         pthread_t thread;
         pthread_create(&thread, NULL, fork_within, (void *)n);
         pthread_join(thread, NULL);
     }
     EXPECT(CW_OK, cw_close(&engine, 60000));
 }
-static void case_fork_steps(void) { fork_steps(700); }
+static void case_fork_steps(void) { fork_steps(700, 3); }
+static void case_fork_steps_inlined(void) {
+    form = BY_CW_INFO;
+    fork_steps(160, 1);
+}
+static void case_fork_steps_text(void) {
+    form = BY_CW_WRITE;
+    fork_steps(120, 1);
+}
 static void case_fork_steps_written(void) {
     without(SYS_fallocate, SYS_fallocate);
-    fork_steps(700);
+    fork_steps(700, 3);
 }
 
 /* A host's own handler logs in the child before the engine's has run. */
@@ -172,7 +183,7 @@ static void *jump_within(void *argument) {
     while (sem_wait(&jump_go[n]) != 0) continue;
     if (sigsetjmp(jump_out, 1) == 0) {
         step_start((int)n + 1, jump_now);
-        cw_write(hazard_log, CW_LEVEL_INFO, "jumped", 6);
+        log_text(hazard_log, "jumped", 6);
         step_end();
     }
     if (n % 2) put(hazard_log, "after"); /* the others leave it to the thread's end */
@@ -215,7 +226,7 @@ static void log_nested(void) {
     for (volatile int k = 0; k < 6; k++) {
         if (sigsetjmp(jump_inner, 1) == 0) {
             step_start(200 + 40 * k, leave_inner);
-            cw_write(hazard_log, CW_LEVEL_INFO, "left", 4);
+            log_text(hazard_log, "left", 4);
             step_end();
         }
     }
@@ -232,6 +243,49 @@ static void case_jump_nested(void) {
         step_start(n, log_nested);
         put(hazard_log, "own");
         step_end();
+    }
+    EXPECT(CW_OK, cw_close(&engine, 60000));
+}
+
+BY_MACRO(jump_steps)
+BY_TEXT(jump_steps)
+BY_MACRO(jump_nested)
+
+/* A jump out of an append in a function whose frame is large. The frame's address is further away
+ * from the next append than any that a handler interrupts (append.h). */
+static sigjmp_buf jump_large;
+static void leave_large(void) { siglongjmp(jump_large, 1); }
+static int steps_counted;
+static void count_step(const unsigned char *instruction) {
+    (void)instruction;
+    steps_counted++;
+}
+
+__attribute__((noinline)) static void log_from_large(int steps) {
+    volatile char frame[256 << 10];
+    frame[0] = frame[sizeof frame - 1] = 'x';
+    if (steps > 0) step_start(steps, leave_large);
+    CW_INFO(hazard_log, "%c%c", frame[0], frame[sizeof frame - 1]);
+    if (steps > 0) step_end();
+}
+
+static void case_jump_large(void) {
+    cw_options options = defaults();
+    cw_engine *engine = open_with(&options);
+    hazard_log = logger_of(engine, "jump");
+    steps_prepare();
+    for (int i = 0; i < 2; i++) log_from_large(0);
+    for (volatile int n = 1; n < 150; n++) {
+        if (sigsetjmp(jump_large, 1) == 0) log_from_large(n);
+        int least = STEPS_OFF; /* one may begin a chunk */
+        for (int i = 0; i < 3; i++) {
+            steps_counted = 0;
+            each_step = count_step;
+            log_from_large(STEPS_OFF / 4);
+            each_step = NULL;
+            if (steps_counted < least) least = steps_counted;
+        }
+        HOLDS(least > 30 && least < 300); /* not nested for ever */
     }
     EXPECT(CW_OK, cw_close(&engine, 60000));
 }

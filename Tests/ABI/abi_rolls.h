@@ -120,6 +120,7 @@ static void rolls_case(uint64_t count, void (*midway)(void)) {
             (unsigned long long)refused);
 }
 static void case_rolls(void) { rolls_case(1000000, NULL); }
+BY_MACRO(rolls)
 
 /* From here on the kernel answers ENOSYS to both system calls. */
 static void without(unsigned first, unsigned second) {

@@ -1,6 +1,6 @@
 /* A thread stands at one instruction of an append, at each in turn, while another thread rolls,
- * archives, uses the file again or reads (PROTOCOL R1 to R6, R11, R18). abi.c includes it, behind
- * abi_hazards.h, which has the single steps. What returned is there once at every moment. */
+ * archives, uses the file again or reads (RELIABILITY R1 to R6, R11, R18). abi.c includes it,
+ * behind abi_hazards.h, which has the single steps. What returned is there once at every moment. */
 #include <dlfcn.h>
 #include <stdarg.h>
 
@@ -72,6 +72,7 @@ static void stand(void) {
 
 static uint64_t stand_text(char *text, size_t bytes) {
     memset(text, 'x', bytes);
+    text[bytes] = '\0';
     snprintf(text, bytes, "7 %07llu", (unsigned long long)stand_next);
     text[9] = ' ';
     return stand_next++;
@@ -81,7 +82,7 @@ static uint64_t stand_text(char *text, size_t bytes) {
 static void stand_put(size_t bytes) {
     static char text[1 << 20];
     stand_text(text, bytes);
-    EXPECT(CW_OK, cw_write(hazard_log, CW_LEVEL_INFO, text, bytes));
+    EXPECT(CW_OK, log_text(hazard_log, text, bytes));
 }
 
 typedef struct {
@@ -119,7 +120,7 @@ static void *stand_within(void *argument) {
     stand_number = stand_text(text, place->bytes);
     if (place->call >= 0) stand_from(place->at, place->call, place->after > 0 ? place->after : 1);
     else step_start(place->at, stand);
-    cw_status status = cw_write(hazard_log, CW_LEVEL_INFO, text, place->bytes);
+    cw_status status = log_text(hazard_log, text, place->bytes);
     step_end();
     EXPECT(CW_OK, status);
     if (!stood) sem_post(&stands);
@@ -212,6 +213,8 @@ static void case_roll_steps(void) {
     fprintf(stderr, "%d, %d and %d instructions\n", steps[0], steps[1], steps[2]);
     stand_close();
 }
+BY_MACRO(roll_steps)
+BY_TEXT(roll_steps)
 
 /* ── A sealer that stands between its looks and its CAS, while the thread moves on (R2) ── */
 
@@ -243,6 +246,7 @@ static void case_seal_steps(void) {
     fprintf(stderr, "%d instructions\n", steps);
     stand_close();
 }
+BY_MACRO(seal_steps)
 
 /* ── A file that is used again ── */
 
@@ -363,6 +367,7 @@ static void case_reused_steps(void) {
     fprintf(stderr, "%d places\n", steps);
     EXPECT(CW_OK, cw_close(&stand_engine, 20000));
 }
+BY_MACRO(reused_steps)
 
 /* Idle threads' chunks lay in files that are used again: at the same place lie others' by then,
  * and what the sealer knows of the old ones must not touch them. */
@@ -434,6 +439,8 @@ static void case_frozen_steps(void) {
     fprintf(stderr, "%d places, kept in %d\n", steps, stand_kept);
     stand_end();
 }
+BY_MACRO(frozen_steps)
+BY_TEXT(frozen_steps)
 
 /* ── A segment in the moment before it is current (A10) ── */
 

@@ -11,14 +11,14 @@ static struct {
 } table[TABLE_ENGINES];
 static int table_step, table_target, table_other;
 
-/* The text is ready, so that the steps that are counted are cw_write's. */
+/* The text is ready, so that the steps that are counted are the append's. */
 #define TABLE_PUT(engine_index, before, after)                                                     \
     do {                                                                                           \
         int e_ = (engine_index);                                                                   \
         char text_[32];                                                                            \
         size_t n_ = (size_t)snprintf(text_, sizeof text_, "%u", table[e_].sent++);                 \
         before;                                                                                    \
-        cw_status status_ = cw_write(table[e_].log, CW_LEVEL_INFO, text_, n_);                     \
+        cw_status status_ = log_text(table[e_].log, text_, n_);                                    \
         after;                                                                                     \
         EXPECT(CW_OK, status_);                                                                    \
     } while (0)
@@ -68,3 +68,5 @@ static void case_table_steps(void) {
         EXPECT(0, twice);
     }
 }
+BY_MACRO(table_steps)
+BY_TEXT(table_steps)

@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 """The C interface from outside: builds abi.c against build/lib/libcordwood.so and runs its cases,
-each in a process and a directory of its own. `run.py [--all] [CASE …]`; the last line counts."""
+each in a process and a directory of its own. `run.py [-k PATTERN …] [CASE …]`; the last line
+counts."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
-import tempfile
+from collections import Counter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "TestSupport"))
 
+import cases  # noqa: E402
+from cases import Failed, Skipped  # noqa: E402
 from settings import forget_settings  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -28,14 +30,6 @@ def build(directory):
          "-L", ROOT / "build/lib", "-lcordwood", "-lpthread",
          f"-Wl,-rpath,{ROOT / 'build/lib'}"], check=True)
     return program
-
-
-class Failed(Exception):
-    pass
-
-
-class Skipped(Exception):
-    pass
 
 
 class Suite:
@@ -58,11 +52,12 @@ class Suite:
 
 
 def flip(path, places):
-    """Turns some bytes round, far behind the header."""
+    """Turns some bytes round, far behind the header. Places are parts of what was written."""
     data = bytearray(path.read_bytes())
+    written = len(data.rstrip(b"\0"))
     for part in places:
-        at = int(len(data) * part)
-        for i in range(at, min(at + 64, len(data))):
+        at = int(written * part)
+        for i in range(at, min(at + 64, written)):
             data[i] ^= 0xFF
     path.write_bytes(data)
 
@@ -70,7 +65,7 @@ def flip(path, places):
 def damaged_segment(suite, store):
     suite.run("fill", store)
     segments = [p for p in (store / "lanes").iterdir() if p.suffix in (".seg", ".sealed")]
-    flip(max(segments, key=lambda p: p.stat().st_size), [0.15])
+    flip(max(segments, key=lambda p: p.stat().st_size), [0.2, 0.45, 0.7])
     suite.run("damaged", store)
 
 
@@ -121,18 +116,116 @@ def on_small_disk(suite, store, name):
         subprocess.run(["umount", store], check=True)
 
 
+# Headers of the past: before append.h, and the first that had it. Objects that were compiled with
+# either are in hosts that get this library (docs/ABI.md).
+HEADERS = {"calls": "e2f3902", "appends": "5cde391"}
+OBJECT = """
+#include <cordwood/cordwood.h>
+int NAME(cw_logger *log);
+int NAME(cw_logger *log) {
+    for (int i = 0; i < 20000; i++) {
+        CW_INFO(log, "%d by %s", i, "NAME");
+        CW_INFO(log, "%.*s", 4, "NAME and more");
+        if (cw_write(log, CW_LEVEL_WARN, "NAME", 4) != CW_OK) return 1;
+    }
+    return 0;
+}
+"""
+HOST = """
+#include <cordwood/cordwood.h>
+DECLARED
+int main(int argc, char **argv) {
+    cw_options options;
+    cw_options_init(&options, sizeof options);
+    options.directory = argv[argc - 1];
+    options.segment_bytes = 256u << 10;
+    cw_engine *engine;
+    cw_logger *log;
+    if (cw_open(&options, &engine) || cw_logger_get(engine, "objects", &log)) return 2;
+    if (CALLED) return 3;
+    return cw_close(&engine, 60000) == CW_OK ? 0 : 4;
+}
+"""
+
+
+def old_headers(commit, folder):
+    done = subprocess.run(["git", "-C", ROOT, "archive", commit, "include"], capture_output=True,
+                          check=False)
+    if done.returncode != 0:
+        raise Skipped(f"the history lacks {commit}: {done.stderr.decode().strip()}")
+    folder.mkdir()
+    subprocess.run(["tar", "-x", "-C", folder], input=done.stdout, check=True)
+    return folder / "include"
+
+
+def compiled(folder, name, text, include, *options):
+    subprocess.run(["gcc", "-std=c11", "-O2", *options, "-I", include, "-x", "c", "-", "-c", "-o",
+                    folder / f"{name}.o"], input=text.encode(), check=True)
+    return folder / f"{name}.o"
+
+
+def old_objects(_, store):
+    """Objects of three headers in one process with this library: every record is kept and read."""
+    store.mkdir()
+    includes = {name: old_headers(commit, store / name) for name, commit in HEADERS.items()}
+    includes["today"] = ROOT / "include"
+    objects = [compiled(store, name, OBJECT.replace("NAME", name), include)
+               for name, include in includes.items()]
+    host = HOST.replace("DECLARED", "".join(f"int {name}(cw_logger *);\n" for name in includes))
+    host = host.replace("CALLED", " || ".join(f"{name}(log)" for name in includes))
+    for name, include in includes.items():  # whose header opens and closes does not matter
+        program, lane = store / f"host-{name}", store / f"store-{name}"
+        subprocess.run(["gcc", compiled(store, f"main-{name}", host, include), *objects, "-o",
+                        program, "-L", ROOT / "build/lib", "-lcordwood",
+                        f"-Wl,-rpath,{ROOT / 'build/lib'}"], check=True)
+        subprocess.run([program, lane], check=True, timeout=SECONDS_MAX)
+        lines = subprocess.run([ROOT / "build/bin/cordwood", "cat", lane, "--json"], check=True,
+                               capture_output=True).stdout.splitlines()
+        found = Counter(json.loads(line)["message"] for line in lines)
+        for at in includes:
+            numbers = [found[f"{i} by {at}"] for i in range(20000)]
+            if set(numbers) != {1} or found[at[:4]] != 40000:
+                raise Failed(f"{at} in {name}'s host: {Counter(numbers)}, {found[at[:4]]}")
+
+
+def new_object_old_library(_, store):
+    """A library without cw_append_1 does not run a host that appends; it runs one that calls."""
+    store.mkdir()
+    names = subprocess.run(["nm", "-D", "--defined-only", ROOT / "build/lib/libcordwood.so"],
+                           check=True, capture_output=True, text=True).stdout.split()
+    text = "".join(f"int {name}(void) {{ return 0; }}\n" for name in names
+                   if name.startswith("cw_") and not name.startswith("cw_append_"))
+    old = compiled(store, "old", text, ROOT / "include", "-fPIC", "-w")
+    subprocess.run(["gcc", "-shared", "-Wl,-soname,libcordwood.so.0", old, "-o",
+                    store / "libcordwood.so.0"], check=True)
+    host = HOST.replace("DECLARED", "").replace("CALLED", "0").replace(
+        "return cw_close", "CW_INFO(log, \"%d\", 1);\n    return cw_close")
+    host = host.replace("cw_logger *log;", "cw_logger *log = (cw_logger *)(void *)&options;")
+    for way, options in (("appends", ()), ("calls", ("-DCW_APPEND_CALL",))):
+        program = store / way
+        subprocess.run(["gcc", compiled(store, f"{way}-main", host, ROOT / "include", *options),
+                        "-o", program, "-L", ROOT / "build/lib", "-lcordwood"], check=True)
+        done = subprocess.run([program, store / "x"], capture_output=True, text=True, check=False,
+                              env={"LD_LIBRARY_PATH": str(store)})
+        refused = "undefined symbol: cw_append_1" in done.stderr
+        if refused != (way == "appends") or (done.returncode == 0) != (way == "calls"):
+            raise Failed(f"{way}: exit {done.returncode}, {done.stderr}")
+
+
 PARTS = {"fill", "damaged", "newer", "append_fences_missing"}  # of other cases
 
 
-def cases(program):
+def table(program):
     """Every case of the program runs: by itself, or by what is set up around it here."""
     names = subprocess.run([program], capture_output=True, check=True, text=True).stdout.split()
-    table = {name: (lambda suite, store, name=name: suite.run(name, store))
+    found = {name: (lambda suite, store, name=name: suite.run(name, store))
              for name in names if name not in PARTS}
-    return table | {
+    return found | {
         "damaged_segment": damaged_segment,
         "damaged_archive": damaged_archive,
         "newer_store": newer_store,
+        "old_objects": old_objects,
+        "new_object_old_library": new_object_old_library,
         "console_text": console("console_text", is_text),
         "console_json": console("console_json", is_json),
         "console_auto": console("console_auto", is_json),
@@ -143,35 +236,21 @@ def cases(program):
 
 
 def main():
-    wanted = [name for name in sys.argv[1:] if name != "--all"]
+    arguments = cases.parser().parse_args()
     forget_settings()
-    directory = Path(tempfile.mkdtemp(prefix="cordwood-abi-"))
-    directory.chmod(0o755)
-    passed = failed = 0
-    try:
-        suite = Suite(build(directory))
-        table = cases(suite.program)
-        if set(wanted) - set(table):
-            sys.exit(f"no such case: {', '.join(sorted(set(wanted) - set(table)))}")
-        for name, body in table.items():
-            if wanted and name not in wanted:
-                continue
+    with cases.folder("abi") as directory:
+        suite, run = Suite(build(directory)), cases.Run()
+
+        def one(name, case):
             work = directory / name
             work.mkdir()
             work.chmod(0o755)
             try:
-                body(suite, work / "store")
-                passed += 1
-            except Skipped as why:
-                print(f"{name}: SKIPPED, {why}", flush=True)
-            except Failed as why:
-                print(f"{name}: FAILED, {why}\n  again: {Path(__file__).name} {name}", flush=True)
-                failed += 1
-            shutil.rmtree(work, ignore_errors=True)
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+                case(suite, work / "store")
+            finally:
+                shutil.rmtree(work, ignore_errors=True)
+        run.all(cases.chosen(table(suite.program), arguments), one)
+    return run.end()
 
 
 if __name__ == "__main__":

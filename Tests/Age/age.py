@@ -3,9 +3,8 @@
 for byte, and the other way round; every verb with a key, with another and with none; uploads;
 writers that are killed.
 
-    age.py [--all] [--seed N] [CASE …]"""
+    age.py [--all] [--seed N] [-k PATTERN …] [CASE …]"""
 
-import argparse
 import hashlib
 import http.server
 import json
@@ -27,6 +26,8 @@ CORDWOOD = str(ROOT / "build/bin/cordwood")
 os.environ.setdefault("CORDWOOD_LIBRARY", str(ROOT / "build/lib/libcordwood.so"))
 sys.path[:0] = [str(ROOT / "bindings/python/src"), str(ROOT / "Tests/TestSupport")]
 
+import cases  # noqa: E402
+from cases import Failed, holds  # noqa: E402
 from settings import forget_settings  # noqa: E402
 
 forget_settings("CORDWOOD_LIBRARY")
@@ -35,18 +36,9 @@ import cordwood  # noqa: E402
 SECRET = b"AGE-SECRET-KEY-1"
 
 
-class Failed(Exception):
-    pass
-
-
 def same(got, wanted, what):
     if got != wanted:
         raise Failed(f"{what}: {str(got)[:500]}, not {str(wanted)[:500]}")
-
-
-def holds(condition, what):
-    if not condition:
-        raise Failed(what)
 
 
 class Done:
@@ -365,6 +357,32 @@ def case_limits_without_a_key(folder):
     same(len(archives(store)), 2, "archives kept")
 
 
+def case_compact(folder):
+    """To the same recipients again, and only where all of their keys are given."""
+    other = folder.other_key()
+    recipient = subprocess.run(["age-keygen", "-y", other], stdout=subprocess.PIPE,
+                               check=True).stdout.decode().strip()
+    store, texts = folder.path / "s", []
+    for seed in range(3):
+        texts.append(folder.archived("s", 400, to=f"{folder.recipient},{recipient}")[1])
+    before = [path.read_bytes() for path in archives(store)]
+    same(len(before), 3, "archives")
+    key, both = ["--identity", folder.key], ["--identity", folder.key, "--identity", other]
+    for keys in ([], key):
+        done = run("compact", store, "--hours", "0", *keys)
+        holds(b"3 encrypted archives left" in done.out, done.out)
+        same([path.read_bytes() for path in archives(store)], before, "archives")
+    done = json.loads(run("compact", store, "--hours", "0", "--json", *both).out)
+    same([done[name] for name in ("archives_in", "archives_out", "archives_locked")], [3, 1, 0],
+         "what was compacted")
+    made, = archives(store)
+    holds(is_encrypted(made), "an age file")
+    for keys in (key, ["--identity", other]):
+        same(raw(store, *keys), b"".join(texts), "what each recipient reads")
+        run("verify", store, *keys)
+    age("-d", "-i", other, made)
+
+
 def wait(condition, seconds=30):
     until = time.monotonic() + seconds
     while time.monotonic() < until:
@@ -537,27 +555,19 @@ def hash_of(data):
 
 
 def main():
-    parser = argparse.ArgumentParser(description="encrypted archives, beside the age tool")
-    parser.add_argument("--all", action="store_true")
-    parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
-    cases = {name[5:]: case for name, case in globals().items() if name.startswith("case_")}
-    parser.add_argument("cases", nargs="*", choices=[*cases, []])
+    parser = cases.parser()
     arguments = parser.parse_args()
-    failed = passed = 0
-    for name, case in cases.items():
-        if arguments.cases and name not in arguments.cases:
-            continue
+    table = cases.chosen({name[5:]: case for name, case in globals().items()
+                          if name.startswith("case_")}, arguments)
+    run = cases.Run()
+
+    def one(name, case):
         with tempfile.TemporaryDirectory(prefix="cordwood-age-") as path:
             folder = Folder(path)
             folder.seed = arguments.seed
-            try:
-                case(folder, *([True] if arguments.all and name == "kills" else []))
-                passed += 1
-            except (Failed, subprocess.CalledProcessError, cordwood.CordwoodError) as reason:
-                failed += 1
-                print(f"FAIL {name}: {reason} (--seed {arguments.seed})")
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed or not passed else 0
+            case(folder, *([True] if arguments.all and name == "kills" else []))
+    run.all(table, one)
+    return run.end()
 
 
 if __name__ == "__main__":

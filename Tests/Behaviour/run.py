@@ -5,7 +5,7 @@ upload of SAP), B-ROLL (upload when a file rolls), B-NET (how transfers fail), B
 the tool, against the scripted server and the fakes of Tests/TestSupport. docs/TESTING.md says
 which rule is where.
 
-    run.py [-k NAME …]"""
+    run.py [-k PATTERN …] [--list]"""
 
 import sys
 from pathlib import Path
@@ -14,7 +14,8 @@ HERE = Path(__file__).resolve().parent
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(HERE), str(HERE.parent / "TestSupport")]
 
-import sending  # noqa: E402
+import sending  # noqa: E402, F401  (finds the binding for the tests)
+import unittests  # noqa: E402
 
 if __name__ == "__main__":
-    sys.exit(sending.run_all(HERE))
+    sys.exit(unittests.main(HERE))

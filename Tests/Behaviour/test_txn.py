@@ -533,6 +533,7 @@ class Txn(StoreCase):
 
     def test_preview_and_command_line(self):
         server = Strict(self)
+        self.engine.set_consent("pending")  # what the background sends is not shown
         number = self.add(server.url)
         one = self.engine.transaction(17)
         one.event(1)
@@ -540,6 +541,8 @@ class Txn(StoreCase):
         self.assertEqual(json.loads(body)["apptxns"][0]["apptxn/id"], one.id)
         self.assertEqual(server.requests, [])
         self.engine.close()
+        subprocess.run([CORDWOOD, "consent", self.store, "granted"], check=True,
+                       stdout=subprocess.DEVNULL)
         words = [part for name, value in PARAMETERS.items()
                  for part in ("--parameter", f"{name}={value}")]
         subprocess.run([CORDWOOD, "upload", self.store, "--to", server.url, "--kind",

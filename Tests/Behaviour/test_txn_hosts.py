@@ -53,11 +53,16 @@ int main(int, char **argv) {
         assert(inside.end() && inside.end());
         log.info("outside");
     }
-    auto all = engine->transactions();
+    auto listed = engine->transactions();
+    assert(listed);
+    auto &all = *listed;
     assert(all.size() == 1 && all[0].id == id && all[0].events == 3 && all[0].errors == 2);
     assert(all[0].is_ended);
     assert(engine->forget_transactions(id));
-    assert(engine->transactions().empty());
+    listed = engine->transactions();
+    assert(listed == CW_END && listed->empty());
+    engine->close();
+    assert(engine->transactions().failed());
     return 0;
 }
 """
@@ -109,6 +114,7 @@ int main(int, char **argv) {
     assert(!cordwood::transaction::flush(*engine, std::chrono::seconds(1)));
     assert(cordwood::transaction::forget(*engine, one->id()));
     assert(!cordwood::http_exchange::begin(*engine, "GET", "http://api.test/"));
+    assert(!cordwood::http_exchange::begin(*engine, cw_http_request{}));
 }
 """
 

@@ -1,15 +1,21 @@
 #!/usr/bin/env python3
 """Takes whole files in with `cordwood log`, archives them and exports them again: byte for byte the
 same. Real logs where the folder beside the repository has them, the bundled sample, and a file with
-everything that text may not contain.
+everything that text may not contain. Generated hostile text (hostile_text.py) goes through dense
+blocks: 20 MB, or 1 GB with --all.
 
-    round_trip.py [--all]
+    round_trip.py [--all] [-k PATTERN …] [CASE …]
 
-The oracle reads each store twice, live and archived; large files only with --all."""
+Each store is archived twice, in plain and in dense blocks. The oracle reads it live and with plain
+ones; large files only with --all."""
 
-import argparse
+import filecmp
 import json
+import mmap
 import random
+import re
+import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,17 +23,19 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "Tests/Oracle"))
+sys.path[:0] = [str(ROOT / "Tests/Oracle"), str(ROOT / "Tests/TestSupport")]
 
+import cases  # noqa: E402
+import hostile_text  # noqa: E402
+from cases import Failed, Skipped  # noqa: E402
 from compare import compare  # noqa: E402
 
 CORDWOOD = str(ROOT / "build/bin/cordwood")
 LOGS = ROOT.parent / "shared/data/logs"
 ORACLE_BYTES = 1 << 20
-
-
-class Failed(Exception):
-    pass
+HOSTILE_BYTES = (20 << 20, 1 << 30)
+FLIPS, FLIPS_BYTES, FLIPS_SEED = (100, 10_000), 5 << 20, 11
+FLIP_CPU_S, FLIP_MEMORY = 10, 512 << 20
 
 
 def nasty():
@@ -65,9 +73,13 @@ def round_trip(content, by_stdin, everything):
         taken = ["log", "--store", store, "--logger", "round.trip"]
         run(*taken, data=content) if by_stdin else run(*taken, source)
         oracle = everything or len(content) <= ORACLE_BYTES
-        for state in ("live", "archived"):
-            if state == "archived":
-                run("archive", store)
+        dense = f"{folder}/dense"
+        shutil.copytree(store, dense, symlinks=True)
+        for state in ("live", "plain", "dense"):
+            if state == "dense":
+                store = dense
+            if state != "live":
+                run("archive", store, "--method", state)
                 left = [path.name for path in Path(store).rglob("*")
                         if path.suffix in (".seg", ".sealed")]
                 if left:
@@ -75,37 +87,132 @@ def round_trip(content, by_stdin, everything):
             out = run("export", store, "--format", "raw")
             if out != content:
                 raise Failed(f"{state}: {first_difference(out, content)}")
-            if oracle:
+            if oracle and state != "dense":
                 _, differences = compare(store, CORDWOOD)
                 if differences:
                     raise Failed(f"{state}: the oracle disagrees: {differences[0][:1500]}")
-        for line in run("cat", "--json", store).splitlines():
-            json.loads(line)
+            for line in run("cat", "--json", store).splitlines():
+                json.loads(line)
+            run("verify", store)
+
+
+# The start of a block's header (FORMAT §11.2), and its method.
+BLOCK = re.compile(rb"\x80\0\0\0CWBLCK01.{16}([\x01\x02]).{3}(.{4})", re.DOTALL)
+DENSE_PERCENT_MIN = 50
+
+
+def methods(store):
+    """How many blocks are plain, and how many dense."""
+    count = [0, 0]
+    for path in Path(store).glob("archives/*.cwa"):
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as data:
+            for block in BLOCK.finditer(data):
+                count[block[1][0] - 1] += 1
+    return count
+
+
+def hostile(everything):
+    """By pieces: neither this nor the tool may hold all of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, store, out = Path(folder, "source"), f"{folder}/store", Path(folder, "out")
+        with source.open("wb") as file:
+            for piece in hostile_text.pieces(4, HOSTILE_BYTES[everything]):
+                file.write(piece)
+        run("log", "--store", store, "--logger", "hostile", str(source))
+        run("archive", store)
+        with out.open("wb") as file:
+            subprocess.run([CORDWOOD, "export", store, "--format", "raw"], stdout=file, check=True)
+        if not filecmp.cmp(source, out, shallow=False):
+            raise Failed("what is exported is not what was logged")
         run("verify", store)
+        plain, dense = methods(store)
+        if dense * 100 < (plain + dense) * DENSE_PERCENT_MIN:
+            raise Failed(f"{dense} of {plain + dense} blocks are dense")
+
+
+def flips(everything):
+    """Bits of dense blocks change, one at a time: the tool reports it, gives the other blocks whole
+    and of this one only lines that were in it, in their order, and stays within its bounds."""
+    chance = random.Random(8)
+    with tempfile.TemporaryDirectory() as folder:
+        source, store = Path(folder, "source"), f"{folder}/store"
+        whole = b"".join(hostile_text.pieces(FLIPS_SEED, FLIPS_BYTES))
+        source.write_bytes(whole)
+        run("log", "--store", store, "--logger", "hostile", str(source))
+        run("archive", store)
+        path, = Path(store).glob("archives/*.cwa")
+        data = bytearray(path.read_bytes())
+        lines, blocks, first = whole.split(b"\n")[:-1], [], 0
+        for found in BLOCK.finditer(data):
+            count = int.from_bytes(found[2], "little")
+            blocks.append((found.start() - 4, found[1] == b"\x02", first, first + count))
+            first += count
+        ends = [block[0] for block in blocks[1:]] + [data.rindex(b"CWFOOT01") - 8]
+        dense = [(*block, end) for block, end in zip(blocks, ends) if block[1]]
+        if first != len(lines) or len(dense) < 3:
+            raise Failed(f"{first} of {len(lines)} lines, {len(dense)} dense blocks")
+        for number in range(FLIPS[everything]):
+            start, _, begin, end, stop = chance.choice(dense)
+            at, bit = chance.randrange(start, stop), 1 << chance.randrange(8)
+            data[at] ^= bit
+            path.write_bytes(data)
+            data[at] ^= bit
+            try:
+                check_flip(path, lines, begin, end)
+            except Failed as reason:
+                raise Failed(f"flip {number}: bit {bit} of byte {at}: {reason}") from None
+
+
+def bounded():
+    """Of a child: what a reader of one archive may take."""
+    resource.setrlimit(resource.RLIMIT_CPU, (FLIP_CPU_S, FLIP_CPU_S))
+    resource.setrlimit(resource.RLIMIT_AS, (FLIP_MEMORY, FLIP_MEMORY))
+
+
+def check_flip(path, lines, begin, end):
+    with subprocess.Popen([CORDWOOD, "export", path, "--format", "raw"], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, preexec_fn=bounded) as child:
+        out, error = child.communicate()
+    if child.returncode not in (0, 3):
+        raise Failed(f"ended {child.returncode}: {error.decode(errors='replace')[:300]}")
+    found = out.split(b"\n")[:-1]
+    after = len(lines) - end
+    if found[:begin] != lines[:begin] or after and found[-after:] != lines[end:]:
+        raise Failed("another block is not whole")
+    rest = iter(lines[begin:end])
+    own = found[begin:len(found) - after]
+    if not all(line in rest for line in own):
+        raise Failed("a line that was not written, or not there")
+    if (child.returncode == 0) != (len(own) == end - begin):
+        raise Failed(f"ended {child.returncode} after {len(own)} of {end - begin} lines")
+
+
+def no_real_logs():
+    raise Skipped("no folder of real logs beside the repository")
 
 
 def main():
-    parser = argparse.ArgumentParser(description="files in, archived, out: byte-exact")
-    parser.add_argument("--all", action="store_true")
-    arguments = parser.parse_args()
-    cases = [("generated", nasty(), False), ("generated, by stdin", nasty(), True),
-             ("empty", b"", False), ("one line", b"one\n", True)]
+    arguments = cases.parser().parse_args()
+    # The content, and whether it is taken from standard input.
+    table = {"generated": (nasty(), False), "generated, by stdin": (nasty(), True),
+             "empty": (b"", False), "one line": (b"one\n", True)}
     for sample in sorted((ROOT / "examples").glob("*.log")):
-        cases.append((sample.name, sample.read_bytes(), True))
-    if LOGS.is_dir():
-        cases += [(path.name, path.read_bytes(), False) for path in sorted(LOGS.glob("*.*"))
-                  if path.suffix in (".log", ".json")]
-    else:
-        print("skipped: no folder of real logs beside the repository")
-    failed = 0
-    for name, content, by_stdin in cases:
-        try:
-            round_trip(content, by_stdin, arguments.all)
-        except Failed as reason:
-            failed += 1
-            print(f"FAIL {name}: {reason}")
-    print(f"{len(cases) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+        table[sample.name] = (sample.read_bytes(), True)
+    for path in sorted(LOGS.glob("*.*")):
+        if path.suffix in (".log", ".json"):
+            table[path.name] = (path.read_bytes(), False)
+    if not LOGS.is_dir():
+        table["real logs"] = None
+    run = cases.Run()
+    table.update({"hostile text": hostile, "flipped bits": flips})
+
+    def one(_, case):
+        if callable(case):
+            case(arguments.all)
+        else:
+            round_trip(*case, arguments.all) if case else no_real_logs()
+    run.all(cases.chosen(table, arguments), one)
+    return run.end()
 
 
 if __name__ == "__main__":

@@ -66,6 +66,7 @@ static void defaults(void) {
     EXPECT_TRUE(options.roll_age_s == 86400 && options.quota_bytes == 5ull << 30);
     EXPECT_TRUE(options.archives_max == 0 && options.expiration_days == 30);
     EXPECT_TRUE(options.codec == CW_CODEC_ZSTD && options.codec_level == 3);
+    EXPECT_TRUE(options.archive_method == CW_ARCHIVE_DENSE && options.archive_time_step_ns == 0);
     EXPECT_TRUE(options.consent == CW_CONSENT_GRANTED && options.console == CW_CONSOLE_OFF);
 }
 

@@ -23,7 +23,8 @@ void write_all(cordwood::logger log) {
     expect(static_cast<bool>(log.info("hello")), "info");
     expect(log.debug("hidden").code() == CW_DISABLED, "debug below the level");
     expect(static_cast<bool>(log.warn(
-               "fields", {{"order", 7}, {"user", user}, {"price", 1.5}, {"new", true}})),
+               "fields", {{"order", 7}, {"user", user}, {"price", 1.5}, {"new", true},
+                          {"cart", cordwood::json{"[{\"sku\":\"x\"}]"}}})),
            "warn with fields");
 #ifdef __cpp_exceptions
     try {
@@ -38,47 +39,100 @@ void read_all(const char *store, int wanted) {
     auto reader = cordwood::reader::open(store, cordwood::reader_options().logger("consumer.cpp"));
     expect(static_cast<bool>(reader), "reader");
     int found = 0;
-    bool saw_order = false;
+    bool saw_order = false, saw_cart = false;
     for (const cordwood::record_view &record : *reader) {
         found++;
         for (cordwood::field_view field : record.fields()) {
             const auto value = field.value();
             const int64_t *order = std::get_if<int64_t>(&value);
             saw_order = saw_order || (field.key() == "order" && order != nullptr && *order == 7);
+            saw_cart = saw_cart || (field.key() == "cart" && field.type() == CW_TYPE_JSON);
         }
         expect(record.line() != 0 && !record.file().empty(), "place");
+        expect(record.record_id_text().size() == 48 && !record.process_name().empty(), "id");
+        bool saw_host = false;
+        for (cordwood::field_view attribute : record.resource())
+            saw_host = saw_host || attribute.key() == "host.name";
+        expect(saw_host && !record.host().empty() && record.service().empty(), "origin");
     }
     expect(reader->status().code() == CW_END, "end");
-    expect(found == wanted && saw_order, "records");
+    expect(found == wanted && saw_order && saw_cart, "records");
+    auto asked = cordwood::reader::open(
+        store,
+        cordwood::reader_options().logger("consumer.cpp").query("user=anna price>1 cart.0.sku=x"));
+    int answers = 0;
+    for (const cordwood::record_view &record : *asked) answers += record.message() == "fields";
+    expect(answers > 0 && asked->status().code() == CW_END, "query");
+    auto wrong = cordwood::reader::open(store, cordwood::reader_options().query("price>"));
+    expect(wrong.status().code() == CW_E_ARGUMENT, "a wrong query");
 }
 
 cw_status busy(void *, const cw_transport_request *, cw_transport_response *response) {
     return cw_transport_response_status(response, 503);
 }
 
+bool count_bytes(void *, const void *, size_t) { return true; }
+
+// CW_END: the background sends it at this moment.
+bool is_shown(cordwood::status answer) { return answer == CW_OK || answer == CW_END; }
+
 void send_all(cordwood::engine &engine) {
     expect(!engine.last_upload_error(), "no transfer failed yet");
-    expect(static_cast<bool>(engine.add_target(cordwood::target("http://logs.example/in")
-                                                   .name("out")
-                                                   .kind("http")
-                                                   .transport(busy))),
-           "target");
+    const auto place = [] { return cordwood::target("http://logs.example/in").kind("http"); };
+    auto number = engine.add_target(place().name("out").transport(busy));
+    expect(number && *number != 0, "target");
+    expect(engine.add_target(place().name("out")) == CW_E_EXISTS, "the same name again");
+    expect(is_shown(engine.upload_preview(*number, count_bytes)), "the target's preview");
+    expect(engine.upload_preview(*number + 1, count_bytes) == CW_E_NOT_FOUND, "another number");
     using namespace std::string_view_literals;
     for (const std::string_view word : {"a\nX: b"sv, "a\r\nX: b"sv, "a\0X"sv}) {
-        const auto where = [] { return cordwood::target("http://logs.example/in").kind("http"); };
-        expect(engine.add_target(where().header("A", word)).code() == CW_E_ARGUMENT, "a header");
-        expect(engine.add_target(where().header(word, "a")).code() == CW_E_ARGUMENT, "its name");
-        expect(engine.add_target(where().kind("loki").parameter("tenant", word)).code() ==
-                   CW_E_ARGUMENT,
+        expect(engine.add_target(place().header("A", word)) == CW_E_ARGUMENT, "a header");
+        expect(engine.add_target(place().header(word, "a")) == CW_E_ARGUMENT, "its name");
+        expect(engine.add_target(place().kind("loki").parameter("tenant", word)) == CW_E_ARGUMENT,
                "a parameter");
     }
-    expect(engine.upload().code() == CW_E_UPLOAD, "upload to a busy server");
+    auto sent = engine.upload();
+    expect(sent == CW_E_UPLOAD && sent.failed(), "upload to a busy server");
+    expect(sent->failed == 1 && sent->last_http_status == 503, "its counts");
+    auto none = engine.flush_transactions(std::chrono::seconds(5));
+    expect(none == CW_E_NO_TARGET && none->records == 0, "no target of transactions");
+    // The background may have been first.
     const cordwood::upload_error error = engine.last_upload_error("out");
-    expect(error && error->http_status == 503 && error->attempt == 1, "the last error");
+    expect(error && error->http_status == 503 && error->attempt >= 1, "the last error");
     expect(error.text() != error.text("de"), "its text");
     expect(!engine.last_upload_error("another"), "another target's");
     expect(static_cast<bool>(engine.remove_target("out")), "remove");
 }
+
+// The calls of 0.1, which wrote through a pointer or answered a bare status.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+void send_by_old_names(cordwood::engine &engine) {
+    const auto place = [] { return cordwood::target("http://logs.example/in").kind("http"); };
+    uint32_t number = 0;
+    cordwood::status answer = engine.add_target(place().name("old").transport(busy), &number);
+    expect(answer && number != 0, "an old target");
+    expect(is_shown(engine.upload_preview(number, count_bytes)), "its number");
+    engine.add_target(place().name("older").transport(busy));
+    answer = engine.add_target(place().name("older"));
+    expect(answer.code() == CW_E_EXISTS && answer == CW_E_EXISTS, "a bare status");
+    expect(static_cast<bool>(engine.add_target(place().name("null").transport(busy), nullptr)),
+           "null for the number");
+    cw_upload_result counts = {};
+    answer = engine.upload(std::chrono::seconds(60), &counts);
+    expect(answer == CW_E_UPLOAD && counts.failed > 0, "an old upload");
+    expect(engine.upload(std::chrono::seconds(60), nullptr).failed(), "null for the counts");
+    engine.upload();
+    expect(engine.upload().code() == CW_E_UPLOAD, "a bare status of an upload");
+    counts.records = 7;
+    answer = engine.flush_transactions(std::chrono::seconds(5), &counts);
+    expect(answer.code() == CW_E_NO_TARGET && counts.records == 0, "an old flush");
+    expect(cordwood::transaction::flush(engine).code() == CW_E_NO_TARGET, "an older one");
+    for (const char *name : {"old", "older", "null"}) {
+        expect(static_cast<bool>(engine.remove_target(name)), name);
+    }
+}
+#pragma GCC diagnostic pop
 
 void apply_policies(cordwood::engine &engine) {
     expect(engine.apply_policy(R"({"enabled": 1})").code() == CW_E_ARGUMENT, "a wrong policy");
@@ -124,6 +178,7 @@ int main(int count, char **words) {
     write_all(log);
     expect(engine.stats()->records_written >= 2, "stats");
     send_all(engine);
+    send_by_old_names(engine);
     apply_policies(engine);
     fail_all(engine.logger("net"));
     expect(static_cast<bool>(engine.close()), "close");

@@ -1,59 +1,18 @@
-// What is typed: times, addresses, patterns; and the splitting of input into lines.
+// What is typed: addresses, patterns; and the splitting of input into lines.
 
+import CordwoodServing
 import Foundation
 import Glibc
 import XCTest
 
 @testable import CordwoodCLI
 
-final class TimeArgumentTests: XCTestCase {
-    private let now: UInt64 = 1_800_000_000_000_000_000
-
-    private func parse(_ text: String) -> UInt64? {
-        TimeArgument.parse(text, nowNs: now, utc: true)
-    }
-
-    func testAgo() {
-        XCTAssertEqual(parse("10m"), now - 600_000_000_000)
-        XCTAssertEqual(parse("2h"), now - 7_200_000_000_000)
-        XCTAssertEqual(parse("3d"), now - 259_200_000_000_000)
-        XCTAssertEqual(parse("1w"), now - 604_800_000_000_000)
-        XCTAssertEqual(parse("250ms"), now - 250_000_000)
-        XCTAssertEqual(parse("0s"), now)
-        XCTAssertEqual(parse("now"), now)
-        XCTAssertEqual(parse("999999d"), 1, "before 1970 is the beginning")
-    }
-
-    func testRFC3339() {
-        let second: UInt64 = 1_795_248_930
-        XCTAssertEqual(parse("2026-11-21T08:15:30Z"), second * 1_000_000_000)
-        XCTAssertEqual(parse("2026-11-21t08:15:30z"), second * 1_000_000_000)
-        let exact = second * 1_000_000_000 + 123_456_789
-        XCTAssertEqual(parse("2026-11-21T08:15:30.123456789Z"), exact)
-        XCTAssertEqual(parse("2026-11-21T08:15:30.5Z"), second * 1_000_000_000 + 500_000_000)
-        XCTAssertEqual(parse("2026-11-21T10:15:30+02:00"), second * 1_000_000_000)
-        XCTAssertEqual(parse("2026-11-20T22:45:30-09:30"), second * 1_000_000_000)
-        XCTAssertEqual(parse("2026-11-21 08:15:30"), second * 1_000_000_000)
-        XCTAssertEqual(parse("2026-11-21 08:15"), (second - 30) * 1_000_000_000)
-        XCTAssertEqual(parse("2026-11-21"), (second - 29_730) * 1_000_000_000)
-    }
-
-    func testNoTimes() {
-        for text in [
-            "", "x", "10", "10x", "-5m", "2026", "2026-13-01", "2026-11-21T", "2026-11-21T25:00",
-            "2026-11-21T08:15:30.Z", "2026-11-21T08:15:30Zx", "1960-01-01", "99999999999999999999d",
-            "2026-11-21T08:15:30+25:00",
-        ] {
-            XCTAssertNil(parse(text), text)
-        }
-    }
-
+final class AddressTests: XCTestCase {
     func testListenAddresses() throws {
-        XCTAssertEqual(try CollectCommand.address("127.0.0.1:80").host, "127.0.0.1")
-        XCTAssertEqual(try CollectCommand.address("[::1]:8080").host, "::1")
-        XCTAssertEqual(try CollectCommand.address("[::1]:8080").port, 8080)
+        XCTAssertEqual(ListenAddress("127.0.0.1:80"), ListenAddress(host: "127.0.0.1", port: 80))
+        XCTAssertEqual(ListenAddress("[::1]:8080"), ListenAddress(host: "::1", port: 8080))
         for text in ["", "80", ":80", "127.0.0.1", "127.0.0.1:x", "127.0.0.1:70000"] {
-            XCTAssertThrowsError(try CollectCommand.address(text), text)
+            XCTAssertNil(ListenAddress(text), text)
         }
     }
 }
@@ -62,8 +21,8 @@ final class PatternTests: XCTestCase {
     private func matches(
         _ pattern: String, _ text: [UInt8], fixed: Bool = false, ignoreCase: Bool = false
     ) throws -> Bool {
-        let pattern = try Pattern(pattern, isFixed: fixed, ignoresCase: ignoreCase)
-        return text.withUnsafeBytes { pattern.matches($0) }
+        let pattern = try Patterns.make(pattern, isFixed: fixed, ignoresCase: ignoreCase)
+        return text.withUnsafeBytes { pattern.isIn($0) }
     }
 
     func testFixed() throws {
@@ -91,6 +50,24 @@ final class PatternTests: XCTestCase {
         XCTAssertTrue(try matches("took \\w+\\.", Array("took long.".utf8)))
         XCTAssertTrue(try matches("\\\\d", Array("a\\d".utf8)), "a backslash, and a d")
         XCTAssertTrue(try matches("\\d", Array("\\d".utf8), fixed: true))
+    }
+
+    func testPlacesOfMatches() throws {
+        func all(_ pattern: String, _ text: String, ignoreCase: Bool = false) throws -> [Range<Int>]
+        {
+            let pattern = try Patterns.make(pattern, isFixed: false, ignoresCase: ignoreCase)
+            var found: [Range<Int>] = []
+            Array(text.utf8).withUnsafeBytes {
+                while let range = pattern.find($0, from: found.last?.upperBound ?? 0) {
+                    found.append(range)
+                }
+            }
+            return found
+        }
+        XCTAssertEqual(try all("ab", "ab.aab"), [0..<2, 4..<6])
+        XCTAssertEqual(try all("AB", "ab.aAb", ignoreCase: true), [0..<2, 4..<6])
+        XCTAssertEqual(try all("a+", "aa.a"), [0..<2, 3..<4])
+        XCTAssertEqual(try all("^a", "aaa"), [0..<1], "only one is at the beginning")
     }
 
     func testExpressions() throws {
@@ -150,7 +127,14 @@ final class LineReaderTests: XCTestCase {
         defer { unlink(path) }
         let descriptor = open(path, O_RDONLY)
         defer { close(descriptor) }
-        var reader = LineReader(descriptor: descriptor, limit: limit)
+        var calls: [Bool] = []
+        var reader = LineReader(
+            descriptor: descriptor, limit: limit, reading: { calls.append($0) })
+        defer {
+            // Before and after, for each read until the one that found the end.
+            XCTAssertEqual(calls, (0..<calls.count).map { $0 % 2 == 0 })
+            XCTAssertGreaterThanOrEqual(calls.count / 2, bytes.count / (256 << 10) + 1)
+        }
         var seen: [Seen] = []
         while let line = try reader.next() {
             switch line {

@@ -60,7 +60,7 @@ class CommandCase: XCTestCase {
         return process
     }
 
-    private func run(_ process: Process, _ input: Data = Data()) throws -> Done {
+    func run(_ process: Process, _ input: Data = Data()) throws -> Done {
         if !input.isEmpty {
             let given = folder + "/.input"
             try input.write(to: URL(fileURLWithPath: given))

@@ -259,7 +259,7 @@ final class HTTPShowTests: CommandCase {
         one.request.bodyBytes = 9
         _ = CurlLine.text(one) { told.append($0) }
         XCTAssertEqual(told.count, 3)
-        XCTAssertTrue(told.contains("the body is not whole: cut: 1 bytes of 9"), "\(told)")
+        XCTAssertTrue(told.contains("the body is not whole: cut: 1 byte of 9"), "\(told)")
         for (method, body, wanted) in [
             ("GET", "", ""), ("HEAD", "", "--head "), ("POST", "", "--request 'POST' "),
             ("GET", "x", "--request 'GET' --header 'Content-Type:' --data-raw 'x' "),

@@ -89,10 +89,14 @@ extension ArchiveInspector {
     @Sendable static func parse(_ path: String) throws -> ArchiveFacts {
         let text = try String(contentsOfFile: path, encoding: .utf8)
         let parts = text.prefix { $0 != "\n" }.split(separator: " ")
-        guard parts.count == 5, parts[4] == "whole", let first = UInt64(parts[2]),
+        guard parts.count >= 5, parts[4] == "whole", let first = UInt64(parts[2]),
             let last = UInt64(parts[3])
         else { throw ArchiveRefused(reason: "damaged") }
-        return ArchiveFacts(
+        var facts = ArchiveFacts(
             id: String(parts[0]), laneName: String(parts[1]), first: first, last: last)
+        // `+n`, then the ids of those that it replaces.
+        if parts.count > 5 { facts.others = Int(parts[5].dropFirst()) ?? 0 }
+        facts.replaced = parts.dropFirst(6).map(String.init)
+        return facts
     }
 }

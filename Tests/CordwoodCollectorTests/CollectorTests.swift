@@ -48,6 +48,42 @@ final class CollectorTests: CollectorCase {
         XCTAssertEqual(stored(), [CollectorCase.name])
     }
 
+    private static let merged = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
+    private static let mergedName = "\(CollectorCase.lane).00000001-00000004+3.cwa"
+
+    /// An archive of several others: it keeps its name, and what it replaces is not taken again.
+    func testWhatACompactedArchiveReplacesIsKnown() throws {
+        let whole =
+            "\(CollectorTests.merged) \(CollectorCase.lane) 1 4 whole +3 \(CollectorCase.id)\n"
+        var client = try RawClient(port: try start())
+        client.send(post(whole, key: CollectorTests.merged))
+        XCTAssertEqual(client.answer()?.status, 200)
+        XCTAssertEqual(stored(), [CollectorTests.mergedName])
+        for _ in 0..<2 {
+            client.send(post(archive(), key: CollectorCase.id))
+            XCTAssertEqual(client.answer()?.status, 200)
+            XCTAssertEqual(stored(), [CollectorTests.mergedName])
+            collector?.stop()
+            client = try RawClient(port: try start())
+        }
+    }
+
+    /// `cordwood compact` in the collector's own directory.
+    func testWhatIsCompactedBeneathItIsKnown() throws {
+        let client = try RawClient(port: try start())
+        client.send(post(archive(), key: CollectorCase.id))
+        XCTAssertEqual(client.answer()?.status, 200)
+        let whole =
+            "\(CollectorTests.merged) \(CollectorCase.lane) 1 4 whole +3 \(CollectorCase.id)\n"
+        try whole.write(
+            toFile: "\(directory)/archives/\(CollectorTests.mergedName)", atomically: true,
+            encoding: .utf8)
+        unlink("\(directory)/archives/\(CollectorCase.name)")
+        client.send(post(archive(), key: CollectorCase.id))
+        XCTAssertEqual(client.answer()?.status, 200)
+        XCTAssertEqual(stored(), [CollectorTests.mergedName])
+    }
+
     func testTheSameIdTwiceAtOnceIsAConflict() throws {
         let port = try start()
         let first = try RawClient(port: port)

@@ -1,6 +1,7 @@
 // More clients than connections: who gets one, who gives way, what the others are told, and that
 // what is slow for one client holds up no other.
 
+import CordwoodServing
 import Foundation
 import NIOCore
 import Synchronization
@@ -136,15 +137,15 @@ final class CrowdTests: CollectorCase {
         XCTAssertNotEqual(try peer("192.0.2.1"), try peer("192.0.2.2"))
         var options = CollectorOptions(directory: "")
         for text in ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"] {
-            XCTAssertEqual(options.connectionsMax(of: try peer(text)), 256, text)
+            XCTAssertEqual(options.limits.connectionsMax(of: try peer(text)), 256, text)
         }
         for text in ["192.0.2.1", "2001:db8::1", "::2"] {
-            XCTAssertEqual(options.connectionsMax(of: try peer(text)), 64, text)
+            XCTAssertEqual(options.limits.connectionsMax(of: try peer(text)), 64, text)
         }
         options.connectionsMax = 2
-        XCTAssertEqual(options.connectionsMax(of: try peer("192.0.2.1")), 1)
+        XCTAssertEqual(options.limits.connectionsMax(of: try peer("192.0.2.1")), 1)
         options.connectionsPerAddressMax = 9
-        XCTAssertEqual(options.connectionsMax(of: try peer("::1")), 2)
+        XCTAssertEqual(options.limits.connectionsMax(of: try peer("::1")), 2)
     }
 
     /// As many as a file pool has threads, and more.

@@ -75,15 +75,15 @@ private final class Messages: RecordSource {
 
     deinit { buffer.deallocate() }
 
-    func advance() throws(ReadProblem) -> RecordRef? {
-        guard let message = left.popFirst() else { return nil }
-        var record = RecordRef(thread: thread)
+    func next(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
+        guard let message = left.popFirst() else { return false }
+        record = RecordRef(thread: thread)
         record.timeNs = 1_000
         record.writtenNs = 1_000
         record.level = 9
         buffer.copyBytes(from: message)
         record.message = UnsafeRawBufferPointer(rebasing: buffer[..<message.count])
         record.originalLength = UInt64(message.count)
-        return record
+        return true
     }
 }

@@ -1,6 +1,7 @@
 // Everything a client can do wrong, by accident or on purpose: each has its answer, and leaves
 // nothing behind.
 
+import CordwoodServing
 import Foundation
 import XCTest
 
@@ -28,10 +29,10 @@ final class RefusalTests: CollectorCase {
     }
 
     func testConstantTimeCompare() {
-        XCTAssertTrue(RequestCheck.isSame([1, 2, 3], [1, 2, 3]))
+        XCTAssertTrue(Secret.isSame([1, 2, 3], [1, 2, 3]))
         for other: [UInt8] in [[], [1], [1, 2], [1, 2, 4], [1, 2, 3, 1], [1, 2, 3, 1, 2, 3]] {
-            XCTAssertFalse(RequestCheck.isSame(other, [1, 2, 3]), "\(other)")
-            XCTAssertFalse(RequestCheck.isSame([1, 2, 3], other), "\(other)")
+            XCTAssertFalse(Secret.isSame(other, [1, 2, 3]), "\(other)")
+            XCTAssertFalse(Secret.isSame([1, 2, 3], other), "\(other)")
         }
     }
 

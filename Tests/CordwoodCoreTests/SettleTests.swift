@@ -28,6 +28,7 @@ final class SettleTests: XCTestCase {
         thread = cwi_thread()
         thread.busy = 1
         thread.salt = 77
+        thread.chunk_bytes = UInt32(bytes)
         thread.chunk = segment.base
         thread.ptr = segment.base + committed
         thread.verdict = verdict.word

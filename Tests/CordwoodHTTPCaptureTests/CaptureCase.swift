@@ -74,7 +74,7 @@ class CaptureCase: XCTestCase {
         case .uint(let number): "\(number)"
         case .double(let number): "\(number)"
         case .bool(let flag): "\(flag)"
-        case .string(let text): text
+        case .string(let text), .json(let text): text
         }
     }
 

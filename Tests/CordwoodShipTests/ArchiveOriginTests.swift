@@ -1,10 +1,10 @@
 // Names of objects that say who wrote an archive: one for each archive, whoever sends it.
 
-import CordwoodStore
 import XCTest
 
 @testable import CordwoodCore
 @testable import CordwoodShip
+@testable import CordwoodStore
 
 final class ArchiveOriginTests: XCTestCase {
     private func url(_ origin: ArchiveOrigin, _ format: String) throws -> String {
@@ -23,17 +23,26 @@ final class ArchiveOriginTests: XCTestCase {
     /// made by who has one, and say so.
     func testAnEncryptedArchiveHasOneName() throws {
         let scratch = Scratch()
-        let sealed = scratch.path + "/sealed.cwa"
-        let plain = scratch.path + "/plain.cwa"
-        writeAll(Array("age-encryption.org/v1\n-> X25519 x\n".utf8), sealed)
+        let process = CordwoodStore.ProcessInfo(
+            laneID: .zero, bootID: .zero, processID: 812, name: "p", createdRealtime: 0,
+            createdMonotonic: 0, resource: [("service.name", "shop"), ("host.name", "hé")])
+        let record = Staged(
+            thread: ThreadInfo(process: process, serial: 1, threadID: 812, name: "main"))
+        let identity = AgeIdentity.generate()
+        func write(_ name: String, to recipients: [AgeRecipient]) throws -> String {
+            try ArchiveWriter.write(
+                source: FakeSource([record]), covers: [coverForTests],
+                archivesDirectory: scratch.path, name: name, codec: .zstd, level: 1, now: 42,
+                recipients: recipients
+            ).path
+        }
+        let sealed = try write("sealed.cwa", to: [identity.recipient])
+        let plain = try write("plain.cwa", to: [])
         // Not even as long as age's first word.
-        writeAll(Array("age".utf8), plain)
+        let short = scratch.path + "/short.cwa"
+        writeAll(Array("age".utf8), short)
         func origin(_ path: String, hasKey: Bool) throws -> ArchiveOrigin {
-            try ArchiveOrigin.read(path, timeUnixMs: 1_799_999_999_000) {
-                (_: String) throws(ReadProblem) -> any RecordSource in
-                if !hasKey { throw ReadProblem.locked("no key") }
-                return OriginSource()
-            }
+            try ArchiveOrigin.read(path, timeUnixMs: 1_799_999_999_000, hasKey ? [identity] : [])
         }
         let unknown = "https://h/logs/2027-01-15/unknown/unknown/1"
         let known = "https://h/logs/2027-01-15/shop/h%C3%A9/1"
@@ -42,19 +51,9 @@ final class ArchiveOriginTests: XCTestCase {
         XCTAssertEqual(try url(origin(sealed, hasKey: true), "ndjson"), known)
         XCTAssertEqual(try url(origin(plain, hasKey: true), "archive"), known)
         XCTAssertEqual(try url(origin(plain, hasKey: true), "ndjson"), known)
+        XCTAssertEqual(try url(origin(short, hasKey: true), "archive"), unknown)
         XCTAssertThrowsError(try origin(scratch.path + "/gone", hasKey: true)) {
             XCTAssertEqual(($0 as? UploadError)?.status, .io)
         }
     }
-}
-
-/// Of a process with a service and a host.
-private final class OriginSource: RecordSource {
-    var createdMonotonicNs: UInt64 { 0 }
-    var process: CordwoodStore.ProcessInfo? {
-        CordwoodStore.ProcessInfo(
-            laneID: .zero, bootID: .zero, processID: 812, name: "p", createdRealtime: 0,
-            createdMonotonic: 0, resource: [("service.name", "shop"), ("host.name", "hé")])
-    }
-    func advance() throws(ReadProblem) -> RecordRef? { nil }
 }

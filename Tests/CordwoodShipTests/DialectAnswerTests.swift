@@ -1,11 +1,11 @@
 // What servers were seen to answer, as they say it, and what each dialect makes of it. Beside the
 // tests of each kind: these are the words that a fake of ours would not think of.
 
-import CordwoodStore
 import XCTest
 
 @testable import CordwoodCore
 @testable import CordwoodShip
+@testable import CordwoodStore
 
 final class DialectAnswerTests: XCTestCase {
     private let id = "00000000-0000-4000-8000-000000000001"
@@ -112,6 +112,31 @@ final class DialectAnswerTests: XCTestCase {
         XCTAssertEqual(try bulk(item(3, 201), last, of: [3..<5]), .stray)
         // Of the others it says nothing.
         XCTAssertEqual(try bulk(item(4, 400), of: [3..<5]), .stray)
+    }
+
+    /// Ids of records say nothing of their numbers: the part knows which of its records has which.
+    func testRecordsOwnIDsOfAnswers() throws {
+        let lane = LaneID(high: 0x0102_0304_0506_0708, low: 9)
+        var delivery = delivery([3..<5, 9..<10])
+        delivery.recordIDs = [7, 8, 9].map {
+            RecordID(lane: lane, threadSerial: 2, sequence: $0)
+        }
+        func item(_ sequence: UInt64, _ status: Int) -> String {
+            let id = RecordID(lane: lane, threadSerial: 2, sequence: sequence)
+            return #"{"create":{"_id":"\#(id)","status":\#(status),"error":{"type":"t"}}}"#
+        }
+        func verdict(_ items: String...) throws -> AnswerVerdict? {
+            let body = #"{"errors":true,"items":[\#(items.joined(separator: ","))]}"#
+            return try target("elasticsearch").dialect.verdict(outcome(200, body), delivery)
+        }
+        XCTAssertEqual(
+            try verdict(item(7, 201), item(8, 409), item(9, 400)),
+            .sent(Refused(count: 1, ordinals: [9])))
+        XCTAssertEqual(
+            try verdict(item(9, 201), item(7, 400), item(8, 201)),
+            .sent(Refused(count: 1, ordinals: [3])), "in any order")
+        XCTAssertEqual(try verdict(item(7, 201), item(8, 201), item(10, 400)), .stray)
+        XCTAssertEqual(try verdict(item(7, 201), item(8, 400)), .stray, "one is missing")
     }
 
     func testVictoriaLogsGetsNoLineThatItWouldDrop() throws {

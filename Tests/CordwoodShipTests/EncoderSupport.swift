@@ -13,7 +13,7 @@ import XCTest
 /// What a record says, told without the code under test.
 struct Given {
     enum Value {
-        case int(Int64), uint(UInt64), double(Double), bool(Bool), text([UInt8])
+        case int(Int64), uint(UInt64), double(Double), bool(Bool), text([UInt8]), json([UInt8])
 
         /// As text: what a form without numbers shows.
         var shown: String {
@@ -24,7 +24,7 @@ struct Given {
                 value.isNaN
                     ? "NaN" : value.isInfinite ? (value < 0 ? "-Infinity" : "Infinity") : "\(value)"
             case .bool(let value): value ? "true" : "false"
-            case .text(let bytes): utf8(bytes)
+            case .text(let bytes), .json(let bytes): utf8(bytes)
             }
         }
     }
@@ -78,6 +78,7 @@ struct HostileMaker {
     var random: SplitMix
     private let threads: [ThreadInfo]
     private var clock: UInt64 = 1_763_712_930_000_000_000
+    private var made: UInt64 = 0
 
     private static let pieces: [[UInt8]] = [
         Array("#".utf8), Array("\n".utf8), Array("\r\n".utf8), Array("\"".utf8), Array("\\".utf8),
@@ -125,8 +126,13 @@ struct HostileMaker {
         }
     }
 
+    private static let parts = [
+        #"{"id":7,"items":[{"sku":"grün\n"},null,[]],"":{}}"#, #" [ 1.5 , "\ud83d\ude00" ] "#, "7",
+        #""x\u0000<>&""#, "true",
+    ]
+
     private mutating func value() -> Given.Value {
-        switch random.below(9) {
+        switch random.below(10) {
         case 0: .int(Int64.min)
         case 1: .int(Int64(bitPattern: random.next()))
         case 2: .uint(UInt64.max)
@@ -137,6 +143,7 @@ struct HostileMaker {
                     random.below(7)])
         case 5: .double(Double(random.below(1_000_000)) / 7)
         case 6: .bool(random.chance(2))
+        case 7: .json(Array(HostileMaker.parts[random.below(HostileMaker.parts.count)].utf8))
         default: .text(text())
         }
     }
@@ -163,7 +170,8 @@ struct HostileMaker {
         var model = ModelRecord()
         model.time = random.chance(20) ? clock &- 3_000_000_000 : clock
         model.written = model.time
-        model.sequence = random.chance(9) ? UInt64.max >> 1 : random.next() >> 20
+        made += 1
+        model.sequence = random.chance(9) ? UInt64.max >> 1 &- made : random.next() >> 20
         model.level = UInt8(random.below(25))
         model.kind = UInt8(random.chance(4) ? random.below(5) : 0)
         model.logger = random.chance(3) ? Array("app.db".utf8) : text(3)
@@ -203,40 +211,91 @@ extension Given {
     private static func encoded(_ fields: [(key: [UInt8], value: Value)]) -> [UInt8] {
         var out = little(UInt16(fields.count))
         for (key, value) in fields {
-            let head = [UInt8(0)] + little(UInt16(key.count)) + key
+            var head = [UInt8(0)] + little(UInt16(key.count)) + key
             switch value {
             case .int(let value): out += [1] + head + little(value)
             case .uint(let value): out += [2] + head + little(value)
             case .double(let value): out += [3] + head + little(value.bitPattern)
             case .bool(let value): out += [4] + head + [value ? 1 : 0]
             case .text(let text): out += [5] + head + little(UInt32(text.count)) + text
+            case .json(let text):
+                head[0] = 1
+                out += [5] + head + little(UInt32(text.count)) + text
             }
         }
         return out
     }
 }
 
-/// SAFETY: read only.
-final class GivenRecords: @unchecked Sendable {
-    let all: [Given]
-    init(_ all: [Given]) { self.all = all }
-    var open: OpenRecords {
-        { _ throws(ReadProblem) in FakeSource(self.all.map(\.staged)) }
+extension Given {
+    /// A record with a word in every part.
+    static func plain() -> Given {
+        let process = CordwoodStore.ProcessInfo(
+            laneID: .zero, bootID: .zero, processID: 812, name: "shop", createdRealtime: 0,
+            createdMonotonic: 0,
+            resource: [("service.name", "web"), ("host.name", "h1"), ("service.version", "2.0")])
+        var given = Given(
+            staged: Staged(
+                thread: ThreadInfo(process: process, serial: 1, threadID: 813, name: "main")))
+        given.own = [(Array("order".utf8), .int(7)), (Array("a.b".utf8), .text(Array("x#y".utf8)))]
+        given.context = [(Array("order".utf8), .int(8)), (Array("ok".utf8), .bool(true))]
+        given.exception = [Array("Oops".utf8), Array("bad".utf8), Array("at a\nat b".utf8)]
+        given.trace = Array(1...24) + [1]
+        var model = ModelRecord()
+        model.time = 1_763_712_930_123_456_789
+        model.sequence = 5
+        model.level = 13
+        model.logger = Array("net.http".utf8)
+        model.message = Array("say \"hi\" #1\n".utf8)
+        model.originalLength = UInt64(model.message.count)
+        model.file = Array("a.c".utf8)
+        model.line = 7
+        model.function = Array("main".utf8)
+        model.trace = given.trace
+        given.staged.model = model
+        given.dress()
+        return given
     }
+
+    static let plainID = "000000000000000000000000000000010000000000000005"
 }
 
 let encodedArchiveID = "00000000-0000-4000-8000-000000000001"
 
+extension Staged {
+    /// FORMAT §7.1, from its words alone.
+    var recordID: String {
+        let lane = thread.process.laneID
+        return hex((little(lane.high) + little(lane.low)).prefix(12))
+            + String(format: "%08x%016lx", thread.serial, model.sequence)
+    }
+}
+
 extension TestStore {
+    /// Makes an archive one that was written before records had ids (FORMAT §11.1).
+    func age(_ number: Int) {
+        let path = paths.archive(stem(number))
+        var bytes = readAll(path)
+        let length = bytes[4..<8].reversed().reduce(0) { $0 << 8 | Int($1) }
+        XCTAssertEqual(bytes[24], 1)
+        bytes[24] = 0
+        bytes.replaceSubrange(68..<72, with: [0, 0, 0, 0])
+        let crc = unsafe bytes[8..<(8 + length)].withUnsafeBytes { Checksum.crc($0) }
+        bytes.replaceSubrange(68..<72, with: little(crc))
+        writeAll(bytes, path)
+    }
+
     /// All bodies that a target would be sent of these records, without encoding.
+    /// - Parameter isOld: the archive was written before records had ids.
     func bodies(
-        _ records: [Given], _ target: Target, bytesMax: UInt64 = 0
+        _ records: [Given], _ target: Target, bytesMax: UInt64 = 0, isOld: Bool = false
     ) throws -> (bodies: [[UInt8]], entries: [Int], oversized: Int) {
+        addArchive(1, records: records.map(\.staged))
+        if isOld { age(1) }
         let encoder = try XCTUnwrap(target.dialect.makeEncoder(.standard))
         var parts = ArchiveParts(
             paths: paths, stem: stem(1), archiveID: encodedArchiveID, filter: target.filter,
-            limits: target.dialect.limits, encoder: encoder,
-            openRecords: GivenRecords(records).open)
+            limits: target.dialect.limits, encoder: encoder)
         var found: (bodies: [[UInt8]], entries: [Int], oversized: Int) = ([], [], 0)
         var first: UInt64 = 0
         while true {
@@ -262,12 +321,9 @@ extension TestStore {
         }
     }
 
-    func service(_ records: [Given], archives: Int = 1) throws -> UploadService {
-        for number in 1...archives { addArchive(number) }
-        return try service(change: { hooks in
-            hooks.openRecords = GivenRecords(records).open
-            hooks.archiveRemoved = { _, _ in }
-        })
+    func service(_ records: [Given]) throws -> UploadService {
+        addArchive(1, records: records.map(\.staged))
+        return try service()
     }
 }
 

@@ -31,8 +31,8 @@ final class HostTransportTests: XCTestCase {
         XCTAssertEqual(request.url, "https://logs.example/a?b")
         XCTAssertEqual(request.bodyBytes, 300_000)
         XCTAssertEqual(request.headers.first?.name, "X-A")
-        XCTAssertEqual(request.connectTimeoutMs, 10_000)
-        XCTAssertEqual(request.timeoutMs, 63_000)
+        XCTAssertEqual(request.connectTimeout, .seconds(10))
+        XCTAssertEqual(request.timeout, .seconds(63))
     }
 
     func testNonsenseIsNoAnswer() throws {

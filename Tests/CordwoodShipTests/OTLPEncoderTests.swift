@@ -89,14 +89,14 @@ enum OTLPSamples {
     /// The bodies of the records, one.
     static func body(
         _ records: [Staged], _ form: OTLPForm, entryBytesMax: Int = 1 << 20,
-        messageBytesMax: Int = .max, id: String = archiveID
+        messageBytesMax: Int = .max, hasRecordIDs: Bool = false
     ) throws -> (bytes: [UInt8], cost: Int) {
         var encoder: any RecordEncoder = OTLPEncoder(form, entryBytesMax: entryBytesMax)
         var out: [UInt8] = []
         encoder.begin(&out)
         var cost = encoder.frameBytes
         let source = FakeSource(records)
-        var place = RecordPlace(archiveID: id, ordinal: 0)
+        var place = RecordPlace(archiveID: archiveID, hasRecordIDs: hasRecordIDs, ordinal: 0)
         while let record = try source.advance() {
             var entry: [UInt8] = []
             encoder.makeEntry(record, place, messageBytesMax: messageBytesMax, &entry)
@@ -343,6 +343,11 @@ final class OTLPEncoderTests: XCTestCase {
         }
     }
 
+    private func stem(_ records: [Staged], _ paths: StorePaths) throws -> String {
+        _ = try makeArchive(records, in: paths.archives, covers: [coverForTests], codec: .none)
+        return String(ArchiveIdentity.fileName(coverForTests).dropLast(4))
+    }
+
     func testBodiesKeepTheLimitAndHoldEveryRecordOnce() throws {
         let scratch = Scratch()
         let paths = StorePaths(scratch.path)
@@ -357,10 +362,9 @@ final class OTLPEncoderTests: XCTestCase {
             let dialect = try Target(options).dialect
             XCTAssertEqual(dialect.limits.bytes, 100_000)
             var parts = ArchiveParts(
-                paths: paths, stem: "x", archiveID: OTLPSamples.archiveID,
+                paths: paths, stem: try stem(records, paths), archiveID: OTLPSamples.archiveID,
                 filter: try TargetFilter(level: 0, loggers: ""), limits: dialect.limits,
-                encoder: dialect.makeEncoder(.standard)!,
-                openRecords: { _ in FakeSource(records) })
+                encoder: dialect.makeEncoder(.standard)!)
             var next: UInt64 = 0
             var count = 0
             var entries = 0
@@ -421,10 +425,9 @@ final class OTLPEncoderTests: XCTestCase {
             options.bodyBytesMax = 65_536
             let dialect = try Target(options).dialect
             var parts = ArchiveParts(
-                paths: paths, stem: "x", archiveID: OTLPSamples.archiveID,
+                paths: paths, stem: try stem(records, paths), archiveID: OTLPSamples.archiveID,
                 filter: try TargetFilter(level: 0, loggers: ""), limits: dialect.limits,
-                encoder: dialect.makeEncoder(.standard)!,
-                openRecords: { _ in FakeSource(records) })
+                encoder: dialect.makeEncoder(.standard)!)
             var next: UInt64 = 0
             while next < UInt64(records.count) {
                 let part = try parts.next(from: next, end: nil, encoding: .none) { false }
@@ -445,8 +448,11 @@ final class OTLPEncoderTests: XCTestCase {
         while let record = try source.advance() { lines.append(record, to: &out) }
         XCTAssertEqual(out, [], "a line is held until it is full")
         lines.finish(&out)
-        let expected = try OTLPSamples.body(OTLPSamples.golden, .json, id: "").bytes
+        let expected = try OTLPSamples.body(OTLPSamples.golden, .json, hasRecordIDs: true).bytes
         XCTAssertEqual(out, expected + [0x0A])
+        for record in OTLPSamples.golden {
+            XCTAssertTrue(utf8(out).contains(record.recordID), "records go by their own ids")
+        }
         lines.finish(&out)
         XCTAssertEqual(out.count, expected.count + 1, "an empty line is none")
         var maker = RecordMaker(seed: 3)

@@ -67,6 +67,7 @@ final class PolicyTests: XCTestCase {
             (#"{"quota_bytes": 1e19}"#, "'quota_bytes'"),
             (#"{"quota_bytes": 18446744073709551616}"#, "no JSON"),
             (#"{"upload_interval_s": true}"#, "'upload_interval_s' is true"),
+            (#"{"archive_method": "zip"}"#, "'archive_method' is \"zip\", not plain or dense"),
             (#"{"enabled": true, "enabled": false}"#, "duplicate"),
             (#"{"max_files": 1, "quota_bytes": {}}"#, "'quota_bytes' is an object"),
         ]

@@ -66,6 +66,7 @@ final class RecordedAnswerTests: XCTestCase {
         case .pause: "pause"
         case .shrink: "shrink"
         case .simplify: "simplify"
+        case .plain: "plain"
         case .refuse: "refuse"
         case .stray: "stray"
         }

@@ -1,5 +1,5 @@
 // Uploads to the kinds that take text or JSON, against their strict fakes: what arrives, what each
-// answer makes of the archive, what is sent again and what never is (TARGETS; B-SAP-4 to B-SAP-6,
+// answer makes of the archive, what is sent again and what never is (UPLOADS; B-SAP-4 to B-SAP-6,
 // B-ROLL-8, B-ROLL-10).
 
 import CordwoodStore
@@ -17,6 +17,7 @@ final class TextTargetTests: XCTestCase {
         let thread = ThreadInfo(process: process, serial: 1, threadID: 813, name: "")
         return (0..<count).map { number in
             var given = Given(staged: Staged(thread: thread))
+            given.staged.model.sequence = UInt64(number)
             given.staged.model.time = 1_763_712_930_000_000_000 + UInt64(number / 2) * 1_000
             given.staged.model.level = 9
             given.staged.model.logger = Array("app".utf8)
@@ -313,8 +314,9 @@ final class TextTargetTests: XCTestCase {
         XCTAssertEqual(results.map(\.0), [.upload, .ok], "\(server.requests.map(\.said))")
         XCTAssertEqual(server.stored.count, 20)
         XCTAssertEqual(server.requests[0].path.prefix(28), "/logs-cordwood-default/_bulk")
-        XCTAssertTrue(server.requests[1].said.contains("-13"), server.requests[1].said)
-        XCTAssertFalse(server.requests[1].said.contains("-4\""), "only what it asked for")
+        XCTAssertTrue(
+            server.requests[1].said.contains("00000013\""), server.requests[1].said)
+        XCTAssertFalse(server.requests[1].said.contains("00000004\""), "only what it asked for")
         XCTAssertFalse(store.hasArchive(1))
     }
 
@@ -333,7 +335,7 @@ final class TextTargetTests: XCTestCase {
         XCTAssertEqual(server.stored.count, 20)
         XCTAssertEqual(
             server.stored.map { $0["_id"] as? String ?? "" },
-            (0..<20).map { "\(encodedArchiveID)-\($0)" })
+            (0..<20).map { String(format: "%031x1%016x", 0, $0) })
         XCTAssertFalse(store.hasArchive(1))
     }
 
@@ -363,7 +365,7 @@ final class TextTargetTests: XCTestCase {
             XCTAssertTrue(store.hasArchive(1))
             let said = store.events.diagnostics.filter { $0.contains("\(status) \(type)") }
             XCTAssertEqual(said.count, 2, "\(store.events.diagnostics)")
-            let later = try store.service(records(20))
+            let later = try store.service()
             _ = try later.addTarget(store.target(server.url) { $0.kind = "elasticsearch" })
             let (end, result) = later.pass()
             XCTAssertEqual(end, .upload, "\(store.events.diagnostics)")

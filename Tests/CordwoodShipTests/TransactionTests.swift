@@ -75,10 +75,11 @@ final class TransactionTests: XCTestCase {
     /// Whatever stands between us and the server: nobody but the server ends an event.
     func testAnswersOfOthersGiveNothingUp_B_TXN_7() throws {
         let store = try self.store
-        let service = try store.service([record("event", TransactionTests.one, 0)])
+        let event = record("event", TransactionTests.one, 0)
+        let service = try store.service([event])
         let told = ToldTransport { request in
             let isFirst = request.headers.contains {
-                $0.name == "Idempotency-Key" && $0.value.contains(encodedArchiveID)
+                $0.name == "Idempotency-Key" && $0.value.contains(TestStore.id(1))
             }
             guard isFirst else { return UploadResponse(status: 200) }
             return UploadResponse(
@@ -86,7 +87,7 @@ final class TransactionTests: XCTestCase {
         }
         _ = try service.addTarget(target { $0.transport = told })
         for number in 2...8 {
-            store.addArchive(number)
+            store.addArchive(number, records: [event.staged])
             for _ in 0..<2 { _ = service.pass() }
             let first = store.queue.filter { !$0.hasPrefix("sent-") }
             XCTAssertEqual(first.map { $0.prefix(6) }, ["retry-"], "\(store.queue)")
@@ -132,13 +133,14 @@ final class TransactionTests: XCTestCase {
         let given = (0..<4).flatMap {
             [record("event", one, $0, at: UInt64($0)), record("event", two, $0, at: UInt64($0))]
         }
+        try store.addArchive(1, records: given.map(\.staged))
         func sent() throws -> [String] {
             let target = try target()
             let encoder = try target.dialect.makeEncoder(.standard, store: store.paths)
             var parts = ArchiveParts(
                 paths: try store.paths, stem: try store.stem(1), archiveID: encodedArchiveID,
                 filter: target.filter, limits: target.dialect.limits,
-                encoder: try XCTUnwrap(encoder), openRecords: GivenRecords(given).open)
+                encoder: try XCTUnwrap(encoder))
             let next = try parts.next(from: 0, end: nil, encoding: .none, shouldStop: { false })
             switch consume next {
             case .part(let part):

@@ -11,7 +11,7 @@ import XCTest
 
 final class UploadBodyTests: XCTestCase {
     private let content = (1...20_000).map { "line \($0)" }.joined(separator: "\n")
-    private let id = "00000000-0000-4000-8000-000000000001"
+    private let id = TestStore.id(1)
 
     private func send(
         _ answers: String, _ change: (inout TargetOptions) -> Void
@@ -32,7 +32,7 @@ final class UploadBodyTests: XCTestCase {
     private func gunzip(_ bytes: [UInt8]) throws -> [UInt8] {
         var stream = z_stream()
         var input = bytes
-        var output = [UInt8](repeating: 0, count: 4 << 20)
+        var output = [UInt8](repeating: 0, count: 8 << 20)
         let size = Int32(MemoryLayout<z_stream>.size)
         XCTAssertEqual(inflateInit2_(&stream, 15 + 16, ZLIB_VERSION, size), Z_OK)
         defer { inflateEnd(&stream) }
@@ -53,26 +53,27 @@ final class UploadBodyTests: XCTestCase {
 
     private func unzstd(_ bytes: [UInt8]) throws -> [UInt8] {
         XCTAssertEqual(ZSTD_findFrameCompressedSize(bytes, bytes.count), bytes.count, "one frame")
-        var output = [UInt8](repeating: 0, count: 4 << 20)
+        var output = [UInt8](repeating: 0, count: 8 << 20)
         let count = ZSTD_decompress(&output, output.count, bytes, bytes.count)
         XCTAssertEqual(ZSTD_isError(count), 0)
         return Array(output[0..<count])
     }
 
     func testArchiveInEveryEncoding() throws {
-        let (plain, _, first) = try send("[]") { _ in }
+        let (plain, store, first) = try send("[]") { _ in }
         XCTAssertEqual(first, .ok)
-        XCTAssertEqual(plain.body(1), Array(content.utf8))
+        let file = try XCTUnwrap(store.files[1])
+        XCTAssertEqual(plain.body(1), file)
         XCTAssertNil(plain.requests[0].headers["content-encoding"])
         let (gzip, _, second) = try send("[]") { $0.encoding = "gzip" }
         XCTAssertEqual(second, .ok)
         XCTAssertEqual(gzip.requests[0].headers["content-encoding"], "gzip")
         XCTAssertEqual(gzip.requests[0].headers["content-length"], "\(gzip.body(1).count)")
-        XCTAssertEqual(try gunzip(gzip.body(1)), Array(content.utf8))
+        XCTAssertEqual(try gunzip(gzip.body(1)), file)
         let (zstd, _, third) = try send("[]") { $0.encoding = "zstd" }
         XCTAssertEqual(third, .ok)
         XCTAssertEqual(zstd.requests[0].headers["content-encoding"], "zstd")
-        XCTAssertEqual(try unzstd(zstd.body(1)), Array(content.utf8))
+        XCTAssertEqual(try unzstd(zstd.body(1)), file)
     }
 
     func testLinesAreRenderedAndCompressedAlike() throws {
@@ -120,13 +121,13 @@ final class UploadBodyTests: XCTestCase {
             server.requests.map { $0.headers["content-encoding"] ?? "none" },
             ["zstd", "gzip", "none"])
         XCTAssertEqual(Set(server.requests.map { $0.headers["idempotency-key"] }), ["\"\(id)\""])
-        XCTAssertEqual(server.body(3), Array(content.utf8))
+        XCTAssertEqual(server.body(3), store.files[1])
         XCTAssertFalse(store.hasArchive(1))
     }
 
     func testUnreadableArchiveIsQuarantined() throws {
         let store = try TestStore()
-        store.addArchive(1, content: "")
+        writeAll([], store.paths.archive(store.stem(1)))
         let service = try store.service()
         _ = try service.addTarget(store.target("http://127.0.0.1:9"))
         let (status, result) = service.pass()

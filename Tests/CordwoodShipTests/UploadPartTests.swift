@@ -9,7 +9,7 @@ import XCTest
 @testable import CordwoodShip
 
 final class UploadPartTests: XCTestCase {
-    private let id = "00000000-0000-4000-8000-000000000001"
+    private let id = TestStore.id(1)
 
     private func add(
         _ store: TestStore, _ service: UploadService, _ server: FaultServer,

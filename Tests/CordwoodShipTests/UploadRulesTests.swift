@@ -32,7 +32,8 @@ final class UploadRulesTests: XCTestCase {
     func testDenialRemovesWhatIsNotSent() throws {
         let store = try TestStore()
         for number in 1...6 { store.addArchive(number) }
-        let service = try store.service { $0.hasSuffix("2.cwa") }
+        try store.addSegment(of: 2)
+        let service = try store.service()
         XCTAssertEqual(try service.removeWaiting(), 0, "nothing waits where no target is")
         _ = try service.addTarget(store.target(nowhere))
         _ = try StoreFile.setConsent(storeDirectory: store.root, to: .denied)
@@ -51,7 +52,8 @@ final class UploadRulesTests: XCTestCase {
     func testCoveredArchivesWait() throws {
         let store = try TestStore()
         store.addArchive(1)
-        let service = try store.service { _ in true }
+        try store.addSegment(of: 1)
+        let service = try store.service()
         _ = try service.addTarget(store.target(nowhere))
         let (status, result) = service.pass()
         XCTAssertEqual(status, .upload)
@@ -133,7 +135,7 @@ final class UploadRulesTests: XCTestCase {
             XCTAssertEqual(try service.applyRetention(otherBytes: 0), 0)
             // An explicit call waits for the holder of the lock until it times out.
             XCTAssertEqual(service.pass(seconds: 1).1.failed, 0)
-            XCTAssertEqual(lock.bytes, 15)
+            XCTAssertEqual(lock.bytes, UInt64(store.files[1]!.count))
         }
         XCTAssertEqual(store.events.all, [])
         XCTAssertEqual(try service.applyRetention(otherBytes: 0), 1)

@@ -1,5 +1,5 @@
 // Uploads against a real server on loopback that answers as scripted: what each answer means for
-// the archive, its state and the host's callbacks (TARGETS, rules for every target; B-ROLL;
+// the archive, its state and the host's callbacks (UPLOADS, Answers; B-ROLL;
 // B-SAP-6).
 
 import Foundation
@@ -10,7 +10,7 @@ import XCTest
 @testable import CordwoodStore
 
 final class UploadServerTests: XCTestCase {
-    private let id1 = "\"00000000-0000-4000-8000-000000000001\""
+    private let id1 = "\"\(TestStore.id(1))\""
 
     private func run(
         _ answers: String, passes: Int = 1, archives: Int = 1,
@@ -29,22 +29,23 @@ final class UploadServerTests: XCTestCase {
         let (store, server, service, results) = try run("[]", passes: 2)
         XCTAssertEqual(results[0].0, .ok)
         XCTAssertEqual(results[0].1.uploaded, 1)
-        XCTAssertEqual(results[0].1.bytesSent, 15)
+        let file = try XCTUnwrap(store.files[1])
+        XCTAssertEqual(results[0].1.bytesSent, UInt64(file.count))
         XCTAssertEqual(results[0].1.lastHTTPStatus, 200)
         XCTAssertEqual(results[1].0, .end)
         XCTAssertFalse(store.hasArchive(1))
         XCTAssertEqual(store.queue, [])
         XCTAssertEqual(store.events.all, ["attempt 1", "completed ok 200"])
-        XCTAssertEqual(service.totals.bytes, 15)
+        XCTAssertEqual(service.totals.bytes, UInt64(file.count))
         let request = try XCTUnwrap(server.requests.first)
         XCTAssertEqual(request.method, "POST")
         XCTAssertEqual(request.path, "/v1/archives")
-        XCTAssertEqual(request.headers["content-length"], "15")
+        XCTAssertEqual(request.headers["content-length"], "\(file.count)")
         XCTAssertEqual(request.headers["content-type"], "application/vnd.cordwood.archive")
         XCTAssertEqual(request.headers["idempotency-key"], id1)
         XCTAssertNil(request.headers["expect"])
         XCTAssertFalse(request.headers.values.contains { $0.contains(store.root) })
-        XCTAssertEqual(server.body(1), Array("dummy archive 1".utf8))
+        XCTAssertEqual(server.body(1), file)
     }
 
     func testServerErrorIsRetriedByExplicitCall() throws {
@@ -130,6 +131,95 @@ final class UploadServerTests: XCTestCase {
         }
     }
 
+    private static let dense = Array("CWDIRB01".utf8)
+
+    /// Archives of dense blocks, and the records of each.
+    private func addDense(_ count: Int, _ store: TestStore) throws -> [[ModelRecord]] {
+        try (1...count).map { number in
+            var maker = RecordMaker(seed: UInt64(number))
+            store.addArchive(number, records: maker.records(2_000), method: .dense)
+            let path = store.paths.archive(store.stem(number))
+            XCTAssertTrue(AnswerText.has(readAll(path), UploadServerTests.dense))
+            return drain(try ArchiveSource.open(path: path)).records
+        }
+    }
+
+    private func records(_ body: [UInt8]) throws -> [ModelRecord] {
+        let path = NSTemporaryDirectory() + "plain-\(UUID().uuidString).cwa"
+        writeAll(body, path)
+        defer { unlink(path) }
+        let verified = try ArchiveVerifier.verify(path: path)
+        XCTAssertTrue(verified.isWhole, "\(verified.problems)")
+        return drain(try ArchiveSource.open(path: path)).records
+    }
+
+    /// A collector that was built before dense blocks refuses them: it gets each archive once, with
+    /// all its records, in plain blocks.
+    func testAnOldCollectorGetsPlainBlocks() throws {
+        let server = try FaultServer(rules: ["old=1"])
+        let store = try TestStore()
+        let wanted = try addDense(3, store)
+        let service = try store.service()
+        _ = try service.addTarget(store.target(server.url) { $0.requestsMax = 1 })
+        let (status, result) = service.pass()
+        XCTAssertEqual(status, .ok, "\(store.events.diagnostics)")
+        XCTAssertEqual(result.uploaded, 3)
+        XCTAssertEqual(store.queue, [])
+        let keys = server.requests.map { $0.headers["idempotency-key"] ?? "" }
+        guard keys.count == 4 else { return XCTFail("it is told once: \(keys)") }
+        XCTAssertEqual(keys[0], keys[1])
+        XCTAssertEqual(Set(server.stored.values.map(\.times)), [1])
+        for (number, records) in wanted.enumerated() {
+            let key = "\"\(TestStore.id(number + 1))\""
+            let body = server.body(try XCTUnwrap(keys.lastIndex(of: key)) + 1)
+            XCTAssertFalse(AnswerText.has(body, UploadServerTests.dense))
+            XCTAssertTrue(try self.records(body) == records, "archive \(number + 1)")
+        }
+        let told = store.events.diagnostics.filter { $0.contains("does not know dense blocks") }
+        XCTAssertEqual(told.count, 1)
+    }
+
+    /// A compacting program died before it removed the old archives: they go, and the new one is
+    /// sent once they are gone.
+    func testOfACompactedArchiveOnlyTheWholeIsSent() throws {
+        let server = try FaultServer()
+        let store = try TestStore()
+        for number in 1...3 { store.addArchive(number) }
+        let id = try store.addContainer(1...2)
+        let service = try store.service()
+        _ = try service.addTarget(store.target(server.url))
+        // Somebody has an old one in hand.
+        var held = try ArchiveLock(
+            paths: store.paths, stem: store.stem(1), target: TargetKey(name: "other"))
+        XCTAssertFalse(held == nil)
+        XCTAssertEqual(service.pass().1.uploaded, 1)
+        XCTAssertEqual(Array(server.stored.keys), ["\"\(TestStore.id(3))\""])
+        XCTAssertTrue(store.hasArchive(1))
+        XCTAssertFalse(store.hasArchive(2))
+        held = nil
+        XCTAssertEqual(service.pass().1.uploaded, 1)
+        XCTAssertFalse(store.hasArchive(1))
+        XCTAssertEqual(
+            Set(server.stored.keys), ["\"\(TestStore.id(3))\"", "\"\(id)\""])
+        XCTAssertEqual(try StoreFiles.list(store.paths.archives), [])
+    }
+
+    /// An answer that is lost: the same archive goes again under the same id.
+    func testAnOldCollectorWhoseAnswerIsLost() throws {
+        let dense = #"{"status":400,"body":"{\"error\":\"method 2 of the block at 143\"}"}"#
+        let server = try FaultServer("[\(dense), {\"action\":\"half\"}]", rules: ["old=1"])
+        let store = try TestStore()
+        let wanted = try addDense(1, store)
+        let service = try store.service()
+        _ = try service.addTarget(store.target(server.url))
+        XCTAssertEqual(service.pass().0, .upload)
+        XCTAssertTrue(store.hasArchive(1))
+        XCTAssertEqual(service.pass().0, .ok)
+        XCTAssertEqual(server.stored.map(\.key), ["\"\(TestStore.id(1))\""])
+        XCTAssertTrue(server.stored.values.allSatisfy(\.same), "byte for byte")
+        XCTAssertTrue(try records(server.body(2)) == wanted[0])
+    }
+
     func testConflictIsRetriedAtCollectorOnly() throws {
         let (store, _, _, results) = try run(#"[{"status":409}]"#, passes: 2)
         XCTAssertEqual(results[0].1.waiting, 1)
@@ -145,8 +235,8 @@ final class UploadServerTests: XCTestCase {
         let server = try FaultServer()
         let store = try TestStore()
         store.addArchive(1)
-        // No directory: it cannot be synced, which is what a deletion begins with.
-        writeAll([], store.paths.lanes)
+        // A link is not followed: it cannot be synced, which is what a deletion begins with.
+        XCTAssertEqual(symlink(store.paths.queue, store.paths.lanes), 0)
         let service = try store.service()
         _ = try service.addTarget(store.target(server.url))
         XCTAssertEqual(service.pass().0, .ok)
@@ -232,7 +322,7 @@ final class UploadServerTests: XCTestCase {
             #"[{"status":307,"headers":{"Location":"/other"}}]"#)
         XCTAssertEqual(fine[0].0, .ok)
         XCTAssertEqual(target.requests.map { $0.path }, ["/v1/archives", "/other"])
-        XCTAssertEqual(target.body(2), Array("dummy archive 1".utf8))
+        XCTAssertEqual(target.body(2), followed.files[1])
         XCTAssertFalse(followed.hasArchive(1))
 
         let elsewhere = try FaultServer()
@@ -317,6 +407,21 @@ final class UploadServerTests: XCTestCase {
         XCTAssertFalse(store.hasArchive(1))
         XCTAssertEqual(first.requests.count, 1)
         XCTAssertEqual(second.requests.count, 2)
+    }
+
+    /// Nobody works on it for the other target, whose process is another.
+    func testAnotherProcessTargetKeepsTheArchive() throws {
+        let (first, second) = (try FaultServer(), try FaultServer())
+        let store = try TestStore()
+        store.addArchive(1)
+        let (service, other) = (try store.service(), try store.service())
+        _ = try service.addTarget(store.target(first.url))
+        _ = try other.addTarget(store.target(second.url))
+        XCTAssertEqual(service.pass().0, .ok)
+        XCTAssertTrue(store.hasArchive(1))
+        XCTAssertEqual(other.pass().0, .ok)
+        XCTAssertFalse(store.hasArchive(1))
+        XCTAssertEqual([first.requests.count, second.requests.count], [1, 1])
     }
 
     func testUnreachableHoldsTheTargetInTheBackground() throws {
@@ -479,7 +584,7 @@ final class UploadServerTests: XCTestCase {
             request.path, "/\(id1.dropFirst().dropLast())/\(store.stem(1)).cwa")
         XCTAssertEqual(request.headers["x-team"], "red: blue")
         XCTAssertEqual(request.headers["x-empty"], "")
-        XCTAssertEqual(request.bytes, content.utf8.count)
-        XCTAssertEqual(server.body(1), Array(content.utf8))
+        XCTAssertGreaterThan(request.bytes, content.utf8.count)
+        XCTAssertEqual(server.body(1), store.files[1])
     }
 }

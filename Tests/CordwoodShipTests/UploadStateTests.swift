@@ -185,7 +185,7 @@ final class UploadStateTests: XCTestCase {
                 line.contains(#""_id":""#) ? line.split(separator: "\"")[5] : nil
             }
         let items = try ids.map { id in
-            let number = try XCTUnwrap(id.split(separator: "-").last.flatMap { Int($0) })
+            let number = try XCTUnwrap(Int(id.suffix(8), radix: 16))
             return #"{"create":{"_id":"\#(id)","status":\#(fate(number))}}"#
         }
         return answer(items)
@@ -212,6 +212,7 @@ final class UploadStateTests: XCTestCase {
         let thread = ThreadInfo(process: process, serial: 1, threadID: 813, name: "")
         let records = (0..<4).map { number in
             var given = Given(staged: Staged(thread: thread))
+            given.staged.model.sequence = UInt64(number)
             let size = number == 1 ? 20_000 : 1
             given.own = [(Array("field".utf8), .text([UInt8](repeating: 0x61, count: size)))]
             given.dress()
@@ -235,7 +236,7 @@ final class UploadStateTests: XCTestCase {
             }
             XCTAssertEqual(service.pass().1.refused, 2)
             XCTAssertTrue(store.queue[0].hasPrefix("retry-1-"), "\(store.queue)")
-            let next = restarts ? try store.service(records) : service
+            let next = restarts ? try store.service() : service
             if restarts {
                 _ = try add(store, next, change: change) { request, _ in
                     try UploadStateTests.bulk(request, fate)
@@ -255,7 +256,7 @@ final class UploadStateTests: XCTestCase {
             store.addArchive(1, content: lines(2))
             let service = try store.service()
             let told = try add(store, service, change: bulkTarget) { _, _ in
-                let id = "\(encodedArchiveID)-\(UInt64.max)"
+                let id = "\(TestStore.id(1))-\(UInt64.max)"
                 return UploadStateTests.answer([
                     #"{"create":{"_id":"\#(id)","status":\#(status)}}"#
                 ])

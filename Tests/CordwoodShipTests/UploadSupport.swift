@@ -1,6 +1,6 @@
-// What upload tests share: a store in a temporary directory, a clock that stands still unless
-// moved, a real HTTP server with scripted answers (Tests/TestSupport/fault_server.py), recorded
-// callbacks.
+// What upload tests share: a store in a temporary directory with real archives, a clock that stands
+// still unless moved, a real HTTP server with scripted answers (Tests/TestSupport/fault_server.py),
+// recorded callbacks.
 
 import Foundation
 import Glibc
@@ -47,10 +47,13 @@ final class Events: @unchecked Sendable {
     var diagnostics: [String] { lock.withLock { diagnosticLines } }
 }
 
-final class TestStore {
+/// Its services tell it what an engine is told. SAFETY: a test changes it on one thread.
+final class TestStore: UploadDelegate, @unchecked Sendable {
     let root: String
     let clock = FakeClock()
     let events = Events()
+    /// The archives' files, by number.
+    private(set) var files: [Int: [UInt8]] = [:]
     var paths: StorePaths { StorePaths(root) }
 
     /// - Parameter inMemory: for thousands of stores: nothing waits for a disk.
@@ -65,14 +68,75 @@ final class TestStore {
 
     deinit { try? FileManager.default.removeItem(atPath: root) }
 
-    /// `number` gives id, name and age: a larger one is younger.
+    /// An archive of one record a line. `number` is the segment it covers, and so gives id and
+    /// name; a larger one has younger records.
     func addArchive(_ number: Int, content: String? = nil) {
-        let bytes = Data((content ?? "dummy archive \(number)").utf8)
-        _ = FileManager.default.createFile(atPath: paths.archive(stem(number)), contents: bytes)
+        let lines = (content ?? "dummy archive \(number)").utf8.split(separator: 10)
+        let process = CordwoodStore.ProcessInfo(
+            laneID: .zero, bootID: .zero, processID: 812, name: "test", createdRealtime: 0,
+            createdMonotonic: 0, resource: [])
+        let thread = ThreadInfo(process: process, serial: 1, threadID: 812, name: "main")
+        let time = (clock.unixMs + UInt64(number)) * 1_000_000
+        let records = lines.enumerated().map { index, line in
+            var staged = Staged(thread: thread)
+            staged.model.sequence = UInt64(number) << 32 | UInt64(index)
+            staged.model.level = 9
+            staged.model.time = time
+            staged.model.written = time
+            staged.model.message = Array(line)
+            staged.model.originalLength = UInt64(line.count)
+            return staged
+        }
+        addArchive(number, records: records)
+    }
+
+    func addArchive(
+        _ number: Int, records: [Staged], method: ArchiveMethod = .plain,
+        recipients: [AgeRecipient] = []
+    ) {
+        do {
+            let made = try makeArchive(
+                records, in: paths.archives, covers: [TestStore.cover(number)],
+                codec: method == .dense ? .zstd : .none, method: method, recipients: recipients)
+            files[number] = readAll(made.path)
+        } catch {
+            XCTFail("\(error)")
+        }
+    }
+
+    /// The segment that the archive covers is still there.
+    func addSegment(of number: Int) throws {
+        try FileManager.default.createDirectory(
+            atPath: paths.lanes, withIntermediateDirectories: true)
+        let cover = TestStore.cover(number)
+        writeAll([], paths.lanes + "/" + cover.laneName + String(format: ".%08d-0001.seg", number))
+    }
+
+    /// One of them all, as a compacting program makes it.
+    func addContainer(_ numbers: ClosedRange<Int>) throws -> String {
+        var cover = TestStore.cover(numbers.lowerBound)
+        cover.last = UInt64(numbers.upperBound)
+        var maker = RecordMaker(seed: 9)
+        let made = try ArchiveWriter.write(
+            source: FakeSource(maker.records(10)), covers: [cover],
+            archivesDirectory: paths.archives, codec: .none, level: 0, now: 42,
+            replaced: numbers.map { ArchiveIdentity.id([TestStore.cover($0)]) })
+        return made.idText
+    }
+
+    private static func cover(_ number: Int) -> ArchiveCover {
+        let segment = UInt64(number)
+        return ArchiveCover(
+            laneID: LaneID(high: 1, low: 2), first: segment, last: segment,
+            laneName: "20261121T081530Z-812-9f3c5a0de1b27788")
+    }
+
+    static func id(_ number: Int) -> String {
+        ArchiveIdentity.text(ArchiveIdentity.id([cover(number)]))
     }
 
     func stem(_ number: Int) -> String {
-        "20261121T081530Z-812-9f3c5a0de1b27788." + String(format: "%08d-%08d", number, number)
+        String(ArchiveIdentity.fileName(TestStore.cover(number)).dropLast(4))
     }
 
     func hasArchive(_ number: Int) -> Bool { StoreFiles.exists(paths.archive(stem(number))) }
@@ -83,36 +147,20 @@ final class TestStore {
         }.sorted()
     }
 
-    func service(
-        isCovered: @escaping @Sendable (String) -> Bool = { _ in false },
-        change: (inout UploadHooks) -> Void = { _ in }
-    ) throws -> UploadService {
-        let events = self.events
-        let now = clock.unixMs
-        var hooks = UploadHooks(
-            openRecords: { path throws(ReadProblem) in try TestRecords(path) },
-            archiveInfo: { path throws(ReadProblem) in
-                guard let size = try? FileManager.default.attributesOfItem(atPath: path)[.size],
-                    let bytes = size as? Int, let dash = path.lastIndex(of: "-"),
-                    let number = Int(path[path.index(after: dash)...].dropLast(4)), bytes > 0
-                else { throw .damaged("empty") }
-                return ArchiveSummary(
-                    idText: String(format: "00000000-0000-4000-8000-%012d", number),
-                    timeMaxNs: (now + UInt64(number)) * 1_000_000, bytes: UInt64(bytes))
-            },
-            covering: { isCovered },
-            diagnostics: { diagnostic in
-                let fields = diagnostic.fields.map { "\($0.key)=\($0.value)" }
-                events.diagnose(diagnostic.message + " " + fields.joined(separator: " "))
-            },
-            startThread: { body in
-                Thread.detachNewThread(body)
-                return true
-            },
-            archiveRemoved: { name, reason in events.add("removed \(reason)") })
-        change(&hooks)
-        return try UploadService(
-            storeDirectory: root, hooks: hooks, clock: clock.clock, random: { UInt64.max })
+    func service() throws -> UploadService {
+        let service = try UploadService(
+            storeDirectory: root, clock: clock.clock, random: { UInt64.max })
+        service.delegate = self
+        return service
+    }
+
+    func report(_ diagnostic: UploadDiagnostic) {
+        let fields = diagnostic.fields.map { "\($0.key)=\($0.value)" }
+        events.diagnose(diagnostic.message + " " + fields.joined(separator: " "))
+    }
+
+    func archiveRemoved(_ archiveName: String, _ reason: RemovalReason) {
+        events.add("removed \(reason)")
     }
 
     func target(
@@ -133,41 +181,6 @@ extension UploadService {
         var result = UploadResult()
         let deadline = UploadClock.system.monotonicMs() + seconds * 1_000
         return (pass(explicit: explicit, deadlineMonotonicMs: deadline, result: &result), result)
-    }
-}
-
-/// A source of one record a line of the file.
-final class TestRecords: RecordSource {
-    private var lines: [[UInt8]]
-    private var current: [UnsafeMutableRawBufferPointer] = []
-    private let thread: ThreadInfo
-    var createdMonotonicNs: UInt64 { 0 }
-    var process: CordwoodStore.ProcessInfo? { thread.process }
-
-    init(_ path: String) throws(ReadProblem) {
-        guard let data = FileManager.default.contents(atPath: path) else {
-            throw ReadProblem.system("open", errno: ENOENT)
-        }
-        lines = data.split(separator: 10).map { Array($0) }.reversed()
-        let process = CordwoodStore.ProcessInfo(
-            laneID: .zero, bootID: .zero, processID: 812, name: "test", createdRealtime: 0,
-            createdMonotonic: 0, resource: [])
-        thread = ThreadInfo(process: process, serial: 1, threadID: 812, name: "main")
-    }
-
-    deinit { current.forEach { $0.deallocate() } }
-
-    func advance() throws(ReadProblem) -> RecordRef? {
-        guard let line = lines.popLast() else { return nil }
-        if line == Array("damaged".utf8) { throw ReadProblem.damaged("a line says so") }
-        let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: line.count, alignment: 1)
-        copy.copyBytes(from: line)
-        current.append(copy)
-        var record = RecordRef(thread: thread)
-        record.message = UnsafeRawBufferPointer(copy)
-        record.originalLength = UInt64(line.count)
-        record.level = 9
-        return record
     }
 }
 

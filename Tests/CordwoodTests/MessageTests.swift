@@ -346,6 +346,46 @@ final class MessageTests: MessageCase {
         try check()
     }
 
+    /// Arguments of every length, copied in pieces; each place twice, since the first record of a
+    /// place takes the slow path.
+    func testEveryLength() throws {
+        for length in 0...140 {
+            let text = String((0..<length).map { Character(UnicodeScalar(UInt8(33 + $0 % 90))) })
+            for turn in 0..<2 {
+                log.info("\(text)")
+                log.info("\(text)\(turn == 1)")
+                expected += [text, "\(text)\(turn == 1)"]
+            }
+        }
+        try check()
+    }
+
+    /// A nil is another token, so one place has a site for each combination. All have the same
+    /// short hash.
+    func testOnePlaceWithNils() throws {
+        func log(_ bits: Int, _ more: Int) {
+            func value(_ bit: Int) -> Int? { bits >> bit & 1 == 0 ? nil : bits + bit }
+            let (a, b, c, d) = (value(0), value(1), value(2), value(3))
+            if more == 0 {
+                self.log.info("\(a)\(b)\(c)\(d)|")
+                expected.append(shown(a, b, c, d))
+            } else {
+                self.log.info("\(a)\(b)\(c)|")
+                expected.append(shown(a, b, c))
+            }
+        }
+        func shown(_ values: Int?...) -> String {
+            values.map { $0.map { "Optional(\($0))" } ?? "nil" }.joined() + "|"
+        }
+        for _ in 0..<2 {
+            for bits in 0..<16 {
+                log(bits, 0)
+                log(bits, 1)
+            }
+        }
+        try check()
+    }
+
     func testMessagesMadeElsewhere() throws {
         func forward(_ message: LogMessage) -> Int32 { log.info(message) }
         func lazily(_ message: @autoclosure () -> LogMessage) -> Int32 { log.info(message()) }

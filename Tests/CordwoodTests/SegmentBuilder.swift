@@ -1,1 +1,1 @@
-../CordwoodCoreTests/SegmentBuilder.swift
+../CordwoodStoreTests/SegmentBuilder.swift

@@ -80,7 +80,7 @@ final class TransactionAPITests: MessageCase {
         let kept = try engine.transaction(2)
         try engine.close()
         XCTAssertEqual(kept.event(1), Status.closed)
-        XCTAssertEqual(kept.attach(), Status.closed)
+        XCTAssertEqual(kept.attachThread(), Status.closed)
         XCTAssertEqual(kept.end(), Status.closed)
         XCTAssertThrowsError(try engine.transaction(1))
     }
@@ -155,16 +155,16 @@ final class TransactionAPITests: MessageCase {
         trace.withUnsafeBytes { _ = ThreadContext.setTrace($0.baseAddress) }
         let all = try (0..<17).map { try engine.transaction(Int32($0)) }
         for (number, one) in all.enumerated() {
-            XCTAssertEqual(one.attach(), number < 16 ? Status.ok : Status.limit)
+            XCTAssertEqual(one.attachThread(), number < 16 ? Status.ok : Status.limit)
             log.info("depth \(number)")
         }
         set("user", "anna")
-        XCTAssertEqual(all[3].detach(), Status.argument, "not the last one")
+        XCTAssertEqual(all[3].detachThread(), Status.argument, "not the last one")
         for number in (0..<16).reversed() {
             log.info("depth \(number)")
-            XCTAssertEqual(all[number].detach(), Status.ok)
+            XCTAssertEqual(all[number].detachThread(), Status.ok)
         }
-        XCTAssertEqual(all[0].detach(), Status.argument)
+        XCTAssertEqual(all[0].detachThread(), Status.argument)
         log.info("own")
         let found = try records()
         XCTAssertEqual(found.count, 34)
@@ -192,9 +192,9 @@ final class TransactionAPITests: MessageCase {
             key.withUTF8 { key in
                 value.withUTF8 { _ = ThreadContext.set(key: key, value: $0) }
             }
-            statuses.append(one.attach())
+            statuses.append(one.attachThread())
             key.withUTF8 { _ = ThreadContext.set(key: $0, value: nil) }
-            statuses.append(one.attach())
+            statuses.append(one.attachThread())
             engine.logger("message").info("attached")
             done.fulfill()
         }

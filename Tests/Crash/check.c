@@ -67,7 +67,9 @@ static void look(const cw_record_view *view) {
 }
 
 static int read_place(const char *place) {
-    cw_reader_options options = {.struct_size = sizeof options, .kinds = 1u << CW_KIND_LOG};
+    cw_reader_options options = {.struct_size = sizeof options,
+                                 .kinds = 1u << CW_KIND_LOG,
+                                 .identity_file = getenv("CORDWOOD_IDENTITY")};
     cw_reader *reader;
     cw_status status = cw_reader_open(place, &options, &reader);
     if (status != CW_OK) {

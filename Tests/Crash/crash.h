@@ -34,6 +34,13 @@ static inline size_t make_message(char *out, uint64_t seed, uint64_t thread, uin
     return (size_t)head + filler;
 }
 
+/* The filler of that message, as a string. */
+static inline void make_filler(char *out, uint64_t seed, uint64_t thread, uint64_t number) {
+    size_t filler = filler_length(seed, thread, number);
+    memcpy(out, letters + number % 26, filler);
+    out[filler] = '\0';
+}
+
 /* One word in eight counts the kept records of a thread. NULL: there is no file. */
 static inline uint64_t *map_kept(const char *path) {
     int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);

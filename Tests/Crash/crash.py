@@ -3,20 +3,18 @@
 and again after another process adopted and archived it: every record whose call had returned must
 be there, whole, once, in its thread's order. Writers in C, C++, Python and Swift in turn.
 
-    crash.py [--kills N] [--seed S] [--only c,cpp,python,swift] [--jobs 2] [--all]
+    crash.py [--kills N] [--seed S] [--only c,cpp,python,swift] [--jobs 2] [--all] [-k PATTERN …]
     crash.py --deaths        every other way to die (deaths.py)
     crash.py --points [--sample N]   death at each numbered point (points.py)
 
 A failure prints the command that makes the same run again, as far as the kernel allows."""
 
-import argparse
 import random
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.dont_write_bytecode = True
@@ -25,6 +23,8 @@ sys.path.insert(0, str(HERE.parent / "Oracle"))
 sys.path.insert(0, str(HERE.parent / "TestSupport"))
 sys.path.insert(0, str(HERE))
 
+import cases  # noqa: E402
+import deaths  # noqa: E402
 from compare import compare  # noqa: E402
 from hosts import (CORDWOOD, HOSTS, Failed, Programs, Tally, compare_kept, cordwood,  # noqa: E402
                    kept_sum, left_in_lanes, states, verify)
@@ -114,70 +114,90 @@ def one_kill(programs, folder, host, seed, everything):
     return tally
 
 
-def kill_all(programs, arguments):
-    """(passed, failed), and what was counted. The hosts take turns: seed mod 4 is the host."""
-    top = programs.folder
-    only = arguments.only.split(",")
+def kill_table(arguments, only):
+    """The hosts take turns: seed mod 4 is the host."""
     seeds = [seed for seed in range(arguments.seed, arguments.seed + arguments.kills * len(HOSTS))
              if HOSTS[seed % len(HOSTS)] in only][:arguments.kills]
-    totals = {host: [0, Tally()] for host in only}
-    for host in only:
+    return {f"{HOSTS[seed % len(HOSTS)]} kill {seed}": (HOSTS[seed % len(HOSTS)], seed)
+            for seed in seeds}
+
+
+def kill_all(run, programs, table, arguments):
+    found = []  # (host, tally)
+
+    def kill(_, entry):
+        host, seed = entry
+        with tempfile.TemporaryDirectory(dir=programs.folder) as folder:
+            try:
+                found.append((host, one_kill(programs, Path(folder), host, seed, arguments.all)))
+            except Exception as reason:
+                found.append((host, getattr(reason, "tally", None) or Tally()))
+                raise
+
+    # Two threads do not build the same program.
+    for host in {host for host, _ in table.values()}:
         programs.writer(host, 0)
     programs.tool("workload"), programs.check
-
-    def run(seed):
-        host = HOSTS[seed % len(HOSTS)]
-        with tempfile.TemporaryDirectory(dir=top) as folder:
-            try:
-                return host, seed, one_kill(programs, Path(folder), host, seed, arguments.all), ""
-            except Failed as reason:
-                return host, seed, reason.tally or Tally(), str(reason)
-            except subprocess.CalledProcessError as reason:
-                return host, seed, Tally(), str(reason)
-
-    passed = failed = 0
-    with ThreadPoolExecutor(arguments.jobs) as pool:
-        for host, seed, tally, reason in pool.map(run, seeds):
-            totals[host][0] += 1
-            totals[host][1].add(tally)
-            if not reason:
-                passed += 1
-                continue
-            failed += 1
-            print(f"FAIL seed {seed}, {host}: {reason}\n  again: ./dev crash --kills 1 "
-                  f"--seed {seed} --only {host}", flush=True)
-    whole, kills = Tally(), 0
-    for host, (count, tally) in totals.items():
-        print(f"{host:8} {count:5} kills, {tally}")
-        whole.add(tally)
-        kills += count
-    print(f"{kills} kills, {whole.kept} records returned, {whole.lost} lost, {whole.torn} torn, "
-          f"{whole.twice} duplicated")
-    return passed, failed
+    run.all(table, kill, arguments.jobs)
+    whole = Tally()
+    for host in HOSTS:
+        total = Tally()
+        tallies = [tally for other, tally in found if other == host]
+        for tally in tallies:
+            total.add(tally)
+        whole.add(total)
+        if tallies:
+            print(f"{host:8} {len(tallies):5} kills, {total}")
+    print(f"{len(found)} kills, {whole.kept} records returned, {whole.lost} lost, "
+          f"{whole.torn} torn, {whole.twice} duplicated")
 
 
-def run_kills(arguments):
-    passed = failed = 0
-    with tempfile.TemporaryDirectory(prefix="cordwood-crash-") as top:
-        programs = Programs(Path(top))
-        if "swift" in arguments.only.split(",") and arguments.values:
-            try:
-                check_values(programs.writer("swift", 0)[0][0], Path(top))
-                passed += 1
-            except Failed as reason:
-                failed += 1
-                print(f"FAIL values: {reason}")
-        good, bad = kill_all(programs, arguments)
-    return passed + good, failed + bad
+def die_all(run, programs, table, seed):
+    total = Tally()
+
+    def death(_, body):
+        with tempfile.TemporaryDirectory(dir=programs.folder) as folder:
+            total.add(body(programs, Path(folder), seed))
+    run.all(table, death)
+    print(f"{len(table)} deaths: {total}")
+
+
+def again(arguments):
+    def command(name):
+        host, how, *seed = name.split()
+        if how == "kill":
+            return f"./dev crash --kills 1 --seed {seed[0]} --only {host}"
+        return f"./dev crash --{'values' if how == 'values' else 'deaths'} " \
+               f"--seed {arguments.seed} '{name}'"
+    return command
+
+
+def run_all(arguments):
+    """Kills, and the other ways to die; the exit code."""
+    only, values, kills, dying = arguments.only.split(","), {}, {}, {}
+    if arguments.kills and (arguments.values or not arguments.deaths):
+        kills = kill_table(arguments, only)
+        values = {"swift values": None} if arguments.values and "swift" in only else {}
+    if arguments.deaths:
+        dying = deaths.table(only)
+    table = cases.chosen({**values, **kills, **dying}, arguments)
+    run = cases.Run(again(arguments))
+    with cases.folder("crash") as top:
+        programs = Programs(top)
+        run.all({name: case for name, case in table.items() if name in values},
+                lambda *_: check_values(programs.writer("swift", 0)[0][0], top))
+        for some, act in ((kills, lambda part: kill_all(run, programs, part, arguments)),
+                          (dying, lambda part: die_all(run, programs, part, arguments.seed))):
+            if part := {name: case for name, case in table.items() if name in some}:
+                act(part)
+    return run.end()
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="./dev crash", description="death under writing threads")
+    parser = cases.parser("./dev crash", "death under writing threads")
     parser.add_argument("--kills", type=int, default=48)
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default=",".join(HOSTS), help="the writers")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--all", action="store_true", help="the oracle reads every run")
     parser.add_argument("--values", action="store_true", help="kinds of values of the Swift host")
     parser.add_argument("--deaths", action="store_true", help="the other ways to die")
     parser.add_argument("--points", action="store_true", help="death at each numbered point")
@@ -185,18 +205,10 @@ def main():
     parser.add_argument("--mode", help="points of one workload")
     parser.add_argument("--point", help="one point, as a failure names it")
     arguments = parser.parse_args()
-    passed = failed = 0
     if arguments.points or arguments.point:
         import points
-        passed, failed = points.run(arguments)
-    elif arguments.kills and not (arguments.deaths and not arguments.values):
-        passed, failed = run_kills(arguments)
-    if arguments.deaths:
-        import deaths
-        good, bad = deaths.run(arguments)
-        passed, failed = passed + good, failed + bad
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed or not passed else 0
+        return points.run(arguments)
+    return run_all(arguments)
 
 
 if __name__ == "__main__":

@@ -5,13 +5,11 @@ and after another process archived it. A part of crash.py (--deaths)."""
 import os
 import signal
 import subprocess
-import tempfile
-import time
 from contextlib import contextmanager
 from pathlib import Path
 
-from hosts import (Failed, Programs, Tally, compare_kept, cordwood, kept_sum, left_in_lanes,
-                   states, verify)
+from cases import until
+from hosts import Failed, compare_kept, cordwood, kept_sum, left_in_lanes, states, verify
 
 RECORDS = 3000
 PATIENCE_S = 60
@@ -37,14 +35,6 @@ def start(programs, folder, host, seed, *words):
     return subprocess.Popen(
         [*command, str(folder / "store"), str(folder / "kept"), str(1 << 20), str(seed), *words],
         env=environment, stderr=subprocess.PIPE)
-
-
-def wait_until(condition, what):
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        if time.monotonic() > deadline:
-            raise Failed(f"never: {what}")
-        time.sleep(0.001)  # a poll
 
 
 def ends(child, expected):
@@ -105,16 +95,16 @@ def live_lane_stays(programs, folder, seed):
 def main_thread_ends(programs, folder, seed):
     """pthread_exit of main: the process looks like a zombie, and its other threads log on."""
     with killed(start(programs, folder, "c", seed, "pthread_exit", str(RECORDS))) as child:
-        wait_until(lambda: state_of(child.pid) == "Z", "main's thread ends")
+        until(lambda: state_of(child.pid) == "Z", "main's thread ends")
         before = live_lane_stays(programs, folder, seed)
-        wait_until(lambda: kept_sum(folder / "kept") > before + 1000, "the others log on")
+        until(lambda: kept_sum(folder / "kept") > before + 1000, "the others log on")
     return recovered(programs, folder, seed)
 
 
 def all_threads_end(programs, folder, seed):
     """Main's thread ends, then the others: the engine's own still run, and archive."""
     with killed(start(programs, folder, "c", seed, "last", str(RECORDS))):
-        wait_until(lambda: kept_sum(folder / "kept") == RECORDS // 8 * 8, "all is logged")
+        until(lambda: kept_sum(folder / "kept") == RECORDS // 8 * 8, "all is logged")
         live_lane_stays(programs, folder, seed)
     return recovered(programs, folder, seed)
 
@@ -131,9 +121,9 @@ def killed_while_stopped(programs, folder, seed):
     """SIGSTOP in the midst of appends, read by others, then SIGKILL: as the OOM killer does."""
     store, kept = folder / "store", folder / "kept"
     with killed(start(programs, folder, "c", seed, "never", str(1 << 60))) as child:
-        wait_until(lambda: kept_sum(kept) > RECORDS, "it logs")
+        until(lambda: kept_sum(kept) > RECORDS, "it logs")
         os.kill(child.pid, signal.SIGSTOP)
-        wait_until(lambda: all_stopped(child.pid), "it stops")
+        until(lambda: all_stopped(child.pid), "it stops")
         compare_kept(programs, "stopped", "crash", seed, kept, store)
         live_lane_stays(programs, folder, seed)
     return recovered(programs, folder, seed)
@@ -144,32 +134,12 @@ def all_stopped(pid):
     return all(state_of(f"{pid}/task/{thread.name}") == "T" for thread in threads)
 
 
-def cases():
-    table = {f"{host} {how}": (lambda programs, folder, seed, case=(host, how, expected):
+def table(only):
+    """Those of these hosts: name → (programs, folder, seed) → tally."""
+    found = {f"{host} {how}": (lambda programs, folder, seed, case=(host, how, expected):
                                dies(programs, folder, seed, *case))
              for host, how, expected in CASES}
-    table["c pthread_exit"] = main_thread_ends
-    table["c last"] = all_threads_end
-    table["c stopped"] = killed_while_stopped
-    return table
-
-
-def run(arguments):
-    passed = failed = 0
-    total = Tally()
-    only = arguments.only.split(",")
-    with tempfile.TemporaryDirectory(prefix="cordwood-deaths-") as top:
-        programs = Programs(Path(top))
-        for name, body in cases().items():
-            if name.split()[0] not in only:
-                continue
-            with tempfile.TemporaryDirectory(dir=top) as folder:
-                try:
-                    total.add(body(programs, Path(folder), arguments.seed))
-                    passed += 1
-                except (Failed, subprocess.CalledProcessError) as reason:
-                    failed += 1
-                    print(f"FAIL death {name}: {reason}\n  again: ./dev crash --deaths --only "
-                          f"{name.split()[0]} --seed {arguments.seed}", flush=True)
-    print(f"{passed + failed} deaths: {total}")
-    return passed, failed
+    found["c pthread_exit"] = main_thread_ends
+    found["c last"] = all_threads_end
+    found["c stopped"] = killed_while_stopped
+    return {name: body for name, body in found.items() if name.split()[0] in only}

@@ -5,6 +5,7 @@
  *     duel program STORE KEPT_FILE SEED   the process: stops itself by int3 at its marks
  *     duel find STORE KEPT_FILE SEED M      prints the sealer's last instructions before the length
  *     duel kill STORE KEPT_FILE SEED M ADDRESS
+ * The append is cw_write's; with an odd seed, it is the header's, compiled into this program.
  * Ends 0 where the moment was reached, 3 where not. x86-64. */
 #include "crash.h"
 
@@ -20,7 +21,7 @@
 #include <sys/user.h>
 #include <sys/wait.h>
 
-enum { LAST = 40, STEPS_MAX = 400000, PATIENCE_S = 120 };
+enum { LAST = 40, STEPS_MAX = 400000, PATIENCE_S = 60 };
 
 /* ── The process ── */
 
@@ -32,8 +33,13 @@ static void write_one(void) {
     char message[MESSAGE_MAX];
     uint64_t number = kept[0];
     size_t length = make_message(message, seed, 0, number);
+    char filler[MESSAGE_MAX];
+    make_filler(filler, seed, 0, number);
     if (number == 1) __asm__ volatile("int3");
-    if (cw_write(logger, CW_LEVEL_INFO, message, length) != CW_OK) _exit(9);
+    if (seed % 2 != 0)
+        CW_INFO(logger, "t0 n%llu %s", (unsigned long long)number, filler);
+    else if (cw_write(logger, CW_LEVEL_INFO, message, length) != CW_OK)
+        _exit(9);
     note_kept(kept, 0, number + 1);
     if (number == 1) __asm__ volatile("int3");
 }
@@ -57,6 +63,7 @@ static int program(const char *store) {
     if (pthread_create(&thread, NULL, writer, NULL) != 0) return 9;
     __asm__ volatile("int3");
     cw_roll(engine);
+    __asm__ volatile("int3");
     pause();
     return 9;
 }
@@ -102,9 +109,42 @@ static int step(pid_t thread) {
     return waitpid(thread, &status, __WALL) == thread && WIFSTOPPED(status);
 }
 
+/* Lets a thread run to its next int3. 0: it is gone. */
+static int run_to_trap(pid_t thread) {
+    int status, signal = 0;
+    for (;;) {
+        ptrace(PTRACE_CONT, thread, 0, signal);
+        if (waitpid(thread, &status, __WALL) != thread || !WIFSTOPPED(status)) return 0;
+        signal = WSTOPSIG(status);
+        if (signal == SIGTRAP) return 1;
+    }
+}
+
 static uint64_t address_of(pid_t thread) {
     struct user_regs_struct registers;
     return ptrace(PTRACE_GETREGS, thread, 0, &registers) == 0 ? registers.rip : 0;
+}
+
+static char state_of(pid_t thread) {
+    char path[64], line[256];
+    snprintf(path, sizeof path, "/proc/%d/task/%d/stat", process, thread);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t length = file < 0 ? 0 : read(file, line, sizeof line - 1);
+    if (file >= 0) close(file);
+    line[length > 0 ? length : 0] = 0;
+    const char *name_end = strrchr(line, ')');
+    return name_end != NULL && name_end[1] != 0 ? name_end[2] : 0;
+}
+
+/* Stops a thread of the engine once it waits for work: one that is stopped in the midst of it may
+ * hold what the sealer or the append needs, and then neither comes to its moment. */
+static void stop_at_rest(pid_t thread) {
+    for (int tries = 0; state_of(thread) != 'S' && tries < 10000; tries++) usleep(200);
+    syscall(SYS_tgkill, process, thread, SIGSTOP);
+    int status;
+    while (waitpid(thread, &status, __WALL) == thread && WIFSTOPPED(status) &&
+           WSTOPSIG(status) != SIGSTOP)
+        ptrace(PTRACE_CONT, thread, 0, 0);
 }
 
 /* Until both stand at their marks. The engine's own threads are stopped then, too. */
@@ -123,15 +163,41 @@ static int bring_to_marks(void) {
     DIR *tasks = opendir(path);
     for (struct dirent *e; tasks != NULL && (e = readdir(tasks)) != NULL;) {
         pid_t thread = atoi(e->d_name);
-        int status;
-        if (thread == 0 || thread == process || thread == appender) continue;
-        syscall(SYS_tgkill, process, thread, SIGSTOP);
-        while (waitpid(thread, &status, __WALL) == thread && WIFSTOPPED(status) &&
-               WSTOPSIG(status) != SIGSTOP)
-            ptrace(PTRACE_CONT, thread, 0, 0);
+        if (thread != 0 && thread != process && thread != appender) stop_at_rest(thread);
     }
     if (tasks != NULL) closedir(tasks);
     return 1;
+}
+
+/* Steps the sealer until it has stored the length. */
+static int print_moments(volatile const uint32_t *final) {
+    uint64_t last[LAST] = {0};
+    for (long i = 0; i < STEPS_MAX; i++) {
+        last[i % LAST] = address_of(process);
+        if (!step(process)) return give_up(4);
+        if (*final == 0) continue;
+        for (long n = 0; n < LAST; n++)
+            printf("%#llx\n", (unsigned long long)last[(i + LAST - n) % LAST]);
+        return give_up(0);
+    }
+    return give_up(3);
+}
+
+/* The sealer goes on to the moment, where an int3 stands for a while; then the append goes on to
+ * its second mark. */
+static int meet(uint64_t moment, volatile const uint32_t *final) {
+    errno = 0;
+    long code = ptrace(PTRACE_PEEKTEXT, process, moment, 0);
+    if (errno != 0 || ptrace(PTRACE_POKETEXT, process, moment, (code & ~0xffL) | 0xcc) != 0)
+        return give_up(4);
+    if (!run_to_trap(process)) return give_up(4);
+    struct user_regs_struct registers;
+    ptrace(PTRACE_GETREGS, process, 0, &registers);
+    ptrace(PTRACE_POKETEXT, process, moment, code);
+    if (registers.rip != moment + 1 || *final != 0) return give_up(3);
+    registers.rip = moment;
+    ptrace(PTRACE_SETREGS, process, 0, &registers);
+    return give_up(run_to_trap(appender) ? 0 : 4);
 }
 
 static int duel(const char *store, char **arguments, long steps, uint64_t moment) {
@@ -155,27 +221,7 @@ static int duel(const char *store, char **arguments, long steps, uint64_t moment
     if (__atomic_load_n(kept, __ATOMIC_ACQUIRE) > 1) return give_up(3);
     volatile const uint32_t *final = find_final(store);
     if (final == NULL) return give_up(4);
-    uint64_t last[LAST] = {0};
-    for (long i = 0; i < STEPS_MAX && *final == 0; i++) {
-        uint64_t now = address_of(process);
-        if (moment != 0 && now == moment) {
-            /* The sealer stands; the append goes on to its second mark. */
-            ptrace(PTRACE_CONT, appender, 0, 0);
-            pid_t thread;
-            while ((thread = waitpid(appender, &status, __WALL)) == appender &&
-                   WIFSTOPPED(status) && WSTOPSIG(status) != SIGTRAP)
-                ptrace(PTRACE_CONT, appender, 0, WSTOPSIG(status));
-            return give_up(thread == appender && WIFSTOPPED(status) ? 0 : 4);
-        }
-        last[i % LAST] = now;
-        if (!step(process)) return give_up(4);
-        if (*final != 0 && moment == 0) {
-            for (long n = 0; n < LAST; n++)
-                printf("%#llx\n", (unsigned long long)last[(i + LAST - n) % LAST]);
-            return give_up(0);
-        }
-    }
-    return give_up(3);
+    return moment != 0 ? meet(moment, final) : print_moments(final);
 }
 
 static void late(int number) {

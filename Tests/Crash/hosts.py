@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import cases
 import swift_hosts
 
 HERE = Path(__file__).resolve().parent
@@ -22,7 +23,7 @@ LINKS = [f"-I{ROOT}/include", f"-L{ROOT}/build/lib", "-lcordwood", "-lpthread",
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-O2"]
 
 
-class Failed(Exception):
+class Failed(cases.Failed):
     """Why a case failed; what was counted where the records were compared."""
 
     def __init__(self, text, tally=None):

@@ -18,15 +18,16 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import cases
 import duels
 from hosts import (CORDWOOD, HERE, ROOT, Failed, Programs, Tally, compare_groups, cordwood,
                    left_in_lanes, verify)
 from wire import crc32c
 
-MODES = ("roll", "adopt", "upload", "limits", "memory", "written", "steps")
+MODES = ("roll", "adopt", "compact", "sealed", "upload", "limits", "memory", "written", "steps")
+COMPACTING = ("compact", "sealed")  # plain archives, encrypted ones
 OLD, EXPIRED = range(21, 27), range(31, 34)
 ARCHIVES_MAX = 8
 RECOVERY_S = 120
@@ -35,7 +36,8 @@ ANSWERS = [{}, {"status": 503}, {"action": "lose"}, {}, {"action": "drop"}]
 MEMORY = Path(f"/dev/shm/cordwood-segments-{os.geteuid()}")
 SEED = 5
 # Instructions behind each mark that are gone through, and every which of them.
-MARK_STEPS = {1: (700, 1), 2: (200, 1), 3: (700, 3), 4: (300, 1), 5: (700, 3), 6: (700, 3)}
+MARK_STEPS = {1: (700, 1), 2: (200, 1), 3: (700, 3), 4: (300, 1), 5: (700, 3), 6: (300, 1),
+              7: (700, 3), 8: (700, 3)}
 # Of more calls of one kind in a run (records that are written each) so many are taken.
 CALLS_OF_A_KIND = 48
 memory_lock = threading.Lock()
@@ -82,10 +84,41 @@ class Fixtures:
                 if seed in EXPIRED:
                     for archive in fresh:
                         make_old(archive)
+        elif mode in COMPACTING:
+            # Lanes with archives of their own, and one that two share.
+            to = ["--encrypt-to", make_key(self.folder)] if mode == "sealed" else []
+            for seeds in ((11,), (12, 13), (14,)):
+                for seed in seeds:
+                    groups.append(self.work("dead" if seed < 13 else "old", seed, store))
+                cordwood("archive", store, *to)
+            make_sent(store)
         elif mode != "steps":
             for seed in (11, 12) if mode != "upload" else (11,):
                 groups.append(self.work("dead", seed, store))
         return groups
+
+
+# A target that takes only transactions: what it has stays in the store.
+TARGET = "cordwood target\nname sent\nkind transactions\nformat sap\nencoding none\norigin -\n"
+SENT = "@sent.sent-200"
+
+
+def make_key(folder):
+    """Whoever reads or compacts in this run has it. Returns the recipient."""
+    key = folder / "key.txt"
+    if not key.exists():
+        cordwood("keygen", "-o", key)
+        os.environ["CORDWOOD_IDENTITY"] = str(key)
+    return key.read_text(encoding="ascii").split("public key: ")[1].split()[0]
+
+
+def make_sent(store):
+    """A target has every archive."""
+    for folder in ("targets", "queue"):
+        (store / folder).mkdir(mode=0o700, exist_ok=True)
+    (store / "targets/sent").write_text(TARGET)
+    for archive in (store / "archives").glob("*.cwa"):
+        (store / "queue" / f"{archive.stem}{SENT}").touch()
 
 
 def make_old(archive):
@@ -183,6 +216,8 @@ class Case:
     def command(self):
         if self.point.mode == "adopt":
             return [CORDWOOD, "archive", str(self.store)]
+        if self.point.mode in COMPACTING:
+            return [CORDWOOD, "compact", "--hours", "0", str(self.store)]
         port = [self.server.port] if self.server else []
         return [self.programs.tool("workload"), self.point.mode, str(self.store), str(self.kept),
                 str(SEED), *port]
@@ -242,6 +277,10 @@ class Case:
         # What was being made when the process died counts as left behind after a while.
         for path in (self.store / "lanes").glob(".*.lane"):
             os.utime(path, (time.time() - 7200,) * 2)
+        # So does an archive that was being made of others.
+        if self.point.mode in COMPACTING:
+            for path in (self.store / "archives").glob("*.part"):
+                os.utime(path, (time.time() - 7200,) * 2)
         port = [self.server.port] if self.server else []
         mode = "recover-limits" if self.point.mode == "limits" else "recover"
         more = []
@@ -257,7 +296,18 @@ class Case:
             if count > ARCHIVES_MAX:
                 raise Failed(f"{count} archives stay, {ARCHIVES_MAX} may")
         cordwood("archive", self.store)
+        if self.point.mode in COMPACTING:
+            cordwood("compact", "--hours", "0", self.store)
+            self.check_sent(by_engine)
         return more
+
+    def check_sent(self, by_engine):
+        """Whatever was sent before is so in the archive that has its records now; a new engine's
+        own are not."""
+        unsent = {path.stem for path in (self.store / "archives").glob("*.cwa")} - {
+            path.name[:-len(SENT)] for path in (self.store / "queue").glob(f"*{SENT}")}
+        if len(unsent) > int(by_engine):
+            raise Failed(f"{sorted(unsent)} would be sent again")
 
     def left_behind(self):
         found = left_in_lanes(self.store)
@@ -375,18 +425,15 @@ def survey(programs, fixtures, modes, top):
     return found
 
 
-def one_point(programs, fixtures, point, number, top):
-    """(point, reached, tally, why not)."""
+def one_point(programs, fixtures, point, by_engine, top):
+    """(reached, tally)."""
     with tempfile.TemporaryDirectory(dir=top) as folder:
         if point.mode == "memory":
             memory_lock.acquire()
         case = None
         try:
             case = Case(programs, fixtures, point, Path(folder))
-            reached, tally = case.run(by_engine=number % 2 == 1)
-            return point, reached, tally, ""
-        except (Failed, subprocess.SubprocessError, OSError, ValueError) as reason:
-            return point, True, getattr(reason, "tally", None) or Tally(), str(reason)
+            return case.run(by_engine)
         finally:
             if case:
                 case.close()
@@ -413,51 +460,61 @@ def write_numbers(points):
     (ROOT / "build/crash-points.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
+def again(arguments):
+    def command(name):
+        if name.startswith("point "):
+            return f"./dev crash --point '{name.removeprefix('point ')}'"
+        return (f"./dev crash --points --mode duels --seed {arguments.seed} "
+                f"--sample {arguments.sample}")
+    return command
+
+
 def run(arguments):
-    modes = list(MODES)
-    if not own_shared_memory():
-        modes.remove("memory")
-        print("memory: SKIPPED, no /dev/shm of its own")
-    if arguments.mode:
-        modes = arguments.mode.split(",")
+    """The exit code. Which points there are a whole run of their workload tells: what is selected
+    are workloads."""
+    modes = dict.fromkeys(["duels", *MODES] if not arguments.mode else arguments.mode.split(","))
     if arguments.point:
-        modes = [Point.parse(arguments.point).mode]
+        modes = {Point.parse(arguments.point).mode: None}
+    modes = list(cases.chosen(modes, arguments))
+    run_ = cases.Run(again(arguments), is_brief=True)
+    if not own_shared_memory() and "memory" in modes:
+        modes.remove("memory")
+        run_.add(cases.Outcome("memory", cases.SKIPPED, 0.0, "no /dev/shm of its own"))
     with tempfile.TemporaryDirectory(prefix="cordwood-points-") as top:
         programs = Programs(Path(top))
         programs.tool("killer"), programs.tool("workload"), programs.check
         (Path(top) / "fixtures").mkdir()
-        passed = failed = 0
-        if not arguments.point and (not arguments.mode or "duels" in modes):
-            passed, failed = duels.run(arguments, programs)
-        modes = [mode for mode in modes if mode != "duels"]
+        if "duels" in modes:
+            modes.remove("duels")
+            duels.go_through(run_, arguments, programs)
         if modes:
             fixtures = Fixtures(programs, Path(top) / "fixtures")
             surveys = survey(programs, fixtures, modes, top)
             points = chosen(arguments, surveys)
-            good, bad = go_through(arguments, programs, fixtures, points, surveys, top)
-            passed, failed = passed + good, failed + bad
-        return passed, failed
+            go_through(run_, arguments, programs, fixtures, points, surveys, top)
+    return run_.end()
 
 
-def go_through(arguments, programs, fixtures, points, surveys, top):
-    passed = failed = 0
-    reached, total, runs = Counter(), Tally(), Counter()
-    with ThreadPoolExecutor(arguments.jobs) as pool:
-        jobs = [pool.submit(one_point, programs, fixtures, point, number, top)
-                for number, point in enumerate(points)]
-        for job in jobs:
-            point, was_reached, tally, reason = job.result()
-            runs[point.mode] += 1
-            reached[point.mode] += was_reached
-            total.add(tally)
-            passed, failed = (passed, failed + 1) if reason else (passed + 1, failed)
-            if reason:
-                print(f"FAIL point {point}: {reason}\n  again: ./dev crash --point '{point}'",
-                      flush=True)
+def go_through(run_, arguments, programs, fixtures, points, surveys, top):
+    found = []  # (mode, reached, tally)
+
+    def one(_, entry):
+        number, point = entry
+        try:
+            found.append((point.mode, *one_point(programs, fixtures, point, number % 2 == 1, top)))
+        except Exception as reason:
+            found.append((point.mode, True, getattr(reason, "tally", None) or Tally()))
+            raise
+
+    run_.all({f"point {point}": (number, point) for number, point in enumerate(points)}, one,
+             arguments.jobs)
+    total, runs = Tally(), Counter(mode for mode, _, _ in found)
+    reached = Counter(mode for mode, was_reached, _ in found if was_reached)
+    for _, _, tally in found:
+        total.add(tally)
     for mode in surveys:
         labels = surveys[mode]
         print(f"{mode:8} {len(labels):5} calls of {len(set(labels))} kinds, {runs[mode]} deaths, "
               f"{reached[mode]} at their point")
-    print(f"{len(all_points(surveys))} numbered points, {sum(runs.values())} deaths, "
+    print(f"{len(all_points(surveys))} numbered points, {len(found)} deaths, "
           f"{sum(reached.values())} at their point; {total}")
-    return passed, failed

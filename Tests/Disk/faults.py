@@ -1,5 +1,6 @@
 """Disks that fail: read-only in the midst of it, the store deleted, files cut by somebody else, EIO
-on every call, syncs that take seconds, no preallocation. PROTOCOL R12, R13, R14, R33, R36, R38."""
+on every call, syncs that take seconds, no preallocation. RELIABILITY R12, R13, R14, R33, R36,
+R38."""
 
 import errno
 import os

@@ -9,9 +9,14 @@ import os
 import shutil
 import struct
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "TestSupport"))
+
+from cases import Failed, Skipped, equal, holds, until  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 HERE = Path(__file__).resolve().parent
@@ -26,24 +31,6 @@ FLAG_SIGBUS_GUARD = 8
 CAUSES = ("disk_full", "disk_quota", "store_quota", "file_limit", "descriptors", "memory",
           "not_ready", "other")
 REASONS = {1: "quota", 2: "count", 3: "expired", 4: "consent"}
-
-
-class Failed(Exception):
-    pass
-
-
-class Skipped(Exception):
-    pass
-
-
-def equal(what, got, wanted):
-    if got != wanted:
-        raise Failed(f"{what}: {got!r}, not {wanted!r}")
-
-
-def holds(condition, what):
-    if not condition:
-        raise Failed(what)
 
 
 def build(directory):
@@ -83,14 +70,14 @@ class Words:
         struct.pack_into("<qq", self.memory, 128, int(realtime_s * 10**9), int(boottime_s * 10**9))
 
     def looked(self):
-        """Returns when the engine's helper has seen the clocks as they are and acted on it. One
-        pass compares them three times at most, and the second began after this call; of the coarse
-        clock, one that began a tick later. Looks of other threads do not count."""
-        def looks():
+        """Returns when the engine's supply thread has seen the clocks as they are and acted on it:
+        the second pass that ends from now on began after this call. Of the coarse clock, one that
+        began a tick later."""
+        def passes():
             return struct.unpack_from("<Q", self.memory, 160)[0]
         for _ in range(2):
-            before = looks()
-            until(lambda: looks() >= before + 9, "the engine looks at its clocks")
+            before = passes()
+            until(lambda: passes() >= before + 2, "the engine looks at its clocks")
             time.sleep(0.01)  # a tick of the coarse clock, which has one pair
 
     def only(self, *parts):
@@ -226,16 +213,6 @@ def exact(host, threads=1, closes=True, cause=None):
         equal("cordwood stats", (told["not_kept"], told["not_kept_causes"]),
               (total["refused"], [cause]))
     return total, read
-
-
-def until(condition, what, seconds=30):
-    """Polls; a bound far above what it takes."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if condition():
-            return
-        time.sleep(0.005)
-    raise Failed(f"{what}: not within {seconds} s")
 
 
 class Place:

@@ -31,7 +31,7 @@ typedef struct {
     int64_t file_system; /* 0, or what every file system says it is */
     int32_t system_clock;  /* 1: the kernel does not trust the processor's counter */
     int32_t pad;
-    uint64_t looks; /* how often its helper compared its clocks: each time BOOTTIME, once */
+    uint64_t passes; /* of its supply thread, which sleeps after each */
     char only[2][24]; /* not empty: only calls on paths with one of these in them fail or wait,
                          opens to read too, which otherwise never do */
 } words_t;
@@ -155,13 +155,20 @@ int openat(int fd, const char *path, int flags, ...) {
     return (int)syscall(SYS_openat, fd, path, flags, mode);
 }
 
-/* fallocate(2) is called by its number. */
+static void note_sleep(void) {
+    char thread[16] = "";
+    if (prctl(PR_GET_NAME, thread) == 0 && strcmp(thread, "cordwood-supply") == 0)
+        __atomic_fetch_add(&words->passes, 1, __ATOMIC_RELAXED);
+}
+
+/* fallocate(2) and futex(2) are called by their numbers. */
 long syscall(long number, ...) {
     va_list rest;
     va_start(rest, number);
     call_arguments of = call_arguments_of(rest);
     va_end(rest);
     if (number == SYS_fallocate && is_ours((int)of.a) && meets(ALLOCATE)) return -1;
+    if (number == SYS_futex && of.b == 128 /* FUTEX_WAIT_PRIVATE */) note_sleep();
     return system_call(number, of);
 }
 
@@ -176,10 +183,6 @@ int clock_gettime(clockid_t id, struct timespec *out) {
     int64_t add = id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE ? words->realtime_ns
                   : id == CLOCK_BOOTTIME                              ? words->boottime_ns
                                                                       : 0;
-    char thread[16] = "";
-    if (id == CLOCK_BOOTTIME && prctl(PR_GET_NAME, thread) == 0 &&
-        strcmp(thread, "cordwood-supply") == 0)
-        __atomic_fetch_add(&words->looks, 1, __ATOMIC_RELAXED);
     if (done != 0 || add == 0) return done;
     int64_t ns = out->tv_nsec + add % 1000000000;
     out->tv_sec += add / 1000000000;

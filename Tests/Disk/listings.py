@@ -1,10 +1,11 @@
 """Directory listings that run beside renames, archives and journals that stand alone: adopters
-remove nothing of a living lane, archive nothing twice, and lose nothing. PROTOCOL R32, R34."""
+remove nothing of a living lane, archive nothing twice, and lose nothing. RELIABILITY R32, R34."""
 
 import json
 import os
 import shutil
 import subprocess
+import time
 
 from harness import (HERE, OK, SECONDS_MAX, TOOL, equal, exact, holds, until)
 
@@ -130,6 +131,13 @@ def unreadable_archive(place):
     """An archive of several lanes that cannot be read, whose adopter died before it removed them:
     none of them is archived twice. What it cannot cover is adopted."""
     store = place.directory / "store"
+    # Its name comes before theirs.
+    dead_host(place, store, 3000, segment=SEGMENT)
+    aside = place.directory / "aside"
+    (store / "lanes").rename(aside)
+    (store / "lanes").mkdir(mode=0o700)
+    begun = int(time.time())
+    until(lambda: int(time.time()) > begun, "the next second")
     for _ in range(3):
         dead_host(place, store, 10)
     saved = place.directory / "saved"
@@ -141,7 +149,8 @@ def unreadable_archive(place):
         shutil.copy2(path, store / "lanes")
     good = made[0].read_bytes()
     made[0].write_bytes(bytes(64) + good[64:])
-    dead_host(place, store, 3000, segment=SEGMENT)
+    for path in aside.iterdir():
+        shutil.copy2(path, store / "lanes")
     _, err = archive(store, code=3)
     holds("left alone" in err and made[0].name in err, f"not told: {err}")
     equal("lanes that wait", names(store), {p.name for p in saved.iterdir()})

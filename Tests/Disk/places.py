@@ -1,5 +1,5 @@
 """Where a store lies: file systems whose mappings are trusted and those that are not, what an
-overlay stands on, and lanes of other machines on a network file system. PROTOCOL R14, R33."""
+overlay stands on, and lanes of other machines on a network file system. RELIABILITY R14, R33."""
 
 import json
 import os

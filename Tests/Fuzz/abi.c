@@ -134,6 +134,8 @@ static void call_open(input *in) {
     o->flags = more & 8 ? take32(in) & ~(uint32_t)CW_FLAG_SYNC_CONSOLE : 0;
     o->upload_interval_s = more & 16 ? take32(in) : 0;
     o->archive_removed = more & 32 ? removed : NULL;
+    o->archive_method = odd & 2 ? CW_ARCHIVE_PLAIN : more & 8 ? take8(in) : CW_ARCHIVE_DENSE;
+    o->archive_time_step_ns = more & 16 ? take32(in) % 10002 : 0;
     o->struct_size = take_size(in, sizeof *o);
     if (more & 64) block[sizeof *o + take8(in)] = 1;
     cw_engine **slot = engine_slot(in);
@@ -217,7 +219,8 @@ static void call_record(input *in) {
         fields[i].key = take_str(in);
         fields[i].type = take8(in) % 8;
         fields[i].value.u = take(in, 8);
-        if (fields[i].type == CW_TYPE_STRING) fields[i].value.s = take_str(in);
+        if (fields[i].type == CW_TYPE_STRING || fields[i].type == CW_TYPE_JSON)
+            fields[i].value.s = take_str(in);
     }
     r->fields = odd & 1 ? NULL : fields;
     if (odd & 2) {
@@ -320,6 +323,7 @@ static void call_reader_open(input *in) {
     o->since_ns = how & 16 ? take(in, 8) : 0;
     o->until_ns = how & 32 ? take(in, 8) : 0;
     o->logger = take_string(in, room, sizeof room);
+    if (how & 8) o->query = o->logger;
     o->struct_size = take_size(in, sizeof *o);
     check(cw_reader_open(how & 64 ? NULL : path, how & 128 ? NULL : o,
                          take8(in) == 255 ? NULL : slot));

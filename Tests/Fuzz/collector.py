@@ -17,6 +17,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from cases import Failed
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 CORDWOOD = ROOT / "build/bin/cordwood"
 ARCHIVES = ROOT / "build/fuzz/seeds/store"
@@ -187,7 +189,7 @@ def slow_clients(port):
 
 
 def attack(runs, seconds, first, found):
-    """(executions, failures). runs: None goes on for `seconds`."""
+    """The executions. runs: None goes on for `seconds`."""
     folder = Path(tempfile.mkdtemp(prefix="cordwood-collector-"))
     done, data = 0, b""
     end = time.monotonic() + seconds
@@ -212,12 +214,10 @@ def attack(runs, seconds, first, found):
     except (Broken, OSError) as error:
         found.mkdir(parents=True, exist_ok=True)
         (found / f"collector-{first + done}").write_bytes(data)
-        print(f"--- collector, request of seed {first + done}: {error}\n"
-              f"--- again: Tests/Fuzz/run.py --seed {first + done} collector")
-        return done, 1
+        raise Failed(f"request of seed {first + done}: {error}") from error
     finally:
         if server is not None:
             server.process.kill()
             server.process.wait()
         shutil.rmtree(folder, ignore_errors=True)
-    return done, 0
+    return done

@@ -3,13 +3,11 @@
 mutated by seed; this is what `./dev test` runs. With --guided (`./dev fuzz`): libFuzzer over a
 library built with its coverage, for as long as is asked.
 
-    run.py [--all] [--guided] [--minutes M] [TARGET…]      targets: abi adopt collector curl http
-                                                       remote store text words
+    run.py [--all] [--guided] [--minutes M] [-k PATTERN …] [TARGET…]
 
 An input that breaks something is kept in build/fuzz/found, with the command that runs it again;
 once mended it belongs into Tests/Fuzz/kept/TARGET."""
 
-import argparse
 import os
 import re
 import shutil
@@ -20,8 +18,9 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parent / "TestSupport")]
 
+import cases  # noqa: E402
 import collector  # noqa: E402
 import seeds  # noqa: E402
 
@@ -63,8 +62,8 @@ def kept(target):
     return [folder] if folder.is_dir() else []
 
 
-def trouble(target, text, command):
-    sys.stdout.write(f"--- {target}\n{text[-6000:]}\n--- again: {command}\n")
+def trouble(text, command):
+    return cases.Failed(f"{text[-6000:]}\nthe input alone: {command}")
 
 
 def run_plain(target, runs, first):
@@ -77,9 +76,8 @@ def run_plain(target, runs, first):
     executions = re.search(r"(\d+) executions", done.stdout)
     if done.returncode != 0 or not executions:
         again = re.search(r"kept as (\S+)", done.stdout)
-        trouble(target, done.stdout, f"{program} {again[1] if again else ''}")
-        return 0, 1
-    return int(executions[1]), 0
+        raise trouble(done.stdout, f"{program} {again[1] if again else ''}")
+    return f"{executions[1]} executions"
 
 
 def run_guided(target, seconds):
@@ -96,44 +94,34 @@ def run_guided(target, seconds):
                           errors="replace", check=False)
     executions = re.search(r"number_of_executed_units: *(\d+)", done.stdout)
     coverage = re.findall(r"cov: (\d+)", done.stdout)
-    print(f"  {target}: {coverage[-1] if coverage else '?'} edges, "
-          f"{len(list(corpus.iterdir()))} inputs kept", flush=True)
     if done.returncode != 0 or not executions:
         again = re.search(r"Test unit written to (\S+)", done.stdout)
-        trouble(target, done.stdout, f"{program} {again[1] if again else ''}")
-        return int(executions[1]) if executions else 0, 1
-    return int(executions[1]), 0
+        raise trouble(done.stdout, f"{program} {again[1] if again else ''}")
+    return (f"{executions[1]} executions, {coverage[-1] if coverage else '?'} edges, "
+            f"{len(list(corpus.iterdir()))} inputs kept")
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--all", action="store_true", help="more inputs")
+    parser = cases.parser()
     parser.add_argument("--guided", action="store_true", help="libFuzzer")
     parser.add_argument("--minutes", type=float, default=10, help="in all, with --guided")
-    parser.add_argument("--seed", type=int, default=1)
-    names = [*RUNS, "collector"]
-    parser.add_argument("targets", nargs="*", choices=[*names, []])
     arguments = parser.parse_args()
-    targets = arguments.targets or names
+    table = cases.chosen(dict.fromkeys([*RUNS, "collector"]), arguments)
     seeds.make(LIBRARY, OUT / "seeds")
     if arguments.guided:
-        build_guided([t for t in targets if t != "collector"])
-    passed = failed = total = 0
-    seconds = max(5, int(arguments.minutes * 60 / len(targets)))
-    for target in targets:
+        build_guided([target for target in table if target != "collector"])
+    seconds = max(5, int(arguments.minutes * 60 / len(table)))
+
+    def one(target, _):
         if target == "collector":
             runs = COLLECTOR_RUNS[arguments.all] if not arguments.guided else None
-            executions, bad = collector.attack(runs, seconds, arguments.seed, FOUND)
-        elif arguments.guided:
-            executions, bad = run_guided(target, seconds)
-        else:
-            executions, bad = run_plain(target, RUNS[target][arguments.all], arguments.seed)
-        print(f"{target:10} {executions:9} executions{'  FAILED' if bad else ''}", flush=True)
-        total += executions
-        passed, failed = passed + 1 - bad, failed + bad
-    print(f"{total} executions")
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+            return f"{collector.attack(runs, seconds, arguments.seed, FOUND)} executions"
+        if arguments.guided:
+            return run_guided(target, seconds)
+        return run_plain(target, RUNS[target][arguments.all], arguments.seed)
+    run = cases.Run(cases.repeating(*(["--guided"] if arguments.guided else [])))
+    run.all(table, one)
+    return run.end()
 
 
 if __name__ == "__main__":

@@ -6,7 +6,9 @@ import subprocess
 import sys
 import warnings
 
-from harness import CORDWOOD, LIBRARY, ROOT, Failed, tool
+import cases
+from cases import Failed
+from harness import CORDWOOD, LIBRARY, ROOT, tool
 
 os.environ.setdefault("CORDWOOD_LIBRARY", str(LIBRARY / "libcordwood.so"))
 sys.path.insert(0, str(ROOT / "bindings/python/src"))
@@ -32,7 +34,8 @@ def log(store, *lines):
 
 def written(suite, name, filler=0):
     """Of more than one segment. filler: bytes of each line that no codec makes smaller."""
-    log(suite.folder / name, *(f"line {number} {os.urandom(filler).hex()}".rstrip()
+    chance = random.Random(cases.seed())
+    log(suite.folder / name, *(f"line {number} {chance.randbytes(filler).hex()}".rstrip()
                                for number in range(3000)))
     return suite.folder / name
 
@@ -89,8 +92,7 @@ def cut_archives(suite):
     archive = max((store / "archives").glob("*.cwa"), key=lambda path: path.stat().st_size)
     log(store, WHOLE)
     content = archive.read_bytes()
-    seed = int.from_bytes(os.urandom(3), "little")
-    chance = random.Random(seed)
+    chance = random.Random(cases.seed())
     cuts = [cut for cut in (0, 1, 100, 200, 300, 4096) if cut < len(content) - 1]
     cuts.append(len(content) - 1)
     cuts += [chance.randrange(len(content)) for _ in range(100 if suite.everything else 8)]
@@ -111,7 +113,7 @@ def cut_lanes(suite):
     by all alike; where nothing is gone nobody says anything."""
     store = written(suite, "cut-lane")
     whole = tool("export", store, "--format", "raw", codes=(0,)).text
-    chance = random.Random(int.from_bytes(os.urandom(3), "little"))
+    chance = random.Random(cases.seed())
     count, silent = 0, 0
     for path in sorted((store / "lanes").iterdir()):
         content = path.read_bytes()
@@ -137,7 +139,7 @@ def cut_catalogs(suite):
     whole = tool("export", store, "--format", "raw", codes=(0,)).text
     files = sorted((store / "lanes").glob("*.catalog-*"))
     holds(files, "all names are in the lane file")
-    chance = random.Random(int.from_bytes(os.urandom(3), "little"))
+    chance = random.Random(cases.seed())
     count, silent = 0, 0
     for path in files:
         content = path.read_bytes()

@@ -3,23 +3,20 @@
 import os
 import resource
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "TestSupport"))
+
+from cases import Failed  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LIBRARY = Path(os.environ.get("CORDWOOD_LIBRARY", ROOT / "build/lib/libcordwood.so")).parent
 CORDWOOD = LIBRARY.parent / "bin/cordwood"
 # Wide: machines are loaded. What hangs, loops or grows without bound is far beyond.
 SECONDS_MAX = 100
-
-
-class Failed(Exception):
-    pass
-
-
-class Skipped(Exception):
-    pass
 
 
 class Done:

@@ -1,35 +1,34 @@
 #!/usr/bin/env python3
 """Stores that somebody hostile made, and what the engine shows of itself to its surroundings:
 
-    hostile.py [--all] [CASE …]
+    hostile.py [--all] [-k PATTERN …] [CASE …]
 
 Every run is bounded in time and memory, ends by itself and not by a signal, and leaves alone what
 links lead to. The last line counts."""
 
-import argparse
 import json
 import os
 import pty
 import re
-import resource
 import shutil
 import socket
 import stat
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "Fuzz")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "Fuzz"), str(HERE.parent / "TestSupport")]
 
+import cases  # noqa: E402
 import cuts  # noqa: E402
 import makers  # noqa: E402
 import seeds  # noqa: E402
-from harness import CORDWOOD, LIBRARY, Failed, Skipped, run, tool  # noqa: E402
+from cases import Failed  # noqa: E402
+from harness import CORDWOOD, LIBRARY, run, tool  # noqa: E402
 
 
 class Suite:
@@ -331,7 +330,7 @@ def escapes_store(suite, name):
 def harmless(verb, shown):
     """Valid UTF-8 that nothing obeys, and no line that somebody else wrote."""
     text = shown.replace(b"\r\n", b"\n").decode()
-    text = re.sub("\x1b\\[(?:0|2|3[1236])m", "", text)  # colours
+    text = re.sub("\x1b\\[(?:0|2|3[1236]|1;31)m", "", text)  # colours
     if OBEYED.search(text):
         raise Failed(f"{verb} shows {text[:500]!r}")
     if re.search(r"^lane fake", text, re.M):
@@ -507,29 +506,12 @@ CASES = [special_files, linked_directories, linked_root, sockets, numbers, large
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--all", action="store_true")
-    parser.add_argument("cases", nargs="*", choices=[*(case.__name__ for case in CASES), []])
-    arguments = parser.parse_args()
-    passed = failed = 0
-    with tempfile.TemporaryDirectory(prefix="cordwood-hostile-") as name:
-        suite = Suite(Path(name), arguments.all)
-        for case in CASES:
-            if arguments.cases and case.__name__ not in arguments.cases:
-                continue
-            started = time.monotonic()
-            try:
-                said = case(suite)
-                passed += 1
-                print(f"ok    {case.__name__} ({time.monotonic() - started:.1f} s)"
-                      f"{': ' + said if said else ''}", flush=True)
-            except Skipped as why:
-                print(f"skip  {case.__name__}: {why}", flush=True)
-            except Failed as why:
-                failed += 1
-                print(f"FAIL  {case.__name__}: {why}", flush=True)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    arguments = cases.parser().parse_args()
+    table = cases.chosen({case.__name__: case for case in CASES}, arguments)
+    with cases.folder("hostile") as directory:
+        suite, run = Suite(directory, arguments.all), cases.Run()
+        run.all(table, lambda _, case: case(suite))
+    return run.end()
 
 
 if __name__ == "__main__":

@@ -131,7 +131,7 @@ inline bool writerStep(State &s, int w) {
         f.ret = HOT_SETTLED;
         f.pc = load(s, w, blockWord(f.block, LIMIT)) == 0 ? OWN : DONE;
         break;
-    case HOT_SETTLED: /* [AppendSlow.settledKept] */
+    case HOT_SETTLED: /* [AppendSlow.committed] [AppendSlow.settledKept] */
         f.pc = f.kept || mutant == NO_REWRITE ? DONE : HOT_AGAIN;
         break;
     case HOT_AGAIN:

@@ -1,55 +1,19 @@
-"""The mutations of `./dev mutate`: for each rule of the append, seal and recover protocol the lines
-that keep it, what they become, and the case that must fail then. `./dev check` holds the lines
-against the sources; who changes one changes it here.
+"""The mutations of `./dev mutate`: for each rule of the append, seal and recover protocol, and for
+reading and sending, the lines that keep it, what they become, and the case that must fail then.
+`./dev check` holds the lines against the sources; who changes one changes it here.
 
 R12, R22, R26 and R29 have no entry: other defences answer for their lines (a closed engine is
 refused by the engine's state twice and by the lane's), or no single line keeps the rule.
 
 An entry's lines must stand in their file exactly once. Where two defences mask each other the
 entry changes both, and says so. `heavy`: a case of `./dev test --all`."""
-
-from dataclasses import dataclass
-
-CORE = "Sources/CordwoodCore/Append/"
-STORE = "Sources/CordwoodStore/"
-ENGINE = "Sources/CordwoodEngine/"
-
-
-@dataclass(frozen=True)
-class Edit:
-    file: str
-    lines: str
-    becomes: str
-
-
-@dataclass(frozen=True)
-class Mutation:
-    rule: str
-    name: str
-    edits: tuple
-    suite: str
-    case: str
-    why: str
-    heavy: bool = False
-    builds: str = ""  # library, all, tests, nothing; empty: what the suite needs
-
-
-MUTATIONS = []
-
-
-def mutation(rule, name, file, lines, becomes, catch, why, *, also=(), heavy=False, builds=""):
-    """also: (file, lines, becomes) of a second defence that masks this one."""
-    suite, _, case = catch.partition(" ")
-    edits = tuple(Edit(*edit) for edit in ((file, lines, becomes), *also))
-    MUTATIONS.append(
-        Mutation(rule, f"{rule}-{name}", edits, suite, case, why, heavy, builds))
-
+from entry import CORE, STORE, ENGINE, mutation
 
 # ── Claim, seal, stragglers ──
 
-mutation("R1", "cut-off-is-kept", CORE + "Paths/AppendPath.swift",
-         "            unsafe !AppendSlow.settledKept(thread)\n",
-         "            unsafe !AppendSlow.settledKept(thread), false\n",
+mutation("R1", "cut-off-is-kept", CORE + "Paths/AppendSlow.swift",
+         "        guard unsafe settledKept(thread) else { return false }\n",
+         "        _ = unsafe settledKept(thread)\n",
          "c-abi roll_steps", "a record behind the sealer's length is not written again")
 mutation("R1", "no-first-membarrier", CORE + "Chunks/Sealer.swift",
          "SegmentHeader.stateSealing)\n        fence()\n",
@@ -103,6 +67,51 @@ mutation("R7", "no-writer-fence", CORE + "Chunks/Membarrier.swift",
          "        if isMissing { cwa_fence_full() } else { cwa_fence_compiler() }\n",
          "        cwa_fence_compiler()\n",
          "c-abi append_fences", "without membarrier nobody orders the writer's look")
+mutation("R7", "registered-late", CORE + "Chunks/Membarrier.swift",
+         "        if !isMissing, cwi_has_one_thread() { register() }\n", "",
+         "c-abi start_small", "the first close waits for milliseconds")
+mutation("R10", "nobody-waits-for-supply", CORE + "Segments/Segments.swift",
+         "        unsafe awaitSupply(engine, lane, oldWord, thread)\n", "",
+         "swift SupplyTests/testAWriterWaitsForSupply",
+         "writers make segments in line while supply does not run")
+mutation("R10", "waits-in-vain-again", CORE + "Segments/SegmentMakers.swift",
+         "        if unsafe spareCount(lane) == 0 { unsafe cwa_store_relaxed_u32("
+         "lateWord(lane), 1) }\n", "", "swift SupplyTests/testAWaitInVainIsTheLast",
+         "every segment costs its writers 5 ms while supply does not run")
+mutation("R10", "first-spare-awaited", CORE + "Segments/SegmentMakers.swift",
+         "        return lacksSpare && !isFirst && !isLate ?",
+         "        return lacksSpare && !isLate ?",
+         "swift SupplyTests/testTheFirstSpareIsNotAwaited",
+         "a program's first 1,000 records end in a sleep")
+mutation("R10", "rate-of-one-segment", CORE + "Segments/Supply.swift",
+         "            return last.size - last.used + (segment - last.segment - 1) * size + used\n",
+         "            return used\n", "swift SupplyTests/testTheRateCountsWholeSegments",
+         "supply prepares too little at a full rate, and writers sleep")
+mutation("R10", "priority-stays", ENGINE + "Services/Services.swift",
+         "            raiseArchiver()\n", "",
+         "swift ArchivingTests/testThePriorityRisesWithWhatWaits",
+         "a busy host's archiver falls behind for ever")
+mutation("R10", "helpers-wait-for-supply", CORE + "Segments/SegmentMakers.swift",
+         "            unsafe cwi_tls_get().pointee.helper == 0,\n"
+         "            unsafe !EngineCore.isForked(engine), unsafe patience",
+         "            unsafe !EngineCore.isForked(engine), unsafe patience",
+         "swift SupplyTests/testTheEnginesOwnThreadsDoNotWait",
+         "supply waits for itself")
+mutation("R10", "blocked-as-grow", CORE + "Segments/SegmentMakers.swift",
+         "            return blockedWaitNs\n", "            return supplyWaitNs\n",
+         "swift SupplyTests/testAWriterThatBlocksWaitsLonger",
+         "under CW_OVERFLOW_BLOCK a writer makes segments in line after 5 ms")
+mutation("R6", "pages-of-busy-threads", CORE + "Chunks/Quiescence.swift",
+         "unsafe segment.pointee.populated != 0, unsafe !Lost.isLost(segment),\n"
+         "                unsafe Quiescence.isQuiet(engine, segment)\n",
+         "unsafe segment.pointee.populated != 0, unsafe !Lost.isLost(segment)\n",
+         "swift SupplyTests/testSealedPagesAreLetGoOf",
+         "a thread that still stores there faults a page in again")
+mutation("R16", "pages-stay", CORE + "Chunks/Quiescence.swift",
+         "            unsafe Mapping.discard(\n                UnsafeMutableRawPointer(segment"
+         ".pointee.base)!, bytes: Int(segment.pointee.size))\n", "",
+         "swift SupplyTests/testSealedPagesAreLetGoOf",
+         "sealed segments stay in the host's memory")
 mutation("R7", "not-marked", CORE + "Chunks/Membarrier.swift",
          "            ThreadBlocks.markAll()\n", "",
          "c-abi append_fences", "threads that have a block stay on the path without fences")
@@ -150,26 +159,29 @@ mutation("R6", "ready-order", CORE + "Segments/Segments.swift",
 mutation("R11", "read-while-reused", CORE + "Segments/Recycling.swift",
          "            unsafe flock(segment.pointee.fd, LOCK_EX | LOCK_NB) == 0\n",
          "            true\n",
-         "c-abi reused", "a file that a reader has open is used again", builds="library")
-mutation("R11", "no-recheck", STORE + "Segments/SegmentFile.swift",
-         "        if !same { isLost = true }\n", "",
-         "c-abi reused", "a reader returns records of the file's next use; both checks",
-         also=[(STORE + "Segments/SegmentFile.swift",
-                "            && Bytes.u32(now.bytes, SegmentHeader.state) != "
-                "SegmentHeader.stateDead\n",
-                "            && Bytes.u32(now.bytes, SegmentHeader.state) != "
-                "SegmentHeader.stateDead || true\n"),
-               (CORE + "Segments/Recycling.swift",
-                "            unsafe flock(segment.pointee.fd, LOCK_EX | LOCK_NB) == 0\n",
-                "            true\n")])
+         "c-abi reader_keeps_file", "a file that a reader has open is used again",
+         builds="library")
+mutation("R11", "no-recheck", STORE + "Lanes/SegmentFile.swift",
+         "            && Bytes.u32(now.bytes, SegmentHeader.state) != SegmentHeader.stateDead\n",
+         "            && Bytes.u32(now.bytes, SegmentHeader.state) != SegmentHeader.stateDead "
+         "|| true\n",
+         "c-abi reused_reads", "a reader returns records of the file's next use")
+mutation("R11", "only-the-header", STORE + "Lanes/StreamCursor.swift",
+         "        guard try entry.segment.recheck() else {\n",
+         "        guard !entry.segment.isLost else {\n",
+         "c-abi reused_reads", "a chunk is read after the last look at the file's header")
+mutation("R11", "use-is-damage", STORE + "Lanes/LaneSource.swift",
+         "                if file.hasItsName { throw error }\n",
+         "                if file.hasItsName || true { throw error }\n",
+         "c-abi reused_reads", "a file used again just after it was opened is shown as damaged")
 mutation("R13", "no-watch", CORE + "Segments/Lost.swift",
-         "                UInt64(max(0, status.st_size)) < whole\n",
-         "                UInt64(max(0, status.st_size)) < whole, false\n",
+         " file.bytes < whole else {\n", " file.bytes < whole, false else {\n",
          "disk cut_mends_itself", "a file that somebody cut is not extended again",
          builds="library")
 mutation("R14", "no-write-mode", CORE + "Segments/WriteThrough.swift",
-         "        guard isFirst, error == EOPNOTSUPP || error == ENOSYS else { return error }\n",
-         "        guard isFirst, error == EOPNOTSUPP, false else { return error }\n",
+         "        guard isFirst, error == Errno.EOPNOTSUPP || error == Errno.ENOSYS else "
+         "{ return error }\n",
+         "        guard isFirst, error == Errno.EOPNOTSUPP, false else { return error }\n",
          "c-abi no_fallocate", "where nothing is preallocated nothing can be logged")
 mutation("R15", "not-resident", CORE + "Segments/Recycling.swift",
          "unsafe Quiescence.isQuiet(engine, segment), unsafe isResident(segment),\n",
@@ -246,27 +258,26 @@ mutation("R31", "lock-inherited", "Sources/CordwoodCore/System/Mapping.swift",
          "        guard holdBytes > 0 else {\n",
          "processes clone_orphan", "a clone keeps the lock of its dead parent")
 mutation("R31", "lock-of-a-descriptor", CORE + "Lanes/OwnerLock.swift",
-         "            return unsafe lane.pointee.life == nil ? errno : 0\n        }\n",
+         "            return unsafe lane.pointee.life == nil ? Errno.last : 0\n        }\n",
          "            unsafe release(lane)\n"
-         "            return flock(descriptor, LOCK_EX | LOCK_NB) == 0 ? 0 : errno\n        }\n",
+         "            return Files.lock(descriptor) ? 0 : Errno.last\n        }\n",
          "processes owner_written", "a host that closes all descriptors loses its lock")
 mutation("R31", "mapping-is-believed", CORE + "Lanes/OwnerLock.swift",
-         "        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {\n",
-         "        guard unsafe lane.pointee.life == nil,\n"
-         "            flock(descriptor, LOCK_EX | LOCK_NB) == 0\n        else {\n",
+         "        guard Files.lock(descriptor) else {\n",
+         "        guard unsafe lane.pointee.life == nil, Files.lock(descriptor) else {\n",
          "processes owner_on_overlay", "a mapping is believed that holds no lock")
-mutation("R31", "busy-is-overruled", STORE + "Keep/LaneLock.swift",
+mutation("R31", "busy-is-overruled", STORE + "Keep/AdoptionLock.swift",
          "        if owner.lockIsLife { return isLocked }\n", "",
          "processes owner_executes", "/proc is asked where the lock says it", builds="all")
-mutation("R31", "no-quiet-time", STORE + "Keep/LaneLock.swift",
+mutation("R31", "no-quiet-time", STORE + "Keep/AdoptionLock.swift",
          # Not the look at it: `cordwood archive` sleeps for as long itself, which masks that.
          "    public static let quietNs: UInt64 = 10_000_000_000\n",
          "    public static let quietNs: UInt64 = 1_000\n",
          "processes clone_orphan_descriptor", "a lane is adopted while a vfork child may write",
          builds="all")
-mutation("R32", "inode-not-asked", STORE + "Keep/LaneLock.swift",
-         "        guard cwi_lock_file(descriptor) == 0, LaneLock.isSameFile(descriptor, path),\n",
-         "        guard cwi_lock_file(descriptor) == 0,\n",
+mutation("R32", "inode-not-asked", STORE + "Keep/AdoptionLock.swift",
+         "        guard Files.lockOpenFile(descriptor), FileFacts.isNamed(descriptor, path),\n",
+         "        guard Files.lockOpenFile(descriptor),\n",
          "processes lane_replaced", "the lock of a file without its name guards nothing",
          builds="all")
 mutation("R32", "lock-after-rename", CORE + "Lanes/Lanes.swift",
@@ -275,7 +286,7 @@ mutation("R32", "lock-after-rename", CORE + "Lanes/Lanes.swift",
          "        defer { _ = unsafe OwnerLock.take(lane, descriptor, directory, name) }\n",
          "c-abi locked_first", "a lane has its name before it is locked")
 
-mutation("R33", "other-machines", STORE + "Keep/LaneLock.swift",
+mutation("R33", "other-machines", STORE + "Keep/AdoptionLock.swift",
          "                if unsafe OtherMachine.made(header, descriptor) { return .remote }\n",
          "",
          "disk another_machines_lane", "a lane whose owner lives elsewhere is adopted",
@@ -284,7 +295,7 @@ mutation("R33", "other-machines", STORE + "Keep/LaneLock.swift",
 # ── Archive, upload, power ──
 
 mutation("R34", "name-not-synced", STORE + "Archive/PartFile.swift",
-         "        guard fsync(directory) == 0 else {\n", "        guard directory >= 0 else {\n",
+         "        guard Files.sync(directory) else {\n", "        guard directory >= 0 else {\n",
          "simulation --seeds 200", "segments go before the archive's name is safe",
          builds="library")
 mutation("R35", "journal-not-synced", CORE + "Lanes/JournalWriter.swift",
@@ -314,13 +325,14 @@ mutation("R36", "lane-is-kept", CORE + "Lanes/JournalWriter.swift",
          "                unsafe cwa_store_relaxed_u32(Lanes.renewWord(lane), 1)\n", "",
          "disk failed_catalog", "names that the disk refused are believed after the next sync",
          builds="library")
-mutation("R37", "all-believed", STORE + "Segments/StreamCursor.swift",
+mutation("R37", "all-believed", STORE + "Lanes/StreamCursor.swift",
          "        believed = segment.isOtherBoot ? [] : nil\n", "        believed = nil\n",
          "simulation --seeds 200", "what was torn by a power cut is shown as verified",
          builds="library")
 mutation("R38", "archive-not-locked", STORE + "Files/ArchiveLock.swift",
-         "                cwi_lock_file(opened)\n            }\n        var held",
-         "                Int32(0)\n            }\n        var held",
+         "        guard Files.lockOpenFile(opened, byte: target.map(ArchiveLock.byte)),\n",
+         "        guard target == nil\n"
+         "                || Files.lockOpenFile(opened, byte: target.map(ArchiveLock.byte)),\n",
          "c-abi archive_held", "an archive that somebody sends is deleted")
 mutation("R38", "unread-clocks-are-none", STORE + "Keep/ClockFile.swift",
          "            default: return nil\n",
@@ -331,3 +343,110 @@ mutation("R39", "signals-not-blocked", "Sources/CordwoodCore/System/Monitor.swif
          "        unsafe pthread_sigmask(SIG_SETMASK, nil, &old)\n",
          "hostile signals", "the helper takes a signal that the host waits for",
          builds="library")
+
+# ── Invariants ──
+
+mutation("A5", "limit-behind-chunk", CORE + "Chunks/Claim.swift",
+         "UInt64(UInt(bitPattern: chunk + Int(bytes))))\n",
+         "UInt64(UInt(bitPattern: chunk + Int(bytes) + 64)))\n",
+         "swift AppendModelTests", "a record runs over its chunk's end into the next one")
+mutation("A22", "number-survives-reuse", CORE + "Segments/Recycling.swift",
+         "        unsafe segment.pointee.number = 0\n", "",
+         "swift AppendModelTests", "a spare has the number of the segment that it was")
+
+# ── Copies of the library, and what longjmp left ──
+
+mutation("A21", "plan-of-another-copy", CORE + "Sites/SitePlan.swift",
+         "        guard word &- table &- 1 < SitePlan.tableBytes else { return nil }\n",
+         "        guard word &- table &- 1 < .max &- table else { return nil }\n",
+         "processes shared_place", "a place that another copy filled has that copy's number")
+mutation("R18", "entry-does-not-look", CORE + "Paths/DeferredPath.swift",
+         "        Abandoned.reclaimFromEntry()\n        return unsafe write(logger, level, plan,",
+         "        return unsafe write(logger, level, plan,",
+         "c-abi jump_large", "the slow path's own frames make what was left look nested")
+mutation("A35", "nested-go-to-the-pool", CORE + "Threads/ThreadBlocks.swift",
+         "            unsafe convert(evicted, mark)\n",
+         "            if let nested = unsafe evicted.pointee.nested { unsafe giveBack(nested) }\n"
+         "            unsafe convert(evicted, mark)\n",
+         "swift BlockTableTests", "another thread takes a block that an append is about to look at")
+mutation("A35", "found-goes-to-the-pool", CORE + "Threads/BlockTable.swift",
+         "        if isNew { unsafe ThreadBlocks.giveBack(block) }\n",
+         "        unsafe ThreadBlocks.giveBack(block)\n",
+         "swift BlockTableTests", "another thread takes a block that an append has just found")
+
+mutation("A21", "message-tokens-by-twos", CORE + "Sites/MessageSites.swift",
+         "            guard differs == 0 else { return false }\n", "",
+         "swift MessageTests",
+         "a place's record with other types gets the site of the first ones")
+mutation("A21", "message-second-token", CORE + "Sites/MessageSites.swift",
+         "                | (other ^ place.load(fromByteOffset: at &+ 8, as: UInt64.self))\n", "",
+         "swift MessageTests",
+         "a place's record with other types gets the site of the first ones")
+
+mutation("A21", "quick-third-token", CORE + "Sites/MessageSites.swift",
+         "            unsafe frame.tokens <= 16 || isToken(words, low, 16),\n", "",
+         "swift EverydayMessageTests",
+         "a place's record with another text gets the site of the first one")
+mutation("A21", "quick-function", CORE + "Sites/MessageSites.swift",
+         "unsafe isWord(words, bytes &- 16, function),", "",
+         "swift EverydayMessageTests", "one place under two functions shows the first one's name")
+mutation("A21", "quick-text-function", CORE + "Sites/MessageSites.swift",
+         "        guard unsafe isWord(words, 24, file), unsafe isWord(words, 16, function),\n",
+         "        guard unsafe isWord(words, 24, file),\n",
+         "swift EverydayMessageTests", "one place under two functions shows the first one's name")
+mutation("A23", "quick-in-a-context", "Sources/CShims/message.c",
+         "    __atomic_store_n(&cwi_context_hooks_words.take, take, __ATOMIC_SEQ_CST);\n"
+         "    __atomic_store_n(&cwi_message_table_words.quick, NULL, __ATOMIC_SEQ_CST);\n",
+         "    __atomic_store_n(&cwi_context_hooks_words.take, take, __ATOMIC_SEQ_CST);\n",
+         "swift ContextTests", "records lack their task's context")
+
+mutation("A4", "fields-end-late", CORE + "Paths/FieldsPath.swift",
+         "            var fieldBytes = 2\n", "            var fieldBytes = 1\n",
+         "python-speed test_logger.LoggerTest.test_fields_of_every_number_and_length",
+         "a record's fields end one byte behind their section")
+
+# ── The append in the header ──
+
+HEADER = "include/cordwood/append.h"
+mutation("R1", "header-cut-off-is-kept", HEADER,
+         "    if (!CW_LIKELY_(block->limit != NULL)) return false;\n", "",
+         "c-abi roll_steps_inlined", "a record behind the sealer's length is not written again")
+mutation("R5", "header-keeps-the-block", HEADER,
+         "    return __atomic_load_n(&cw_append_1, __ATOMIC_RELAXED);\n",
+         "    static cw_append_block *kept;\n"
+         "    return kept ? kept : (kept = __atomic_load_n(&cw_append_1, __ATOMIC_RELAXED));\n",
+         "c-abi fibers", "a fiber that has moved appends into the block of the thread that it left")
+mutation("R1", "header-cut-off-text-is-kept", HEADER,
+         "    if (!CW_LIKELY_(block->limit != NULL)) return false;\n", "",
+         "c-abi roll_steps_text", "cw_write answers for a record behind the sealer's length")
+mutation("R1", "header-kept-is-written-again", HEADER,
+         "    if (!block || !cw_append_settled(block)) return false;\n",
+         "    if (!block || !cw_append_settled(block) || block) return false;\n",
+         "c-abi roll_steps_text", "a record within the sealer's length is written twice")
+mutation("R5", "header-busy-is-not-set", HEADER, "    cw_append_busy_(block);\n", "",
+         "c-abi frozen_steps_inlined", "nobody sees that an append is running")
+mutation("A21", "header-measures-what-it-may-not", HEADER,
+         "text && __atomic_load_n(&site->inlined, __ATOMIC_RELAXED) ?", "text ?",
+         "c-abi format_strings", "the bytes of %.5s are read beyond their end")
+mutation("R18", "header-busy-is-left", HEADER,
+         "return false;\n    block->records++;\n    cw_append_idle_(block);\n    return true;\n}\n"
+         "CW_INLINED_", "return false;\n    block->records++;\n    return true;\n}\nCW_INLINED_",
+         "c-abi inlined_bytes", "every later record looks nested or abandons a chunk")
+mutation("R18", "header-frame-is-busy", HEADER,
+         '    __asm__ volatile("movq %%rsp, %0" : "=m"(block->busy) : : "memory");\n',
+         "    block->busy = (uintptr_t)__builtin_frame_address(0);\n",
+         "c-abi jump_large", "what longjmp left in a large frame looks nested for ever")
+mutation("R24", "header-reads-the-chunk-again", HEADER,
+         "(record->chunk + 8), (uint32_t)(end - record->chunk)",
+         "(block->chunk + 8), (uint32_t)(end - block->chunk)",
+         "c-abi fork_steps_inlined", "a child that a handler forked stores to address 8")
+mutation("A35", "header-any-engine", HEADER,
+         "__atomic_load_n(&block->engine, __ATOMIC_RELAXED) == words->engine",
+         "__atomic_load_n(&block->engine, __ATOMIC_RELAXED) != NULL",
+         "c-abi table_steps_inlined", "a record goes to the engine that the thread used last")
+mutation("A21", "string-as-pointer", CORE + "Sites/SitePlan.swift",
+         "                case UInt32(CW_ARG_STRING):\n"
+         "                    type(index) == ArgumentType.text && bound(index) == "
+         "UInt32(CW_STRING_MAX)\n",
+         "                case UInt32(CW_ARG_STRING): true\n",
+         "c-abi inlined_places", "%p of a string is appended as its text")

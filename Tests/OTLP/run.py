@@ -4,7 +4,7 @@ protobuf and in JSON is, field by field, what was logged, hostile values, traces
 bodies keep their limits; partial answers are counted; `cordwood export --format otlp` writes the
 same records.
 
-    run.py [-v] [TestCase.test]
+    run.py [-k PATTERN …] [--list]
 
 The first run makes the virtual environment (Tests/TestSupport/environments.py)."""
 
@@ -29,7 +29,7 @@ def main():
     python = environments.interpreter("otlp")
     if python is None:
         sys.exit("PyPI did not give the schema")
-    command = [python, "-m", "unittest", *(sys.argv[1:] or ["test_otlp", "test_spans"])]
+    command = [python, HERE.parent / "TestSupport/unittests.py", HERE, *sys.argv[1:]]
     return subprocess.run(command, cwd=HERE, env=environment, check=False).returncode
 
 

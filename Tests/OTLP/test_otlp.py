@@ -49,6 +49,9 @@ def write_all(engine, seed=1):
         logs[0].write("info", b"raw in a context")
         with cordwood.trace("1" * 32):
             logs[0].info("no span")
+    logs[2].info("parts", order={
+        "id": 7, "items": [{"sku": "x", "n": 2.5}, [], {}, None, True], "": "no name",
+        "\u00fc\n": -2**63, "big": 2**63}, none=None, list=[1, [2, ["\u20ac"]]])
     logs[0].log("info", "own time", time_ns=1_000_000_000_000_000_123)
     # Names that OpenTelemetry gives a meaning.
     logs[0].info("mine", **{"thread.id": "mine", "code.file.path": 5, "log.record.uid": "own"})
@@ -63,11 +66,21 @@ def write_all(engine, seed=1):
 
 def value_of(value):
     kind = value.WhichOneof("value")
+    if kind == "kvlist_value":
+        return ("parts", {pair.key: value_of(pair.value) for pair in value.kvlist_value.values})
+    if kind == "array_value":
+        return ("parts", [value_of(part) for part in value.array_value.values])
     return (kind, getattr(value, kind)) if kind else (None, None)
 
 
 def expected_value(value):
     """How a field that was read back must look in an AnyValue."""
+    if value is None:
+        return (None, None)
+    if isinstance(value, dict):
+        return ("parts", {key: expected_value(part) for key, part in value.items()})
+    if isinstance(value, list):
+        return ("parts", [expected_value(part) for part in value])
     if isinstance(value, bool):
         return ("bool_value", value)
     if isinstance(value, int):
@@ -126,7 +139,7 @@ class Case(unittest.TestCase):
         return [r for r in cordwood.read(self.store, kinds="all")
                 if r.logger != "Cordwood.Uploader"]
 
-    def compare(self, wanted, found, uid=True):
+    def compare(self, wanted, found):
         found = [entry for entry in found if entry[1] != "Cordwood.Uploader"]
         self.assertEqual(len(found), len(wanted))
         ids = set()
@@ -145,13 +158,11 @@ class Case(unittest.TestCase):
             record = left[key(got.time_unix_nano, self.tid(attributes, resource),
                               data)].pop(0)
             self.compare_one(record, resource, logger, got, kind, attributes)
-            if uid and "own" != attributes["log.record.uid"][1]:
-                ids.add(attributes["log.record.uid"][1])
-            self.assertEqual("log.record.uid" in attributes,
-                             uid or "log.record.uid" in record.fields)
-        if uid:
-            own = sum("log.record.uid" in record.fields for record in wanted)
-            self.assertEqual(len(ids), len(found) - own, "ids are unique")
+            uid = attributes["log.record.uid"][1]
+            self.assertEqual(uid, record.fields.get("log.record.uid", record.record_id))
+            ids.add(uid)
+        own = sum("log.record.uid" in record.fields for record in wanted)
+        self.assertEqual(len(ids), len(found) - own + min(own, 1), "ids are unique")
 
     def tid(self, attributes, resource):
         found = attributes["thread.id"]
@@ -299,7 +310,7 @@ class Export(Case):
             self.assertEqual(lines.pop(), b"")
             found = flat(map(from_json, lines))
             if archived:
-                self.compare(wanted, found, uid=False)
+                self.compare(wanted, found)
                 continue
             # While a program runs the same instant may be shown some ns apart.
             bodies = [value_of(record.body)[1] for _, _, record in found]

@@ -5,11 +5,14 @@ import hashlib
 import subprocess
 
 import deferred
+import dense
 from record import NO_TRACE, Record, apply_sections, fields
 from wire import Bytes, Damage, NewerVersion, check_words, crc32c, u32, u64
 
 SKIPPABLE = 0x184D2A50
 MASK = 2**64 - 1
+# Methods and codecs: columns as zstd, lz4 or none, and dense columns.
+KNOWN = ((1, 0), (1, 1), (1, 2), (2, 0))
 
 
 class Process:
@@ -46,6 +49,12 @@ class Archive:
         source = Bytes(content[64:])
         self.covers = [(source.take(16), source.u64(), source.u64(), source.str())
                        for _ in range(u32(content, 56))]
+        self.replaced = []
+        if u64(content, 16) & 2:
+            count = source.u32()
+            if not 1 <= count <= 65536:
+                raise Damage(f"{path}: it replaces {count} archives")
+            self.replaced = [source.take(16) for _ in range(count)]
         self.names = {cover[0]: cover[3].decode() for cover in self.covers}
         words = b"cordwood archive 1" + b"".join(
             lane + first.to_bytes(8, "little") + last.to_bytes(8, "little")
@@ -63,7 +72,7 @@ class Archive:
 
     def blocks(self):
         """(offset, header content, payload) of every block whose checksums hold."""
-        at, found, footer = self.body, [], None
+        at, found, walked, footer = self.body, [], [], None
         while at < len(self.data):
             content = self._skippable(at)
             if content is None:
@@ -81,14 +90,15 @@ class Archive:
                 continue
             payload_at = at + 8 + len(content)
             stored = self.data[payload_at:payload_at + u64(content, 40)]
-            if u64(content, 16) != 0:
+            walked.append((at, 8 + len(content) + u64(content, 40), u32(content, 28)))
+            if u64(content, 16) != 0 or (content[24], content[25]) not in KNOWN:
                 self.report(f"{self.path}: a newer block at {at}")
             elif len(stored) != u64(content, 40) or crc32c(stored) != u32(content, 72):
                 self.report(f"{self.path}: damaged block at {at}")
             else:
                 found.append((at, content, stored))
             at = payload_at + u64(content, 40)
-        self._check_footer(found, footer)
+        self._check_footer(walked, footer)
         return [(at, content, payload) for (at, content, _), payload
                 in zip(found, self._inflate(found)) if payload is not None]
 
@@ -98,7 +108,7 @@ class Archive:
         places = [place - 8 for place in places if place >= 0]
         return min(places) if places else len(self.data)
 
-    def _check_footer(self, found, footer):
+    def _check_footer(self, walked, footer):
         if footer is None:
             self.report(f"{self.path}: no footer")
             return
@@ -106,8 +116,6 @@ class Archive:
         crc_at = len(content) - 12
         entries = [(u64(content, entry), u64(content, entry + 8), u32(content, entry + 40))
                    for entry in range(64, 64 + 64 * u32(content, 56), 64)]
-        walked = [(place, 8 + len(header) + len(stored), u32(header, 28))
-                  for place, header, stored in found]
         if (content[-8:] != b"CWAREND1" or content[8:24] != self.id
                 or u32(content, len(content) - 16) != 8 + len(content)
                 or crc32c(content[:crc_at]) != u32(content, crc_at)
@@ -116,10 +124,12 @@ class Archive:
             self.report(f"{self.path}: the footer does not say what the blocks are")
 
     def _inflate(self, found):
-        """All frames of a codec in one run of its tool; one by one where that fails."""
+        """Of method 1, all frames of a codec in one run of its tool; one by one where that
+        fails."""
         payloads = [None] * len(found)
-        for codec in {content[25] for _, content, _ in found}:
-            mine = [index for index, entry in enumerate(found) if entry[1][25] == codec]
+        for codec in {content[25] for _, content, _ in found if content[24] == 1}:
+            mine = [index for index, (_, content, _) in enumerate(found)
+                    if content[24:26] == bytes([1, codec])]
             sizes = [u64(found[index][1], 32) for index in mine]
             whole = inflate(codec, b"".join(found[index][2] for index in mine))
             if whole is not None and len(whole) == sum(sizes):
@@ -130,13 +140,25 @@ class Archive:
             else:
                 for index in mine:
                     payloads[index] = inflate(codec, found[index][2])
-        for index, (at, content, _) in enumerate(found):
+        for index, (at, content, stored) in enumerate(found):
             payload = payloads[index]
+            if content[24] == 2:
+                payloads[index] = self._dense(at, content, stored)
+                continue
             if payload is None or len(payload) != u64(content, 32) or crc32c(
                     payload) != u32(content, 76):
                 self.report(f"{self.path}: block at {at}: the payload is not what was stored")
                 payloads[index] = None
         return payloads
+
+    def _dense(self, at, content, stored):
+        try:
+            return dense.decode(content, stored)
+        except NewerVersion as newer:
+            self.report(f"{self.path}: a newer block at {at}: {newer}")
+        except Damage as damage:
+            self.report(f"{self.path}: damaged block at {at}: {damage}")
+        return None
 
     def records(self):
         for at, content, payload in self.blocks():

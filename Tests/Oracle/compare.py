@@ -17,13 +17,14 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from decode import Store, in_order  # noqa: E402
-from record import as_pairs  # noqa: E402
+from record import JSONText, as_pairs  # noqa: E402
 from wire import Damage, NewerVersion  # noqa: E402
 
 # Twice what ChainSource allows, for three files may meet.
 SLACK_NS = 200_000
 
-ALWAYS = {"time", "level", "logger", "message", "pid", "tid", "kind"}
+ALWAYS = {"time", "level", "logger", "message", "pid", "tid", "kind", "process", "service", "host",
+          "resource", "record_id"}
 KNOWN = ALWAYS | {"message_base64", "file", "line", "function", "fields", "trace_id", "span_id"}
 
 
@@ -31,8 +32,12 @@ def tool_lines(cordwood, path):
     run = subprocess.run([cordwood, "cat", "--json", path], stdout=subprocess.PIPE, check=False)
     if run.returncode not in (0, 3):
         raise SystemExit(f"compare.py: cordwood cat ended {run.returncode}")
+    return parsed_lines(run.stdout)
+
+
+def parsed_lines(output):
     lines = []
-    for number, line in enumerate(run.stdout.split(b"\n")[:-1], 1):
+    for number, line in enumerate(output.split(b"\n")[:-1], 1):
         pairs = json.loads(line, object_pairs_hook=lambda found: found)
         names = [name for name, _ in pairs]
         missing = ALWAYS - set(names)
@@ -45,9 +50,16 @@ def tool_lines(cordwood, path):
 def plain(record):
     """The oracle's line in the shape json.loads gives."""
     line = dict(as_pairs(record))
-    if "fields" in line:
-        line["fields"] = [tuple(pair) for pair in line["fields"]]
+    for name in ("fields", "resource"):
+        if name in line:
+            line[name] = [(key, as_loaded(value)) for key, value in line[name]]
     return line
+
+
+def as_loaded(value):
+    if isinstance(value, JSONText):
+        return json.loads(value, object_pairs_hook=lambda found: found)
+    return value
 
 
 def canonical(line):
@@ -89,9 +101,13 @@ def differences(expected, lines):
 
 def compare(path, cordwood):
     """The number of records that agree, and what does not."""
+    return compared(path, tool_lines(cordwood, path))
+
+
+def compared(path, lines):
     store = Store(path)
     expected = [(key, plain(record)) for key, record in in_order(store.records)]
-    return len(expected), list(differences(expected, tool_lines(cordwood, path)))
+    return len(expected), list(differences(expected, lines))
 
 
 def main():

@@ -35,8 +35,14 @@ class Store:
         self.problems, self.records, self.covered = [], [], []
         if os.path.isdir(path):
             archives, lanes = os.path.join(path, "archives"), os.path.join(path, "lanes")
+            opened = []
             for name in self._names(archives, ".cwa"):
-                self._guard(self._read_archive, os.path.join(archives, name))
+                self._guard(lambda path: opened.append(Archive(path, self.problems.append)),
+                            os.path.join(archives, name))
+            replaced = {one for archive in opened for one in archive.replaced}
+            for archive in opened:
+                if archive.id not in replaced:
+                    self._guard(self._read_archive, archive)
             for name in self._names(lanes, ".lane"):
                 self._guard(self._read_lane, lanes, name[:-5], None)
         elif path.endswith(".lane"):
@@ -45,7 +51,7 @@ class Store:
             name = os.path.basename(path)
             self._read_lane(os.path.dirname(path), name.rsplit(".", 2)[0], {name})
         else:
-            self._read_archive(path)
+            self._read_archive(Archive(path, self.problems.append))
 
     @staticmethod
     def _names(directory, suffix):
@@ -60,11 +66,10 @@ class Store:
         except (Damage, NewerVersion) as problem:
             self.problems.append(str(problem))
 
-    def _read_archive(self, path):
-        archive = Archive(path, self.problems.append)
+    def _read_archive(self, archive):
         self.covered += archive.covers
         for record in archive.records():
-            record.archive = path
+            record.archive = archive.path
             self.records.append(record)
 
     def _read_lane(self, directory, name, only):

@@ -117,9 +117,13 @@ class Lane:
         """§3.2: the gap record that nobody wrote, or None."""
         start, count = self.drops_at
         left, first, last, causes = 0, None, None, 0
+        dropped, reported = 0, 0
         for slot in range(count):
             at = start + slot * 64
-            missing = u64(self.data, at) - max(gaps.get(slot, 0), u64(self.data, at + 8))
+            told = max(gaps.get(slot, 0), u64(self.data, at + 8))
+            dropped += u64(self.data, at)
+            reported += told
+            missing = u64(self.data, at) - told
             if missing > 0:
                 left += missing
                 causes |= u64(self.data, at + 32)
@@ -130,6 +134,7 @@ class Lane:
         record = Record()
         record.lane = self
         record.thread_id = self.pid
+        record.sequence = reported % 2**32 << 32 | dropped % 2**32
         record.monotonic = max(last, newest)
         record.utc = utc_of_monotonic(pairs, record.monotonic)
         make_gap(record, left, utc_of_monotonic(pairs, first), utc_of_monotonic(pairs, last),

@@ -3,6 +3,8 @@
 import base64
 import datetime
 import json
+import math
+import re
 import struct
 
 from wire import Bytes, Damage, u32, u64
@@ -11,6 +13,36 @@ LEVELS = ((21, "FATAL"), (17, "ERROR"), (13, "WARN"), (10, "NOTICE"), (9, "INFO"
           (1, "TRACE"))
 KINDS = ("log", "gap", "lifecycle", "transaction", "http")
 NO_TRACE = bytes(25)
+
+
+JSON_BYTES_MAX, JSON_DEPTH_MAX = 262_144, 20
+
+
+class JSONText(bytes):
+    """The text of a field that is JSON (FORMAT §8.2)."""
+
+
+def is_json(data):
+    """FORMAT §8.2: what a reader takes for JSON."""
+    def refuse(word):
+        raise ValueError(word)
+
+    if len(data) > JSON_BYTES_MAX:
+        return False
+    try:
+        text = data.decode("utf-8")
+        depth, deepest = 0, 0
+        for bracket in re.findall(r'"(?:[^"\\]|\\.)*"|[][{}]', text, re.DOTALL):
+            depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(bracket, 0)
+            deepest = max(deepest, depth)
+        if deepest > JSON_DEPTH_MAX:
+            return False
+        value = json.loads(text, parse_int=lambda digits: 0, parse_float=lambda digits: 0,
+                           parse_constant=refuse, object_pairs_hook=lambda pairs: pairs)
+        json.dumps(value, ensure_ascii=False).encode("utf-8")  # refuses half a pair
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 class Record:
@@ -48,8 +80,7 @@ def fields(data):
 
 
 def _field(source):
-    kind = source.u8()
-    source.u8()
+    kind, form = source.u8(), source.u8()
     key = source.take(source.u16())
     if kind == 1:
         return key, struct.unpack("<q", source.take(8))[0]
@@ -60,7 +91,8 @@ def _field(source):
     if kind == 4:
         return key, source.u8() != 0
     if kind == 5:
-        return key, source.take(source.u32())
+        text = source.take(source.u32())
+        return key, JSONText(text) if form == 1 and is_json(text) else text
     raise Damage(f"a field of type {kind}")
 
 
@@ -119,7 +151,8 @@ def make_gap(record, count, first_utc, last_utc, causes):
     record.kind = 1
     record.level = 13
     record.logger = b"Cordwood"
-    record.message = b"%d records were not kept" % count
+    record.message = (b"1 record was not kept" if count == 1
+                      else b"%d records were not kept" % count)
     record.fields = [(b"gap.records", count), (b"gap.first", first_utc), (b"gap.last", last_utc)]
     known = [cause for bit, cause in enumerate(CAUSES) if causes >> bit & 1]
     if known:
@@ -153,7 +186,7 @@ def _is_utf8(data):
 
 
 def as_pairs(record):
-    """The JSON line as a list of pairs; fields too, for keys may repeat."""
+    """The JSON line as a list of pairs; fields and resource, too, for keys may repeat."""
     shown = record.event_utc if record.event_utc is not None else record.utc
     line = [
         ("time", time_text(shown)), ("level", level_name(record.level)),
@@ -174,7 +207,7 @@ def as_pairs(record):
         others += [(name, part) for name, part in zip(names, record.exception) if part]
     # Whoever parses the line keeps the last of a key: the record's own must not be hidden.
     own = {key for key, _ in record.fields}
-    pairs = [(_text(key), _text(value) if isinstance(value, bytes) else value)
+    pairs = [(_text(key), _shown(value))
              for key, value in record.fields + [pair for pair in others if pair[0] not in own]]
     if pairs:
         line.append(("fields", pairs))
@@ -184,18 +217,41 @@ def as_pairs(record):
             line.append(("span_id", record.trace[16:24].hex()))
     kind = KINDS[record.kind] if record.kind < len(KINDS) else str(record.kind)
     line.append(("kind", kind))
+    resource = {_text(key): _text(value) for key, value in record.lane.resource.items() if value}
+    line.append(("process", _text(record.lane.process_name) or None))
+    line.append(("service", resource.pop("service.name", None)))
+    line.append(("host", resource.pop("host.name", None)))
+    line.append(("resource", list(resource.items())))
+    line.append(("record_id", record_id(record)))
     return line
+
+
+def record_id(record):
+    """FORMAT §7.1."""
+    return (record.lane.id[:12] + record.thread_serial.to_bytes(4, "big")
+            + record.sequence.to_bytes(8, "big")).hex()
+
+
+def _shown(value):
+    """JSON has no numbers for what is not finite: text, as the tool prints it."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, JSONText):
+        return value
+    return _text(value) if isinstance(value, bytes) else value
 
 
 def as_json(record):
     def written(value):
+        if isinstance(value, JSONText):
+            return json.dumps(json.loads(value), ensure_ascii=False, separators=(",", ":"))
         return json.dumps(value, ensure_ascii=False)
 
     parts = []
     for key, value in as_pairs(record):
-        if key == "fields":
+        if key in ("fields", "resource"):
             inner = ",".join(f"{written(k)}:{written(v)}" for k, v in value)
-            parts.append(f'"fields":{{{inner}}}')
+            parts.append(f'"{key}":{{{inner}}}')
         else:
             parts.append(f"{written(key)}:{written(value)}")
     return "{" + ",".join(parts) + "}"

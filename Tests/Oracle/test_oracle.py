@@ -103,7 +103,9 @@ class Live(unittest.TestCase):
                                          record(1, b"a\xff", 1, 0, 11)]))
         self.assertEqual(first, {
             "time": time_text(UTC + 300), "level": "INFO", "logger": "net.http",
-            "message": "hello", "pid": 812, "tid": 813, "kind": "log"})
+            "message": "hello", "pid": 812, "tid": 813, "kind": "log", "process": None,
+            "service": None, "host": None, "resource": {},
+            "record_id": LANE_ID[:12].hex() + "00000001" + "0000000500000000"})
         self.assertEqual(second["time"], time_text(UTC + 4002))
         self.assertEqual(second["message_base64"], "Yf8=")
         self.assertEqual(second["level"], "NOTICE+1")
@@ -125,6 +127,13 @@ class Live(unittest.TestCase):
         self.assertEqual(line["trace_id"], bytes(range(1, 17)).hex())
         self.assertNotIn("span_id", line)
         self.assertEqual(line["time"], time_text(UTC))
+
+    def test_numbers_that_json_has_not(self):
+        values = [float("nan"), float("inf"), float("-inf"), 1.5]
+        own = struct.pack("<H", 4) + b"".join(
+            field(3, b"%d" % at, struct.pack("<d", value)) for at, value in enumerate(values))
+        line, = self.lines(lane([record(2, section(1, b"m") + section(2, own))]))
+        self.assertEqual(list(line["fields"].values()), ["NaN", "Infinity", "-Infinity", 1.5])
 
     def test_deferred(self):
         arguments = struct.pack("<idi", -7, 2.25, 2) + struct.pack("<I", 2) + b"ab"
@@ -179,6 +188,9 @@ class Live(unittest.TestCase):
         self.assertEqual(lines[0]["fields"],
                          {"gap.records": 3, "gap.first": UTC + 500, "gap.last": UTC + 600})
         self.assertEqual((lines[0]["kind"], lines[0]["level"]), ("gap", "WARN"))
+
+    def test_a_gap_of_one(self):
+        self.assertEqual(self.lines(lane([], dropped=1))[0]["message"], "1 record was not kept")
 
     def test_causes_of_gaps(self):
         payload = struct.pack("<IIQQQQQ", 0, 0, 2, 5, 1500, 1600, 1 << 4)

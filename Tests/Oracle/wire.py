@@ -78,24 +78,33 @@ class Bytes:
         return self.take(self.varint())
 
 
-def _crc_table():
-    table = []
+def _crc_tables():
+    """What a byte becomes with 0 to 3 more behind it."""
+    first = []
     for byte in range(256):
         value = byte
         for _ in range(8):
             value = (value >> 1) ^ (0x82F63B78 if value & 1 else 0)
-        table.append(value)
-    return table
+        first.append(value)
+    tables = [first]
+    for _ in range(3):
+        tables.append([(value >> 8) ^ first[value & 255] for value in tables[-1]])
+    return tables
 
 
-_CRC = _crc_table()
+_CRC = _crc_tables()
 
 
 def crc32c(data):
-    table = _CRC
-    value = 0xFFFFFFFF
-    for byte in bytes(data):
-        value = table[(value ^ byte) & 255] ^ (value >> 8)
+    last, third, second, first = _CRC
+    data, value = bytes(data), 0xFFFFFFFF
+    whole = len(data) // 4 * 4
+    for word, in struct.iter_unpack("<I", data[:whole]):
+        value ^= word
+        value = (first[value & 255] ^ second[value >> 8 & 255] ^ third[value >> 16 & 255]
+                 ^ last[value >> 24])
+    for byte in data[whole:]:
+        value = (value >> 8) ^ last[(value ^ byte) & 255]
     return value ^ 0xFFFFFFFF
 
 

@@ -6,11 +6,9 @@ import struct
 import subprocess
 from pathlib import Path
 
+from cases import Failed
+
 SLOT = struct.Struct("<IIQQQ")
-
-
-class Failed(Exception):
-    """A promise that was not kept."""
 
 
 def read_ledger(path):

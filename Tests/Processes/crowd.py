@@ -8,7 +8,8 @@ import threading
 import time
 from pathlib import Path
 
-from checking import Failed, cat, compare, read_ledger
+from cases import Failed
+from checking import cat, compare, read_ledger
 
 
 def usage(directory):

@@ -388,9 +388,12 @@ static void case_left(int argc, char **argv) {
 /* ── Idle children and the disk ── */
 
 /* COUNT: prints the pids of idle children, forked while segments are made, archived, removed; they
- * live until our input ends. */
+ * live until our input ends. Each child writes a byte once its fork() has returned: until then it
+ * may not have let go of anything, and on a busy machine it may not even have run. */
 static void case_idle(int argc, char **argv) {
     int count = argc > 0 ? atoi(argv[0]) : 30;
+    int returned[2];
+    EXPECT(0, pipe(returned));
     cw_logger *log;
     cw_engine *engine = open_small(256u << 10, "idle", &log);
     volatile int stop = 0;
@@ -404,6 +407,8 @@ static void case_idle(int argc, char **argv) {
         children[i] = fork();
         if (children[i] == 0) {
             close(1);
+            if (write(returned[1], "", 1) != 1) _exit(1);
+            close(returned[1]);
             for (;;) pause();
         }
         uint64_t took = now_ns() - begun;
@@ -424,10 +429,12 @@ static void case_idle(int argc, char **argv) {
     EXPECT(CW_OK, cw_roll(engine));
     EXPECT(CW_OK, cw_archive_wait(engine, 60000));
     EXPECT(CW_OK, cw_close(&engine, 20000));
+    close(returned[1]);
+    char byte;
+    for (int i = 0; i < count && i < 256; i++) EXPECT(1, read(returned[0], &byte, 1));
     printf("pids");
     for (int i = 0; i < count && i < 256; i++) printf(" %d", (int)children[i]);
     printf("\n");
-    char byte;
     while (read(0, &byte, 1) > 0) continue;
     for (int i = 0; i < count && i < 256; i++) kill(children[i], SIGKILL);
     while (wait(NULL) > 0) continue;

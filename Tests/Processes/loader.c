@@ -15,11 +15,15 @@ static void *load(const char *path) {
     return module;
 }
 
+static void find(void *module, const char *name, void *function) {
+    void *address = dlsym(module, name);
+    if (!address) exit(1);
+    memcpy(function, &address, sizeof address);
+}
+
 static run_function entry(void *module) {
-    void *address = dlsym(module, "plugin_run");
     run_function run;
-    memcpy(&run, &address, sizeof run);
-    if (!run) exit(1);
+    find(module, "plugin_run", &run);
     return run;
 }
 
@@ -92,5 +96,30 @@ static void case_twice(int argc, char **argv) {
     EXPECT(CW_OK, cw_close(&engine, 20000));
 }
 
-static const test_case cases[] = {{"unload", case_unload}, {"twice", case_twice}};
+/* LIBRARY PLUGIN …: a place of this program at which every copy logs, by turns (A21). */
+static void case_place(int argc, char **argv) {
+    static const uint8_t types[] = {CW_ARG_INT, CW_ARG_NONE};
+    static cw_site site = {
+        NULL, "shared %d", __FILE__, __func__, types, __LINE__, 0, 0, CW_STYLE_PRINTF, 0};
+    cw_options options = options_of(store_path);
+    cw_engine *engine = open_with(&options);
+    cw_logger *log = logger_of(engine, "program");
+    int number = 0;
+    for (int round = 0; round < 3; round++) {
+        CW_INFO(log, "place %d", number);
+        CW_INFO(log, "place %d again", number);
+        const cw_arg arguments[] = {cw_arg_i(number++), cw_arg_u(0)};
+        for (int i = 0; i < 3; i++)
+            EXPECT(CW_OK, cw_site_write(log, CW_LEVEL_INFO, &site, arguments));
+        for (int i = 0; i < argc; i++) {
+            int (*place)(const char *, cw_site *, int);
+            find(load(argv[i]), "plugin_place", &place);
+            EXPECT(0, place(store_path, &site, number++));
+        }
+    }
+    EXPECT(CW_OK, cw_close(&engine, 20000));
+}
+
+static const test_case cases[] = {
+    {"unload", case_unload}, {"twice", case_twice}, {"place", case_place}};
 MAIN(cases)

@@ -8,16 +8,11 @@ import signal
 import subprocess
 import time
 
-from checking import Failed, read_ledger
+from cases import Failed, Skipped, until
+from checking import read_ledger
 
 # Some user that is not root: root sees all of /proc.
 USER = 65534
-
-
-class Skipped(Exception):
-    """The case cannot run here."""
-
-
 # Ways to see the system: prefixes of a command.
 HIDDEN = ["unshare", "--mount", "sh", "-c",
           'mount -t proc -o hidepid=2 proc /proc && exec "$@"', "sh"]
@@ -126,7 +121,7 @@ def executes(bench):
     """The image that a process had before exec(2) is gone, and so is the owner of its lane."""
     owner = Owner(bench, "exec")
     try:
-        bench.wait_for(lambda: b"sleep" in open(f"/proc/{owner.pid}/cmdline", "rb").read(),
+        until(lambda: b"sleep" in open(f"/proc/{owner.pid}/cmdline", "rb").read(),
                        "the other program")
         bench.archive()
         if lanes(bench):
@@ -256,18 +251,18 @@ def removed(what, again=False, pause_us=100):
         owner = Owner(bench, "segment=65536", f"pause={pause_us}")
         try:
             before = set(lanes(bench))
-            bench.wait_for(lambda: list((bench.store / "lanes").glob("*.seg")), "a segment")
+            until(lambda: list((bench.store / "lanes").glob("*.seg")), "a segment")
             remove(what(bench.store))
 
             def renewed_lane():
                 if not set(lanes(bench)) - before and again:
                     remove(what(bench.store))
                 return set(lanes(bench)) - before
-            bench.wait_for(renewed_lane, "a new lane")
+            until(renewed_lane, "a new lane")
             # The owner says so behind the switch.
-            bench.wait_for(lambda: left(bench)[2], "word of the new lane")
+            until(lambda: left(bench)[2], "word of the new lane")
             renewed, = read_ledger(bench.ledger).values()
-            bench.wait_for(lambda: next(iter(read_ledger(bench.ledger).values()))[1]
+            until(lambda: next(iter(read_ledger(bench.ledger).values()))[1]
                            > renewed[1] + 1000, "records in it")
 
             def all_told():
@@ -275,7 +270,7 @@ def removed(what, again=False, pause_us=100):
                 numbers, gone, _ = left(bench)
                 return slot[1] - sum(number < slot[1] for number in numbers) <= gone
             # The engine looks for lost archives a second later.
-            bench.wait_for(all_told, "word of all that is gone")
+            until(all_told, "word of all that is gone")
             owner.end()
         finally:
             owner.kill()

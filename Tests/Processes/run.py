@@ -2,12 +2,10 @@
 """Processes: forks, daemons, clones, crowds on one store, life cycles. Builds the programs beside
 this file and runs each case in a directory of its own.
 
-    run.py [--all] [--seed N] [CASE …]
+    run.py [--all] [--seed N] [--keep] [-k PATTERN …] [CASE …]
 
 A failure names its seed and the command that repeats it; the last line counts."""
 
-import argparse
-import inspect
 import json
 import os
 import random
@@ -21,10 +19,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "TestSupport"))
 
+import cases  # noqa: E402
 import crowd  # noqa: E402
+import identity  # noqa: E402
 import owners  # noqa: E402
-from checking import Failed, cat, compare, read_ledger  # noqa: E402
-from owners import Skipped  # noqa: E402
+from cases import Failed, Skipped, until  # noqa: E402
+from checking import cat, compare, read_ledger  # noqa: E402
 from settings import forget_settings  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -91,9 +91,6 @@ class Bench:
         """What a reader shows, one dictionary a record."""
         return [json.loads(line) for line in cat(COMMAND, self.store, codes)]
 
-    def wait_for(self, condition, what, seconds=60):
-        wait_for(condition, what, seconds)
-
     def archive(self):
         """Adopts what is dead."""
         return self.finish([COMMAND, "archive", self.store])
@@ -145,7 +142,7 @@ def daemon(first):
         content = bytes(range(256)) * 4096
         foreign.write_bytes(content)
         bench.run("forks", "daemon", foreign, int(first))
-        wait_for(lambda: any(s[3] for s in read_ledger(bench.ledger).values()), "the daemon's end")
+        until(lambda: any(s[3] for s in read_ledger(bench.ledger).values()), "the daemon's end")
         ended = [s[3] for s in read_ledger(bench.ledger).values() if s[3]]
         if ended != [1]:
             raise Failed(f"the daemon ended {ended}")
@@ -172,7 +169,7 @@ def orphan(way, *options):
             def adopted():
                 bench.archive()
                 return not list((bench.store / "lanes").glob("*.lane"))
-            wait_for(adopted, "adoption beside the idle child")
+            until(adopted, "adoption beside the idle child")
             if options and time.monotonic() - begun < QUIET_SECONDS - 1:
                 raise Failed("adopted before it had been quiet for long enough")
             bench.check()
@@ -202,9 +199,9 @@ def first_thread_ends(bench):
     process = bench.start("forks", "left", stdin=subprocess.PIPE)
     try:
         stat = Path(f"/proc/{process.pid}/stat")
-        wait_for(lambda: stat.read_text(errors="replace").rpartition(")")[2].split()[0] == "Z",
+        until(lambda: stat.read_text(errors="replace").rpartition(")")[2].split()[0] == "Z",
                  "the first thread's end")
-        wait_for(lambda: sum(s[1] for s in read_ledger(bench.ledger).values()) == 20, "records")
+        until(lambda: sum(s[1] for s in read_ledger(bench.ledger).values()) == 20, "records")
         process.send_signal(signal.SIGSTOP)
         for _ in range(2):
             bench.archive()
@@ -314,6 +311,15 @@ def twice(bench):
     check_plugins(bench)
 
 
+def shared_place(bench):
+    bench.run("loader", "place", bench.programs / "plugin_static.so",
+              bench.programs / "copy1/plugin.so", bench.programs / "copy2/plugin.so")
+    others = compare({}, cat(COMMAND, bench.store))[1]
+    shared = sorted(r["message"] for r in others if not r["message"].startswith("place "))
+    if shared != sorted(f"shared {n // 3}" for n in range(36)):
+        raise Failed(f"at one place of several copies: {shared}")
+
+
 def check_plugins(bench):
     _, others = bench.check()
     places = sum(r["message"].startswith("place ") for r in others)
@@ -333,15 +339,6 @@ def swift_host(bench):
     said = sorted(r["message"] for r in others if r["message"].startswith("s "))
     if said != sorted(f"s {n}" for n in range(rounds)):
         raise Failed(f"{len(said)} of {rounds} records")
-
-
-def wait_for(condition, what, seconds=60):
-    """Polls, with a generous limit."""
-    until = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > until:
-            raise Failed(f"{what} did not come within {seconds} s")
-        time.sleep(0.05)
 
 
 CASES = {
@@ -377,6 +374,8 @@ CASES = {
     "exit": life_exit,
     "unload": unload,
     "twice": twice,
+    "shared_place": shared_place,
+    **identity.CASES,
     "swift_host": swift_host,
 }
 ONLY_ALL = {"pool"}
@@ -387,7 +386,7 @@ def compile_all(directory, swift):
     def gcc(*words):
         subprocess.run(["gcc", *FLAGS, *words], check=True)
     linked = ["-L", LIBRARIES, "-lcordwood", "-lpthread", f"-Wl,-rpath,{LIBRARIES}"]
-    for name in ("forks", "many", "life", "owners"):
+    for name in ("forks", "many", "life", "owners", "ids"):
         gcc(HERE / f"{name}.c", "-o", directory / name, *linked)
     static = LIBRARIES / "libcordwood.a"
     gcc(HERE / "loader.c", "-o", directory / "loader", static, *SYSTEM)
@@ -406,59 +405,36 @@ def compile_all(directory, swift):
                         directory / "swifthost"], check=True)
 
 
-def run_case(name, body, bench):
-    """passed, failed"""
-    begun = time.monotonic()
-    try:
-        body(bench)
-    except Skipped as why:
-        print(f"{name}: SKIPPED, {why}", flush=True)
-        return 0, 0
-    except (Failed, subprocess.TimeoutExpired) as why:
-        print(f"{name}: FAILED, {why}", flush=True)
-        return 0, 1
-    print(f"{name}: {'; '.join(bench.notes) or 'ok'} ({time.monotonic() - begun:.1f} s)",
-          flush=True)
-    return 1, 0
-
-
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--all", action="store_true")
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**9))
+    parser = cases.parser()
     parser.add_argument("--keep", action="store_true", help="leave the directory of failed cases")
-    parser.add_argument("cases", nargs="*", choices=[*CASES, []])
     arguments = parser.parse_args()
+    table = cases.chosen({name: case for name, case in CASES.items()
+                          if name not in ONLY_ALL or name in arguments.cases or arguments.all},
+                         arguments)
     forget_settings("CORDWOOD_LIBRARY", "CORDWOOD_COMMAND")
-    directory = Path(tempfile.mkdtemp(prefix="cordwood-processes-"))
-    passed = failed = 0
-    try:
+    run, kept = cases.Run(cases.repeating(*(["--all"] if arguments.all else []))), []
+
+    def one(name, case):
+        work = directory / name
+        work.mkdir()
+        bench = Bench(programs, work, arguments.all, arguments.seed)
+        try:
+            case(bench)
+        except Failed as why:
+            if arguments.keep:
+                kept.append(shutil.move(work, tempfile.mkdtemp(prefix="cordwood-processes-")))
+                raise Failed(f"{why}\nleft: {kept[-1]}") from why
+            raise
+        shutil.rmtree(work, ignore_errors=True)
+        return "; ".join(bench.notes)
+
+    with cases.folder("processes") as directory:
         programs = directory / "programs"
         programs.mkdir()
-        compile_all(programs, not arguments.cases or "swift_host" in arguments.cases)
-        for name, body in CASES.items():
-            if name not in arguments.cases if arguments.cases else (
-                    name in ONLY_ALL and not arguments.all):
-                continue
-            work = directory / name
-            work.mkdir()
-            bench = Bench(programs, work, arguments.all, arguments.seed)
-            good, bad = run_case(name, body, bench)
-            if bad:
-                again = " --all" if arguments.all else ""
-                script = inspect.getsourcefile(main)
-                print(f"  again: {os.path.relpath(script)} --seed {arguments.seed}{again} {name}",
-                      flush=True)
-            passed, failed = passed + good, failed + bad
-            if bad and arguments.keep:
-                print(f"  left: {work}", flush=True)
-            else:
-                shutil.rmtree(work, ignore_errors=True)
-    finally:
-        if not (failed and arguments.keep):
-            shutil.rmtree(directory, ignore_errors=True)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed or not passed else 0
+        compile_all(programs, "swift_host" in table)
+        run.all(table, one)
+    return run.end()
 
 
 if __name__ == "__main__":

@@ -2,10 +2,9 @@
 """The engine under the thread sanitizer, the address sanitizer, the undefined behaviour sanitizer
 (its C parts, and the headers' own code in hosts) and valgrind: builds the library of each kind, and
 runs stress.c against it.
-`run.py [--seconds N] [thread] [address] [undefined] [valgrind]`; the last line counts. Findings
-stay in build/sanitizers/NAME.log."""
+`run.py [--seconds N] [-k PATTERN …] [thread] [address] [undefined] [valgrind]`; the last line
+counts. Findings stay in build/sanitizers/NAME.log."""
 
-import argparse
 import os
 import re
 import shutil
@@ -15,6 +14,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "TestSupport"))
 
+import cases  # noqa: E402
+from cases import Failed  # noqa: E402
 from settings import forget_settings  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
@@ -24,10 +25,6 @@ WORK = ROOT / "build/sanitizers"
 KINDS = ("valgrind", "undefined", "thread", "address")
 RUNTIME = ("swiftSwiftOnoneSupport", "swiftCore", "swiftSynchronization", "swiftGlibc",
            "swift_Concurrency", "swift_StringProcessing", "dispatch", "BlocksRuntime")
-
-
-class Failed(Exception):
-    pass
 
 
 def run(command, log, environment=None, seconds=600):
@@ -65,7 +62,7 @@ def sanitized(kind, log, sources=(HERE / "stress.c",)):
             shutil.copy(there, scratch / name)
     packages = {"PKG_CONFIG_PATH": str(ROOT / "build/work/pkgconfig")}
     command = ["swift", "build", "--scratch-path", scratch, f"--sanitize={kind}", "--product",
-               "CordwoodABI"]
+               "CordwoodABI", "-Xswiftc", "-DCORDWOOD_INVARIANTS"]
     run(command, log, packages, 3600)
     folder = subprocess.run([*map(str, command), "--show-bin-path"], cwd=ROOT, check=True,
                             text=True, stdout=subprocess.PIPE,
@@ -173,28 +170,24 @@ def stress(kind, seconds, log):
 
 
 def main():
-    parser = argparse.ArgumentParser()
+    parser = cases.parser()
     parser.add_argument("--seconds", type=int, default=4)
-    parser.add_argument("kinds", nargs="*", choices=[*KINDS, []])
     arguments = parser.parse_args()
+    table = cases.chosen(dict.fromkeys(KINDS), arguments)
     WORK.mkdir(parents=True, exist_ok=True)
     forget_settings()
-    passed = failed = 0
-    for kind in arguments.kinds or KINDS:
+
+    def one(kind, _):
         log = f"{kind}.log"
         (WORK / log).unlink(missing_ok=True)
-        try:
-            said = undefined(log) + "\n" + headers(log) if kind == "undefined" else \
-                stress(kind, arguments.seconds, log)
-            if kind in ("undefined", "address"):
-                said += "\n" + transfers(log, kind == "address")
-            print(f"{kind}: clean, {said.strip()}", flush=True)
-            passed += 1
-        except Failed as why:
-            print(f"{kind}: FAILED, {why}\n  again: {Path(__file__).name} {kind}", flush=True)
-            failed += 1
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+        said = undefined(log) + "\n" + headers(log) if kind == "undefined" else \
+            stress(kind, arguments.seconds, log)
+        if kind in ("undefined", "address"):
+            said += "\n" + transfers(log, kind == "address")
+        return said
+    run = cases.Run()
+    run.all(table, one)
+    return run.end()
 
 
 if __name__ == "__main__":

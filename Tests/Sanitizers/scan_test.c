@@ -139,6 +139,12 @@ static int check_all(const uint8_t *text, size_t count) {
 #if defined(__SSE2__)
     assert(is_ascii_16(text, count) == is_ascii);
 #endif
+    _Bool has_controls = 0;
+    for (size_t i = 0; i < count; i++) has_controls = has_controls || is_control(text, i, count);
+    assert(has_controls_1(text, count) == has_controls);
+#if defined(__SSE2__)
+    assert(has_controls_16(text, count) == has_controls);
+#endif
     check_has(text, count);
     _Bool keeps_tabs = count & 1;
     uint8_t *blanked = malloc(count + 1);

@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "TestSupport"))
 
-import loopback  # noqa: E402
+from cases import Failed, Skipped, equal, holds, short, until  # noqa: E402, F401
 from loopback import free_port  # noqa: E402, F401
 
 HERE = Path(__file__).resolve().parent
@@ -26,48 +26,21 @@ VENV = ROOT / "build/servers-venv"
 SECONDS_MAX = 60
 
 
-class Failed(Exception):
-    """The product did not do what the case demands."""
-
-
-class LeftOut(Exception):
-    """The case could not be run here: what is missing. Counts as a failure in CI."""
-
-
-def holds(condition, what):
-    if not condition:
-        raise Failed(what)
-
-
-def equal(what, got, wanted):
-    if got != wanted:
-        raise Failed(f"{what}: {short(got)}, not {short(wanted)}")
-
-
-def short(value):
-    text = repr(value)
-    return text if len(text) < 300 else f"{text[:200]} … {text[-60:]} ({len(text)} characters)"
-
-
-def until(condition, what, seconds=30):
-    return loopback.until(condition, what, seconds, Failed)
-
-
 def find(program):
-    """Where a server's program is, or LeftOut."""
+    """Where a server's program is, or Skipped."""
     places = [VENV / "bin", *map(Path, os.environ.get("PATH", "").split(":")),
               Path("/usr/sbin"), Path("/usr/local/sbin")]
     for place in places:
         if os.access(place / program, os.X_OK):
             return str(place / program)
-    raise LeftOut(f"{program} is not installed")
+    raise Skipped(f"{program} is not installed")
 
 
 def venv_python():
     """The interpreter that has the packages of requirements.txt."""
     python = VENV / "bin/python"
     if not python.exists():
-        raise LeftOut("build/servers-venv is not there")
+        raise Skipped("build/servers-venv is not there")
     return str(python)
 
 

@@ -17,7 +17,7 @@ import zlib
 from collections import Counter
 from pathlib import Path
 
-from frame import CORDWOOD, HERE, LIBRARY, ROOT, Failed, LeftOut, equal, find, holds, \
+from frame import CORDWOOD, HERE, LIBRARY, ROOT, Failed, Skipped, equal, find, holds, \
     plain_environment
 
 FAILED = 5  # exit code of an upload that did not go well
@@ -26,7 +26,7 @@ ABSENT = ("is not built yet", "unexpected keyword argument", "Unknown option", "
           "is not known")
 
 
-class NotBuilt(LeftOut):
+class NotBuilt(Skipped):
     """The product says that it lacks what the case is about."""
 
 

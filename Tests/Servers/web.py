@@ -6,7 +6,7 @@ import os
 import signal
 from pathlib import Path
 
-from frame import Certificates, LeftOut, Server, find, free_port
+from frame import Certificates, Server, Skipped, find, free_port
 
 
 class Nginx(Server):
@@ -155,7 +155,7 @@ DavLockDB "{here}/locks"
 
     def command(self):
         if not Path("/usr/lib/apache2/modules/mod_dav.so").exists():
-            raise LeftOut("apache2-bin is not installed")
+            raise Skipped("apache2-bin is not installed")
         return [find("apache2"), "-DFOREGROUND", "-f", self.directory / "httpd.conf"]
 
     stop_signal = signal.SIGKILL

@@ -3,6 +3,7 @@
  * run.py reads. alarm(2) ends a hang. */
 #define _GNU_SOURCE 1
 #include <cordwood/cordwood.h>
+#include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -196,6 +197,13 @@ static pthread_mutex_t heap_lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread void (*volatile in_heap)(void);
 extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
 extern void __libc_free(void *);
+/* So large a piece is refused. */
+static volatile size_t refused_bytes = SIZE_MAX;
+static bool is_refused(size_t bytes) {
+    if (bytes < refused_bytes) return false;
+    errno = ENOMEM;
+    return true;
+}
 static void enter_heap(void) {
     if (!in_heap) return;
     pthread_mutex_lock(&heap_lock);
@@ -205,15 +213,15 @@ static void enter_heap(void) {
 }
 void *malloc(size_t bytes) {
     enter_heap();
-    return __libc_malloc(bytes);
+    return is_refused(bytes) ? NULL : __libc_malloc(bytes);
 }
 void *calloc(size_t count, size_t bytes) {
     enter_heap();
-    return __libc_calloc(count, bytes);
+    return is_refused(count * bytes) ? NULL : __libc_calloc(count, bytes);
 }
 void *realloc(void *old, size_t bytes) {
     enter_heap();
-    return __libc_realloc(old, bytes);
+    return is_refused(bytes) ? NULL : __libc_realloc(old, bytes);
 }
 void free(void *memory) {
     enter_heap();
@@ -266,10 +274,55 @@ static void case_malloc_child(void) {
     put("after");
 }
 
+/* Memory is refused in pieces of whose size a host or a file decides: nothing aborts. */
+static void case_memory_of_rules(void) {
+    begin();
+    static char names[5000 * 6];
+    for (int i = 0; i < 5000; i++) snprintf(names + i * 6, 7, "k%04d%s", i, i < 4999 ? "\n" : "");
+    names[4000 * 6 - 1] = '\0'; /* 4,000 of them: a table of 256 KiB */
+    cw_http_options options;
+    cw_http_options_init(&options, sizeof options);
+    options.redact_keys = names;
+    refused_bytes = 200 << 10;
+    OK(cw_http_options_set(engine, &options) == CW_E_MEMORY);
+    refused_bytes = SIZE_MAX;
+    OK(cw_http_options_set(engine, &options) == CW_OK);
+    OK(cw_close(&engine, 10000) == CW_OK);
+}
+static void case_memory_of_texts(void) {
+    begin();
+    static const uint8_t types[8] = {CW_ARG_INT};
+    static const char *const formats[] = {"{:>900000}", "{:.900000f}", "{:0900000}"};
+    for (int i = 0; i < 3; i++) {
+        static const uint8_t doubles[8] = {CW_ARG_DOUBLE};
+        const cw_arg value = {i == 1 ? 0 : 7};
+        const cw_site place = {.format = formats[i], .file = "f", .function = "g",
+                               .arguments = i == 1 ? doubles : types, .line = 1 + (uint32_t)i,
+                               .count = (uint32_t)strlen(formats[i]), .style = CW_STYLE_BRACES};
+        OK(cw_place_write(log_of_host, CW_LEVEL_INFO, &place, &value) == CW_OK);
+    }
+    cw_reader *reader;
+    OK(cw_reader_open(store, NULL, &reader) == CW_OK);
+    cw_record_view record = {.struct_size = sizeof record};
+    for (int refused = 1; refused >= 0; refused--) {
+        int cut = 0, whole = 0;
+        OK(refused || cw_reader_open(store, NULL, &reader) == CW_OK);
+        refused_bytes = refused ? 512 << 10 : SIZE_MAX;
+        while (cw_reader_next(reader, &record) == CW_OK) {
+            cut += (record.flags & CW_VIEW_TRUNCATED) != 0;
+            whole += record.message.length >= 900000;
+        }
+        refused_bytes = SIZE_MAX;
+        OK(cut == 3 * refused && whole == 3 - cut);
+        OK(cw_reader_close(&reader) == CW_OK);
+    }
+    OK(cw_close(&engine, 10000) == CW_OK);
+}
+
 /* Within the engine's own copying. */
 static void case_append(void) {
     begin();
-    cw_write(log_of_host, CW_LEVEL_INFO, (const char *)16, 100);
+    (cw_write)(log_of_host, CW_LEVEL_INFO, (const char *)16, 100);
 }
 
 static void storm(int number) {
@@ -330,6 +383,7 @@ static const struct {
     CASE(ignored), CASE(ignored_fault), CASE(two_engines), CASE(closed), CASE(reopened),
     CASE(child), CASE(grandchild), CASE(off), CASE(bad_arguments),
     CASE(threads_end), CASE(threads_reaped), CASE(nested),
+    CASE(memory_of_rules), CASE(memory_of_texts),
 };
 
 int main(int argc, char **argv) {

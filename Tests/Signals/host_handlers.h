@@ -48,9 +48,11 @@ static void case_handler_jumps(void) {
     begin_with(options_of_host());
     set_handler(jump, SA_ONSTACK);
     install();
+    const char *volatile bad = (const char *)16;
     for (volatile int i = 0; i < 100; i++) {
         if (sigsetjmp(away, 1) != 0) continue;
-        if (i % 2) cw_write(log_of_host, CW_LEVEL_INFO, (const char *)16, 100);
+        if (i % 4 == 1) (cw_write)(log_of_host, CW_LEVEL_INFO, bad, 100);
+        if (i % 4 == 3) cw_write(log_of_host, CW_LEVEL_INFO, bad, 100); /* the header's append */
         read_null();
     }
     put("after");
@@ -196,6 +198,9 @@ static size_t mappings(void) {
     fclose(file);
     return count;
 }
+/* The engine's own threads may begin in between: each has a stack and an arena of malloc, four
+ * mappings. */
+enum { ENGINE_MAPPINGS = 16 };
 static void case_threads_end(void) {
     begin();
     size_t before = 0;
@@ -205,8 +210,8 @@ static void case_threads_end(void) {
     }
     run_thread(with_own_stack, NULL);
     size_t now = mappings();
-    if (now > before + 8) printf("%zu mappings, %zu before\n", now, before);
-    OK(now <= before + 8);
+    if (now > before + ENGINE_MAPPINGS) printf("%zu mappings, %zu before\n", now, before);
+    OK(now <= before + ENGINE_MAPPINGS);
     OK(cw_close(&engine, 10000) == CW_OK);
 }
 
@@ -230,7 +235,7 @@ static void case_threads_reaped(void) {
 /* ── Two signals nested in an append, no spare segments (R17) ── */
 
 enum { NESTED_RECORDS = 200000 };
-static unsigned nested_sent[3];
+static volatile unsigned nested_sent[3]; /* by handlers, too */
 static void numbered(unsigned writer) {
     char text[64];
     int length = snprintf(text, sizeof text, "%u %u %0*d", writer, nested_sent[writer], 30, 0);

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Hosts that crash with cw_crash_handler_install and without it: the process must end alike, to the
 last bit of its wait status and the signal's facts in its core, and the store must hold the record.
-`run.py [CASE …]`; the last line counts. A failed case names the command that runs it again."""
+`run.py [-k PATTERN …] [CASE …]`; the last line counts. A failed case names the command that runs
+it again."""
 
 import json
 import os
@@ -13,10 +14,8 @@ import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.dont_write_bytecode = True
@@ -25,6 +24,9 @@ ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / "Oracle"))
 sys.path.insert(0, str(HERE.parent / "TestSupport"))
 
+import cases  # noqa: E402
+from cases import Failed, Skipped  # noqa: E402
+from cases import holds as expect  # noqa: E402
 from compare import compare  # noqa: E402
 from settings import forget_settings  # noqa: E402
 
@@ -35,19 +37,6 @@ X86 = platform.machine() == "x86_64"
 CORES = Path("/proc/sys/kernel/core_pattern").read_text().strip() == "core"
 NULLS = {"address": "0x0000000000000010"}
 ILL = "SIGILL" if X86 else "SIGTRAP"
-
-
-class Failed(Exception):
-    pass
-
-
-class Skipped(Exception):
-    pass
-
-
-def expect(condition, text):
-    if not condition:
-        raise Failed(text)
 
 
 # ── Processes ──
@@ -437,6 +426,8 @@ CASES = {
     "threads_end": lived("threads_end", exits(0)),
     "threads_reaped": lived("threads_reaped", exits(0)),
     "nested": lived("nested", nested),
+    "memory_of_rules": lived("memory_of_rules", exits(0)),
+    "memory_of_texts": lived("memory_of_texts", exits(0)),
     "swift_trap": swift_trap,
     "python_never": python("never"),
     "python_before": python("before"),
@@ -444,38 +435,20 @@ CASES = {
 }
 
 
-def run_case(suite, name):
-    try:
-        CASES[name](suite)
-        return None
-    except Skipped as why:
-        print(f"{name}: SKIPPED, {why}", flush=True)
-        return None
-    except (Failed, AssertionError, KeyError, IndexError, ValueError,
-            subprocess.CalledProcessError) as why:
-        return f"{name}: FAILED, {type(why).__name__} {why}"
-    finally:
-        shutil.rmtree(suite.folder / name, ignore_errors=True)
-
-
 def main():
-    wanted = sys.argv[1:] or list(CASES)
+    table = cases.chosen(CASES, cases.parser().parse_args())
     forget_settings()
-    folder = Path(tempfile.mkdtemp(prefix="cordwood-signals-"))
-    passed = failed = 0
-    try:
+    run = cases.Run()
+    with cases.folder("signals") as folder:
         suite = Suite(folder)
-        with ThreadPoolExecutor(2) as pool:
-            for name, problem in zip(wanted, pool.map(lambda n: run_case(suite, n), wanted)):
-                if problem:
-                    print(f"{problem}\n  again: {Path(__file__).name} {name}", flush=True)
-                    failed += 1
-                else:
-                    passed += 1
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+
+        def one(name, case):
+            try:
+                case(suite)
+            finally:
+                shutil.rmtree(folder / name, ignore_errors=True)
+        run.all(table, one, jobs=2)
+    return run.end()
 
 
 if __name__ == "__main__":

@@ -43,15 +43,17 @@ static void complain(host *host, const char *call, cw_status status) {
 
 /* ── One record ── */
 
+/* What a record's slow way answered; one that the header itself appends is kept and asks nobody. */
 static __thread cw_status site_status;
-#define cw_site_write(logger, level, site, arguments)                                              \
-    (site_status = (cw_site_write)(logger, level, site, arguments))
+#define cw_append_slow_(logger, level, site, arguments, block)                                     \
+    (site_status = (cw_append_slow_)(logger, level, site, arguments, block))
 
 #define PLACE(k)                                                                                   \
     case k: CW_LOG(logger, level, "L%u t%u n%u %s", life, thread, number, filler); break;
 
 static cw_status write_deferred(cw_logger *logger, cw_level level, uint32_t life, uint32_t thread,
                                 uint32_t number, const char *filler) {
+    site_status = CW_OK;
     switch (number % 16) {
         PLACE(0) PLACE(1) PLACE(2) PLACE(3) PLACE(4) PLACE(5) PLACE(6) PLACE(7)
         PLACE(8) PLACE(9) PLACE(10) PLACE(11) PLACE(12) PLACE(13) PLACE(14) PLACE(15)

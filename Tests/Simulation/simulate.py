@@ -22,6 +22,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 HERE = Path(__file__).resolve().parent
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(HERE.parent / "TestSupport"))
+
+import cases  # noqa: E402
+
 SAVED = ROOT / "build/simulation"
 PARTS = ("sim.c", "disk.c", "trace.c", "host.c", "server.c", "cut.c", "judge.c")
 LIES = ("archives", "lanes", "journal", "part", "store")
@@ -148,7 +153,8 @@ def parse():
     parser = argparse.ArgumentParser(prog="./dev sim", description="power cuts by seed")
     parser.add_argument("--seeds", type=int, help="how many (default 400)")
     parser.add_argument("--seed", type=int, help="this one alone")
-    parser.add_argument("--from", type=int, default=0, dest="first", help="the first seed")
+    parser.add_argument("--from", type=int, default=cases.seed(), dest="first",
+                        help="the first seed (%(default)s)")
     parser.add_argument("--jobs", type=int, default=min(4, os.cpu_count() or 1))
     parser.add_argument("--all", action="store_true", help="ten times as many")
     parser.add_argument("--replay", help="a trace that a failure left")

@@ -3,7 +3,7 @@
 that another has made of the same requirements, it is there. A lock keeps two from making it at the
 same time.
 
-    environments.py [NAME …]        makes those, or all: servers, http, otlp"""
+    environments.py [NAME …]        makes those, or all: servers, http, otlp, python, viewer"""
 
 import contextlib
 import fcntl
@@ -13,8 +13,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BUILD = ROOT / "build"
-REQUIREMENTS = {name: ROOT / "Tests" / folder / "requirements.txt" for name, folder in
-                (("servers", "Servers"), ("http", "Behaviour"), ("otlp", "OTLP"))}
+REQUIREMENTS = {name: ROOT / folder / "requirements.txt" for name, folder in
+                (("servers", "Tests/Servers"), ("http", "Tests/Behaviour"), ("otlp", "Tests/OTLP"),
+                 ("python", "bindings/python/tests"), ("viewer", "Tests/Viewer"))}
 
 
 @contextlib.contextmanager

@@ -15,9 +15,10 @@ An answer: status (200), headers, body, body_bytes (so many, instead of body), a
     huge   an answer of `bytes` bytes, as far as the client reads it
     stall  read no body, never answer (until the client leaves)
 Rules, for every request: `limit` (a body over so many bytes is answered 413), `refuse` (encodings,
-by commas, that are answered 415), `poison` (a body with that text is answered 400), `respond` (a
-kind: elasticsearch, splunk, loggly, …: what its server says of success); `port`: which to listen
-on. PUT /_script with JSON {"directory", "answers", "rules"} starts afresh.
+by commas, that are answered 415), `poison` (a body with that text is answered 400), `old` (1: an
+archive with a dense block is answered as by a collector that was built before there were any),
+`respond` (a kind: elasticsearch, splunk, loggly, …: what its server says of success); `port`: which
+to listen on. PUT /_script with JSON {"directory", "answers", "rules"} starts afresh.
 DIRECTORY/connections gets a byte for each; DIRECTORY/requests.jsonl gets one line a request
 (method, path, headers, bytes, number, status, sha256); DIRECTORY/body-N the body as received;
 DIRECTORY/stored.json how often each Idempotency-Key
@@ -50,6 +51,7 @@ class Script:
         self.refused = [word for word in rules.get("refuse", "").split(",") if word]
         self.respond = rules.get("respond", "")
         self.poison = rules.get("poison", "").encode()
+        self.is_old = "old" in rules
         self.served = 0
         self.stored = {}
         self.documents = {}
@@ -66,6 +68,9 @@ class Script:
             return {"status": 413}
         if self.poison and self.poison in body:
             return {"status": 400}
+        if self.is_old and b"CWDIRB01" in body:
+            return {"status": 400, "headers": {"Content-Type": "application/json"},
+                    "body": '{"error":"method 2 of the block at 143"}\n'}
         if encoding in self.refused or (encoding == "" and "none" in self.refused):
             return {"status": 415}
         return None

@@ -4,7 +4,8 @@ thread, a pipe between two connections, and waiting for a condition within a bou
 import random
 import socket
 import threading
-import time
+
+from cases import until  # noqa: F401
 
 
 def free_port():
@@ -20,18 +21,6 @@ def free_port():
             except OSError:
                 continue
     raise OSError("no port is free")
-
-
-def until(condition, what, seconds=30, failure=AssertionError):
-    """Polls until the condition gives something true, which it returns."""
-    end = time.monotonic() + seconds
-    while True:
-        got = condition()
-        if got:
-            return got
-        if time.monotonic() > end:
-            raise failure(f"{what}: not within {seconds} s")
-        time.sleep(0.005)
 
 
 class Listener:

@@ -31,17 +31,6 @@ WORK = Path(tempfile.mkdtemp(prefix="cordwood-sending-"))
 atexit.register(shutil.rmtree, WORK, ignore_errors=True)
 
 
-def run_all(folder):
-    """The tests of a folder, or those that `-k NAME …` names; the exit code."""
-    names = sys.argv[sys.argv.index("-k") + 1:] if "-k" in sys.argv else []
-    loader = unittest.TestLoader()
-    loader.testNamePatterns = [f"*{name}*" for name in names] or None
-    result = unittest.TextTestRunner(verbosity=2).run(loader.discover(str(folder)))
-    bad = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)
-    print(f"{result.testsRun - bad} passed, {bad} failed")
-    return 1 if bad or not result.testsRun else 0
-
-
 class Scripted:
     """Tests/TestSupport/fault_server.py: the n-th request gets the n-th answer, then 200."""
 

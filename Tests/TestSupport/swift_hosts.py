@@ -58,6 +58,20 @@ def write(path, text):
         path.write_text(text)
 
 
+def forget_old(made):
+    """SwiftPM compiles a target again only if a module that it names has changed. These programs
+    cannot name a module below Cordwood, but contain its layouts (Package.swift, underCordwood).
+    Removes the objects that are older than one of those modules, so that they are made again."""
+    newest = max((path.stat().st_mtime_ns for path in made.glob("Modules/Cordwood*.swiftmodule")
+                  if "Tests" not in path.name), default=0)
+    names = [name for _, programs in PACKAGES.values() for name in programs]
+    for name in (*names, "Snippets"):
+        objects = list(made.glob(f"{name}.build/*.o"))
+        if any(path.stat().st_mtime_ns < newest for path in objects):
+            for path in objects:
+                path.unlink()
+
+
 def build():
     with locked("swift-hosts"):
         for name, package in COPIES.items():
@@ -70,7 +84,11 @@ def build():
         write(PLACE / "package/Sources/All/all.swift", "public let all = 0\n")
         write(PLACE / "package/Sources/Snippets/pages.swift", snippets.swift_file())
         subprocess.run([ROOT / "tools/build.sh"], check=True, stdout=sys.stderr)
-        subprocess.run(["swift", "build", "-c", "release", "--static-swift-stdlib",
+        forget_old(ROOT / ".build/release")
+        # As tools/build.sh does: other flags would build the library again.
+        subprocess.run(["swift", "build", "-c", "release", "-debug-info-format", "none",
+                        "--static-swift-stdlib", "-Xswiftc", "-Xfrontend", "-Xswiftc",
+                        "-function-sections",
                         "--package-path", PLACE / "package", "--scratch-path", ROOT / ".build"],
                        check=True, stdout=sys.stderr,
                        env=dict(os.environ, PKG_CONFIG_PATH=str(BUILD / "work/pkgconfig")))

@@ -2,7 +2,7 @@
 """How uploads reach their servers, against the built library: TLS, HTTP/2, proxies, credentials,
 transports of the host's own, and where secrets are not found.
 
-    run.py [-k NAME …]
+    run.py [-k PATTERN …] [--list]
 
 Installs what it lacks: tinyproxy (Debian), caddy (PyPI, into build/servers-venv, which the servers
 suite shares). The last line counts."""
@@ -16,7 +16,7 @@ ROOT = HERE.parent.parent
 sys.path[:0] = [str(HERE), str(ROOT / "Tests/TestSupport")]
 
 import environments  # noqa: E402
-import sending  # noqa: E402
+import unittests  # noqa: E402
 
 
 def install():
@@ -27,4 +27,4 @@ def install():
 
 if __name__ == "__main__":
     install()
-    sys.exit(sending.run_all(HERE))
+    sys.exit(unittests.main(HERE))

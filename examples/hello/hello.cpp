@@ -5,5 +5,5 @@ int main() {
     if (!engine) return 1;
     auto log = engine->logger("app.cpp");
     log.info("hello from C++", {{"order", 7}, {"price", 1.5}}); // typed fields
-    log.warn("order {} is {:.1f} s late", 7, 2.5); // formatted when somebody reads it
+    CORDWOOD_WARN(log, "order {} is {:.1f} s late", 7, 2.5); // formatted when somebody reads it
 }

@@ -25,9 +25,8 @@ int main(int argc, char **argv) {
         checkout->event(event::paid, "42", "the card was refused");
     }
 
-    cw_upload_result result;
-    if (!engine->flush_transactions(std::chrono::seconds(30), &result))
-        return std::cerr << cordwood::last_error() << "\n", 1;
-    std::cout << result.records << " events sent\n";
+    auto sent = engine->flush_transactions(std::chrono::seconds(30));
+    if (!sent) return std::cerr << cordwood::last_error() << "\n", 1;
+    std::cout << sent->records << " events sent\n";
     return 0;
 }

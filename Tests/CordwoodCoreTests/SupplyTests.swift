@@ -1,0 +1,288 @@
+// What a writer does where supply is behind, and what sealing leaves in memory: an engine without
+// threads, so that the test is its supply.
+// SAFETY: blocks of engines are never unmapped; each mapping that is looked at is still sealed.
+
+import CCordwood
+import CShims
+import Foundation
+import XCTest
+
+@testable import CordwoodCore
+
+final class SupplyTests: XCTestCase {
+    private var folder = ""
+    private var segmentBytes: UInt64 = 1 << 20
+
+    override func setUp() {
+        folder = NSTemporaryDirectory() + "cordwood-supply-\(UUID().uuidString)"
+        try? FileManager.default.createDirectory(
+            atPath: folder, withIntermediateDirectories: true)
+    }
+
+    override func tearDown() { try? FileManager.default.removeItem(atPath: folder) }
+
+    private func open(_ overflow: UInt32) throws -> (EngineBlock, LoggerBlock) {
+        let lanes = Files.openKept(folder, .directory)
+        let opened = EngineCore.open(
+            EngineCore.Configuration(
+                lanesDirectory: lanes, segmentBytes: segmentBytes, overflow: overflow,
+                processName: Array("supply".utf8), echoInLine: false, lanesPath: folder))
+        let engine = try opened.get()
+        let logger = try XCTUnwrap(
+            EngineCore.addLogger(
+                engine, name: UnsafeRawBufferPointer(start: nil, count: 0), enabled: 255))
+        XCTAssertEqual(EngineCore.start(engine), Status.ok)
+        return (engine, logger)
+    }
+
+    private func close(_ engine: EngineBlock) {
+        EngineCore.closeHandles(engine)
+        XCTAssertTrue(EngineCore.finish(engine, left: nil))
+    }
+
+    /// Appends until the current segment is another one. Returns the last status.
+    private func fill(_ engine: EngineBlock, _ logger: LoggerBlock) -> Int32 {
+        let text = Array(repeating: UInt8(ascii: "x"), count: 1000)
+        let lane = engine.pointee.lane!
+        let first = Claim.current(lane)
+        for _ in 0..<4 * Int(segmentBytes) / text.count {
+            let status = text.withUnsafeBytes {
+                AppendPath.text(logger, 9, $0.baseAddress, $0.count)
+            }
+            if status != Status.ok || Claim.current(lane) != first { return status }
+        }
+        return Status.internal
+    }
+
+    private func slowAppends(_ engine: EngineBlock) -> UInt64 { EngineCore.counts(engine).slow }
+
+    /// Makes all of a segment ready, so that its writers neither grow it nor wake supply early.
+    private static func prepare(_ engine: EngineBlock, _ segment: SegmentBlock) {
+        Segments.supply(engine, engine.pointee.lane!, segment, upTo: segment.pointee.size)
+    }
+
+    /// The engine's supply, as late as it may be: it makes a spare once somebody wakes it.
+    private func supplyWhenWoken(_ engine: EngineBlock, afterMs: UInt32 = 0) -> DispatchGroup {
+        let group = DispatchGroup()
+        let isThere = DispatchSemaphore(value: 0)
+        _ = cwa_exchange_u32(cwi_engine_wake_at(engine), 0)
+        let bits = UInt(bitPattern: engine)
+        group.enter()
+        Thread.detachNewThread {
+            defer { group.leave() }
+            let engine = EngineBlock(bitPattern: bits)!
+            isThere.signal()
+            while cwa_load_acquire_u32(cwi_engine_wake_at(engine)) == 0 {
+                ThreadIdentity.pause(microseconds: 20)
+            }
+            if afterMs > 0 { ThreadIdentity.pause(microseconds: afterMs * 1000) }
+            let lane = engine.pointee.lane!
+            guard let spare = Segments.make(engine, lane) else { return }
+            SupplyTests.prepare(engine, spare)
+            Segments.putSpare(engine, lane, spare)
+        }
+        isThere.wait()
+        return group
+    }
+
+    /// A writer gives supply the time to make a spare, and takes that. On a busy machine supply may
+    /// be later than the writer waits; then the next try counts.
+    func testAWriterWaitsForSupply() throws {
+        for overflow in [CW_OVERFLOW_GROW, CW_OVERFLOW_BLOCK] {
+            var hasWaited = false
+            for _ in 0..<50 where !hasWaited {
+                let (engine, logger) = try open(UInt32(overflow))
+                XCTAssertEqual(fill(engine, logger), Status.ok)
+                SupplyTests.prepare(engine, try XCTUnwrap(Claim.current(engine.pointee.lane!)))
+                let before = slowAppends(engine)
+                let supply = supplyWhenWoken(engine)
+                XCTAssertEqual(fill(engine, logger), Status.ok)
+                supply.wait()
+                hasWaited = slowAppends(engine) == before
+                close(engine)
+            }
+            XCTAssertTrue(hasWaited)
+        }
+    }
+
+    /// The shortest time of several tries: a busy machine adds to it, and nothing takes from it.
+    private func shortest(_ body: () throws -> UInt64) rethrows -> UInt64 {
+        var least = UInt64.max
+        for _ in 0..<50 where least >= 5_000_000 { least = min(least, try body()) }
+        return least
+    }
+
+    private func fillNs(_ engine: EngineBlock, _ logger: LoggerBlock) -> UInt64 {
+        let begin = cw_monotonic_ns()
+        XCTAssertEqual(fill(engine, logger), Status.ok)
+        return cw_monotonic_ns() - begin
+    }
+
+    /// Without supply the writer makes a segment itself, after 5 ms; the engine's own threads, on
+    /// which supply may be waiting, do so at once: nobody is woken before.
+    func testAWriterMakesASegmentAtLast() throws {
+        let (engine, logger) = try open(UInt32(CW_OVERFLOW_GROW))
+        XCTAssertEqual(fill(engine, logger), Status.ok)
+        let before = slowAppends(engine)
+        XCTAssertGreaterThanOrEqual(fillNs(engine, logger), 5_000_000)
+        XCTAssertGreaterThan(slowAppends(engine), before)
+        close(engine)
+    }
+
+    /// Supply cannot have made a segment by the time when the first one, which is small, is full.
+    func testTheFirstSpareIsNotAwaited() throws {
+        let least = try shortest {
+            let (engine, logger) = try open(UInt32(CW_OVERFLOW_GROW))
+            defer { close(engine) }
+            return fillNs(engine, logger)
+        }
+        XCTAssertLessThan(least, 5_000_000)
+    }
+
+    /// Nobody waits a second time for supply that has made nothing since.
+    func testAWaitInVainIsTheLast() throws {
+        let least = try shortest {
+            let (engine, logger) = try open(UInt32(CW_OVERFLOW_GROW))
+            defer { close(engine) }
+            XCTAssertEqual(fill(engine, logger), Status.ok)
+            XCTAssertEqual(fill(engine, logger), Status.ok)
+            return fillNs(engine, logger)
+        }
+        XCTAssertLessThan(least, 5_000_000)
+
+        let (engine, logger) = try open(UInt32(CW_OVERFLOW_GROW))
+        for _ in 0..<2 { XCTAssertEqual(fill(engine, logger), Status.ok) }
+        let lane = engine.pointee.lane!
+        Segments.putSpare(engine, lane, try XCTUnwrap(Segments.make(engine, lane)))
+        XCTAssertEqual(fill(engine, logger), Status.ok)
+        XCTAssertGreaterThanOrEqual(fillNs(engine, logger), 5_000_000)
+        close(engine)
+    }
+
+    /// At a full rate several segments are filled between two looks.
+    func testTheRateCountsWholeSegments() {
+        let size: UInt64 = 16 << 20
+        var supply = Supply()
+        supply.measure(.init(segment: 1, size: size, used: 0), now: 1_000_000_000)
+        supply.measure(.init(segment: 5, size: size, used: size / 2), now: 1_100_000_000)
+        XCTAssertEqual(supply.bytesPerSecond, 45 * size)
+        // A look right behind a roll is no sign of a lower rate.
+        supply.measure(.init(segment: 6, size: size, used: 0), now: 1_110_000_000)
+        XCTAssertEqual(supply.bytesPerSecond, 50 * size)
+        // Another lane begins.
+        supply.measure(.init(segment: 0, size: size, used: 1 << 10), now: 1_120_000_000)
+        XCTAssertLessThan(supply.bytesPerSecond, 50 * size)
+    }
+
+    /// Under CW_OVERFLOW_BLOCK it waits longer, for a supply that is late by 100 ms.
+    func testAWriterThatBlocksWaitsLonger() throws {
+        let (engine, logger) = try open(UInt32(CW_OVERFLOW_BLOCK))
+        let supply = supplyWhenWoken(engine, afterMs: 100)
+        XCTAssertEqual(fill(engine, logger), Status.ok)
+        supply.wait()
+        let lane = engine.pointee.lane!
+        SupplyTests.prepare(engine, try XCTUnwrap(Claim.current(lane)))
+        XCTAssertEqual(Segments.spareCount(lane), 0)  // the writer has taken it
+        let before = slowAppends(engine)
+        let next = supplyWhenWoken(engine, afterMs: 100)
+        XCTAssertEqual(fill(engine, logger), Status.ok)
+        next.wait()
+        XCTAssertEqual(slowAppends(engine), before)
+        close(engine)
+    }
+
+    /// A crowd fills small segments faster than a sleep ends: nobody wakes supply and waits.
+    func testSmallSegmentsAreNotAwaited() throws {
+        segmentBytes = 64 << 10
+        let (engine, logger) = try open(UInt32(CW_OVERFLOW_BLOCK))
+        let begin = cw_monotonic_ns()
+        for _ in 0..<4 { XCTAssertEqual(fill(engine, logger), Status.ok) }
+        XCTAssertLessThan(cw_monotonic_ns() - begin, 4_000_000_000)
+        close(engine)
+    }
+
+    func testTheEnginesOwnThreadsDoNotWait() throws {
+        cwi_tls_get().pointee.helper = UInt8(CWI_HELPER_THREAD)
+        defer { cwi_tls_get().pointee.helper = 0 }
+        // One that waited would take 5 ms each time.
+        let least = try shortest {
+            let (engine, logger) = try open(UInt32(CW_OVERFLOW_GROW))
+            defer { close(engine) }
+            XCTAssertEqual(fill(engine, logger), Status.ok)
+            let before = slowAppends(engine)
+            let took = fillNs(engine, logger)
+            XCTAssertGreaterThan(slowAppends(engine), before)
+            return took
+        }
+        XCTAssertLessThan(least, 5_000_000)
+    }
+
+    func testDropDoesNotWait() throws {
+        let (engine, logger) = try open(UInt32(CW_OVERFLOW_DROP))
+        XCTAssertEqual(fill(engine, logger), Status.full)
+        XCTAssertEqual(slowAppends(engine), 0)
+        close(engine)
+    }
+
+    /// The bytes of a mapping that count as this process's memory.
+    private func residentKiB(_ base: UnsafeMutableRawPointer) throws -> Int {
+        let start = String(UInt(bitPattern: base), radix: 16) + "-"
+        let file = Files.openKept("/proc/self/smaps", .read)
+        defer { FileCalls.close(file) }
+        var content: [UInt8] = []
+        var part = [UInt8](repeating: 0, count: 65536)
+        while true {
+            let got = part.withUnsafeMutableBytes { Files.readNext(file, into: $0) }
+            if got <= 0 { break }
+            content += part[..<got]
+        }
+        let lines = String(decoding: content, as: UTF8.self).split(separator: "\n")
+        let at = try XCTUnwrap(lines.firstIndex { $0.hasPrefix(start) })
+        let line = try XCTUnwrap(lines[at...].first { $0.hasPrefix("Rss:") })
+        return try XCTUnwrap(Int(line.split(separator: " ")[1]))
+    }
+
+    /// Sealed segments that are not kept for reuse leave the process's memory; the records stay.
+    func testSealedPagesAreLetGoOf() throws {
+        let (engine, logger) = try open(UInt32(CW_OVERFLOW_GROW))
+        XCTAssertEqual(fill(engine, logger), Status.ok)
+        let lane = engine.pointee.lane!
+        let segment = try XCTUnwrap(Claim.current(lane))
+        XCTAssertEqual(fill(engine, logger), Status.ok)
+        let base = UnsafeMutableRawPointer(try XCTUnwrap(segment.pointee.base))
+        let number = segment.pointee.number
+        XCTAssertTrue(EngineCore.isSealingDue(engine))
+        XCTAssertTrue(EngineCore.sealRetired(engine, all: false).contains(number))
+        XCTAssertFalse(EngineCore.isSealingDue(engine))
+        XCTAssertGreaterThan(try residentKiB(base), 512)
+        let end = Int(segment.pointee.sealed_end)
+        let before = Array(UnsafeRawBufferPointer(start: base, count: end))
+
+        // Worth keeping: nothing changes.
+        cwa_store_relaxed_u32(Recycling.ringWord(engine), 8)
+        EngineCore.letPagesGo(engine)
+        XCTAssertGreaterThan(try residentKiB(base), 512)
+        XCTAssertTrue(Recycling.mayServe(engine, segment))
+
+        // Not quiet: a thread is busy there.
+        cwa_store_relaxed_u32(Recycling.ringWord(engine), 0)
+        let thread = try XCTUnwrap(ThreadBlocks.own(engine))
+        let word = UInt64(UInt(bitPattern: segment))
+        let named = cwa_load_acquire_u64(ThreadBlocks.segmentWord(thread))
+        cwa_store_release_u64(ThreadBlocks.segmentWord(thread), word)
+        cwa_store_release_u64(AppendPath.busyWord(thread), 1)
+        EngineCore.letPagesGo(engine)
+        XCTAssertGreaterThan(try residentKiB(base), 512)
+        cwa_store_release_u64(AppendPath.busyWord(thread), 0)
+        cwa_store_release_u64(ThreadBlocks.segmentWord(thread), named)
+
+        EngineCore.letPagesGo(engine)
+        XCTAssertEqual(try residentKiB(base), 0)
+        XCTAssertFalse(Recycling.mayServe(engine, segment))
+        XCTAssertEqual(Array(UnsafeRawBufferPointer(start: base, count: end)), before)
+
+        EngineCore.releaseQuiet(engine)
+        XCTAssertNil(segment.pointee.base)
+        close(engine)
+    }
+}

@@ -1,0 +1,130 @@
+// Records that a reader takes from a block past the merge: the order is what the merge would give,
+// whatever other lanes and the next archive of the lane have meanwhile.
+
+import XCTest
+
+@testable import CordwoodCore
+@testable import CordwoodStore
+
+final class BlockRunTests: XCTestCase {
+    private let store = TestFiles.directory()
+    override func setUp() { mkdir(store + "/archives", 0o700) }
+    override func tearDown() { TestFiles.remove(store) }
+
+    /// One archive of a lane of one boot that all share.
+    private func archive(
+        lane: Int, part: Int, _ times: [UInt64], level: UInt8 = 9, damage: Bool = false
+    ) throws {
+        let process = CordwoodStore.ProcessInfo(
+            laneID: LaneID(high: UInt64(lane + 1), low: 1), bootID: LaneID(high: 5, low: 5),
+            processID: UInt32(800 + lane), name: "p\(lane)",
+            createdRealtime: 1_764_000_000_000_000_000, createdMonotonic: 0, resource: [])
+        let thread = ThreadInfo(process: process, serial: 1, threadID: 9, name: "")
+        let records = times.enumerated().map { index, time in
+            var staged = Staged(thread: thread)
+            staged.model = ModelRecord(RecordRef(thread: thread))
+            staged.model.monotonic = time
+            staged.model.written = time &+ process.createdRealtime
+            staged.model.time = staged.model.written
+            staged.model.sequence = UInt64(part &* 10_000 &+ index)
+            staged.model.level = index % 40 == 3 ? level : 9
+            staged.model.logger = Array("app".utf8)
+            staged.model.message = Array("\(lane).\(part).\(index) at \(time)".utf8)
+            return staged
+        }
+        let first = UInt64(part &* 2)
+        let cover = ArchiveCover(
+            laneID: process.laneID, first: first, last: first + 1,
+            laneName: "20261121T081530Z-\((lane + 1) * 11)-9f3c5a0de1b27788")
+        let info = try ArchiveWriter.write(
+            source: FakeSource(records), covers: [cover],
+            archivesDirectory: store + "/archives",
+            name: ArchiveIdentity.fileName(of: [cover]), codec: .zstd, level: 1, now: 5,
+            blockBytes: 2_000)
+        guard damage else { return }
+        var bytes = readAll(info.path)
+        bytes[bytes.count / 2] ^= 0xFF
+        writeAll(bytes, info.path)
+    }
+
+    /// What comes, and damage where it is met.
+    private func events(_ options: ReaderOptions) throws -> [String] {
+        let reader = try StoreReader(path: store, options: options)
+        var found: [String] = []
+        var record = RecordRef()
+        while true {
+            do throws(ReadProblem) {
+                guard try reader.advance(into: &record) else { break }
+                found.append(Bytes.string(record.message))
+            } catch {
+                found.append("\(error)")
+            }
+        }
+        XCTAssertEqual(
+            Int(reader.given), found.count(where: { !$0.hasPrefix("damaged(") }),
+            "each is counted")
+        return found
+    }
+
+    /// The same from the merge alone: a query that takes all is asked of each record.
+    private func merged() throws -> [String] {
+        var options = ReaderOptions()
+        options.query = try Query("-\"is nowhere\"")
+        return try events(options)
+    }
+
+    func testOfTwoLanesAtATime() throws {
+        try archive(lane: 0, part: 0, [10, 20, 30, 40, 50, 50, 60])
+        try archive(lane: 1, part: 0, [45, 46, 50, 51, 58, 60, 90])
+        let wanted = [
+            "0.0.0 at 10", "0.0.1 at 20", "0.0.2 at 30", "0.0.3 at 40", "1.0.0 at 45",
+            "1.0.1 at 46", "0.0.4 at 50", "0.0.5 at 50", "1.0.2 at 50", "1.0.3 at 51",
+            "1.0.4 at 58", "0.0.6 at 60", "1.0.5 at 60", "1.0.6 at 90",
+        ]
+        XCTAssertEqual(try events(ReaderOptions()), wanted)
+        XCTAssertEqual(try merged(), wanted)
+    }
+
+    /// The next archive of the lane begins before the end of this one, by more than clocks differ.
+    func testOfTwoArchivesOfALane() throws {
+        try archive(lane: 0, part: 0, [1_000, 2_000, 3_000, 900_000, 1_000_000])
+        try archive(lane: 0, part: 1, [500_000, 850_000, 950_000])
+        let wanted = [
+            "0.0.0 at 1000", "0.0.1 at 2000", "0.0.2 at 3000", "0.1.0 at 500000",
+            "0.0.3 at 900000", "0.1.1 at 850000", "0.0.4 at 1000000", "0.1.2 at 950000",
+        ]
+        XCTAssertEqual(try events(ReaderOptions()), wanted)
+        XCTAssertEqual(try merged(), wanted)
+    }
+
+    func testOfManyBySeed() throws {
+        for seed in SplitMix.seeds(60) {
+            tearDown()
+            mkdir(store, 0o700)
+            setUp()
+            var random = SplitMix(seed)
+            // Long runs, short ones, and lanes that take turns.
+            let step = [3, 60_000, 2_000_000][random.below(3)]
+            var count = 0
+            for lane in 0..<(2 + random.below(4)) {
+                var time = UInt64(random.below(50 * step))
+                for part in 0..<(1 + random.below(3)) {
+                    var times: [UInt64] = []
+                    for _ in 0..<(20 + random.below(300)) {
+                        times.append(time)
+                        if random.chance(30) { time &+= UInt64(random.below(100 * step)) }
+                        if random.chance(3) { time &+= UInt64(random.below(step)) }
+                        if random.chance(25) { time -= min(time, UInt64(random.below(9 * step))) }
+                    }
+                    if random.chance(2) { time -= min(time, UInt64(random.below(30 * step))) }
+                    count += times.count
+                    try archive(
+                        lane: lane, part: part, times, level: 17, damage: random.chance(8))
+                }
+            }
+            let wanted = try merged()
+            XCTAssertGreaterThan(wanted.count, count / 3)
+            XCTAssertEqual(try events(ReaderOptions()), wanted, "seed \(seed)")
+        }
+    }
+}

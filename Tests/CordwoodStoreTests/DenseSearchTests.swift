@@ -1,0 +1,170 @@
+// What the text of a dense block says about a search: if it says that a record cannot have the
+// bytes, none has them, whatever codec took the message apart; and it says so of most blocks that
+// do not have them. Against every message of the payload, by seed.
+
+import CordwoodCore
+import XCTest
+
+@testable import CordwoodStore
+
+final class DenseSearchTests: XCTestCase {
+    /// Lines that codecs cut and print in all their ways.
+    private static func line(_ random: inout SplitMix) -> String {
+        let words = [
+            "connect", "failed", "timeout", "nested", "tree", "dead", "beef", "Jan", "zebra",
+            "xylo", "user", "result", "true", "null", "quick", "ufo", "xfade", "rune",
+        ]
+        func word() -> String { words[random.below(words.count)] }
+        func hex(_ size: Int) -> String {
+            (0..<size).map { _ in String(random.below(16), radix: 16) }.joined()
+        }
+        let number = random.below(100_000)
+        let clock = "1\(random.below(10)):2\(random.below(10)):3\(random.below(10))"
+        let month = ["Jan", "Mar", "Oct", "Dec"][random.below(4)]
+        switch random.below(12) {
+        case 0: return "\(word()) \(word()) after \(number) ms"
+        case 1: return "z\(hex(8)) \(word())"
+        case 2: return "0x\(hex(6)) \(word())\(hex(4)) id-\(hex(12))"
+        case 3: return "1\(random.below(9))/\(month)/2026:\(clock) \(word())"
+        case 4: return "\(month) 1\(random.below(9)) \(clock) host \(word())[\(number)]: \(word())"
+        case 5: return #"{"k\#(word())":"\#(word())\n\#(word())\#(number)","t":"a\"\#(word())"}"#
+        case 6: return #"\r\#(word())\t\#(word())\#(number) \\n\#(word())"#
+        case 7: return "2026-11-2\(random.below(9))T\(clock).\(number % 1_000)Z\(word()) \(word())"
+        case 8: return "req=\(hex(4))\(word())-\(hex(4)) \(clock)\(word())"
+        case 9: return "\(word())\(number).\(word()) -\(number).5\(word())"
+        case 10: return "\(word()) \"\(hex(8))\" \"\(word()) \(number)\""
+        default: return String(number)
+        }
+    }
+
+    private static func payload(_ seed: UInt64, lines: Int? = nil) -> (Payload, [[UInt8]]) {
+        var random = SplitMix(seed)
+        var builder = BlockBuilder(seed: seed, target: 64 << 20)
+        let thread = RecordMaker(seed: seed).threads[0]
+        var texts: [[UInt8]] = []
+        for index in 0..<(lines ?? 40 + random.below(400)) {
+            let text = Array(line(&random).utf8)
+            texts.append(text)
+            var record = RecordRef(thread: thread)
+            record.monotonicNs = (1 << 40) + UInt64(index)
+            record.writtenNs = record.monotonicNs
+            record.timeNs = record.monotonicNs
+            record.level = 9
+            text.withUnsafeBytes { text in
+                record.message = text
+                record.originalLength = UInt64(text.count)
+                builder.add(record)
+            }
+        }
+        return (Payload(&builder), texts)
+    }
+
+    private static func has(_ text: [UInt8], _ needle: [UInt8]) -> Bool {
+        text.withUnsafeBytes { TextSearch.has($0, needle) }
+    }
+
+    private static func needle(_ texts: [[UInt8]], _ random: inout SplitMix) -> [UInt8] {
+        let text = texts[random.below(texts.count)]
+        let from = random.below(text.count)
+        var made = Array(text[from...].prefix(1 + random.below(12)))
+        if random.chance(3) {
+            made[random.below(made.count)] = Array("aenrtuxzT0\\\" ".utf8)[random.below(13)]
+        }
+        return made
+    }
+
+    func testNoTextIsPassedOver() throws {
+        var (missing, absent, present) = (0, 0, 0)
+        for seed in UInt64(1)...60 {
+            let (payload, texts) = Self.payload(seed)
+            var random = SplitMix(seed &+ 1_000)
+            var encoder = DenseEncoder(level: 1, seed: seed)!
+            var decoder = DenseDecoder()
+            var stored = GrowingBytes()
+            var out = GrowingBytes()
+            let crc = try payload.bytes.withUnsafeBytes {
+                try encoder.encode($0, recordCount: payload.recordCount, into: &stored)
+            }
+            for _ in 0..<200 {
+                let needle = Self.needle(texts, &random)
+                guard let letters = LetterRun(needle) else { continue }
+                let isWhole = try decoder.decode(
+                    stored.bytes, recordCount: payload.recordCount,
+                    rawBytes: payload.bytes.count, rawCRC: crc,
+                    endsEarly: { letters.isMissing(in: $0, formats: $1) }, into: &out)
+                let isThere = texts.contains { Self.has($0, needle) }
+                if isThere {
+                    present += 1
+                    guard isWhole else {
+                        return XCTFail(
+                            "seed \(seed): '\(String(decoding: needle, as: UTF8.self))'")
+                    }
+                } else {
+                    absent += 1
+                    missing += isWhole ? 0 : 1
+                }
+                if isWhole { XCTAssertEqual(Array(out.bytes), payload.bytes) }
+            }
+        }
+        XCTAssertGreaterThan(present, 2_000)
+        XCTAssertGreaterThan(missing, 200, "of \(absent)")
+    }
+
+    func testRunsThatDecideNothing() {
+        let nothing = [
+            "", "12", "dead", "0xbeef", "Jan", "an", "true", "nan", "ull", "T", "\\nab", "1cafe",
+            "exception.type", "nT", "\\x1be",
+        ]
+        for text in nothing { XCTAssertNil(LetterRun(Array(text.utf8)), text) }
+        for text in ["quick", " nest", "onne", "\\nested", "12zebra"] {
+            XCTAssertNotNil(LetterRun(Array(text.utf8)), text)
+        }
+    }
+
+    /// Decodes the columns that precede the messages, and no plane of a message.
+    func testABeginningIsThatOfThePayload() throws {
+        let (payload, _) = Self.payload(7, lines: 4_000)
+        var encoder = DenseEncoder(level: 1, seed: 7)!
+        var decoder = DenseDecoder()
+        var stored = GrowingBytes()
+        var out = GrowingBytes()
+        let crc = try payload.bytes.withUnsafeBytes {
+            try encoder.encode($0, recordCount: payload.recordCount, into: &stored)
+        }
+        // The last frame is a plane of the messages.
+        stored.store(stored.bytes[stored.count - 1] ^ 1, at: stored.count - 1)
+        let whole = try XCTUnwrap(
+            payload.bytes.withUnsafeBytes { BlockRecords.streams($0)?.map { Array($0) } })
+        for last in [BlockTimes.last, BlockTally.last, BlockParts.heads] {
+            XCTAssertTrue(
+                try decoder.decode(
+                    stored.bytes, recordCount: payload.recordCount, rawBytes: payload.bytes.count,
+                    rawCRC: crc, parts: BlockParts(last: last), into: &out))
+            let part = try XCTUnwrap(
+                BlockRecords.streams(out.bytes, through: last)?.map { Array($0) })
+            XCTAssertEqual(part, Array(whole[...last]))
+        }
+        XCTAssertThrowsError(
+            try decoder.decode(
+                stored.bytes, recordCount: payload.recordCount, rawBytes: payload.bytes.count,
+                rawCRC: crc, into: &out))
+    }
+
+    /// A pattern that keeps letters of a run and stores others of it as digits hides the run.
+    func testHexTakesNoPartOfAWord() throws {
+        for (prefix, codec) in [
+            ("id-", StringsCodec.hex), ("0x", StringsCodec.hex), ("z", nil), ("zeb", nil),
+        ] as [(String, UInt8?)] {
+            var column = DenseColumn()
+            let values = (0..<64).map { index in
+                Array("\(prefix)\(String(0xabcd_0000 + index * 0x9e37 % 0xffff, radix: 16))".utf8)
+            }
+            XCTAssertEqual(try column.strings(values, .run), values)
+            if let codec {
+                XCTAssertEqual(column.codec, codec, prefix)
+            } else {
+                XCTAssertNotEqual(column.codec, StringsCodec.hex, prefix)
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+// Many archives with few descriptors: those that are closed meanwhile are opened again where their
+// names still lead to them, and a reader gives the same.
+
+import CShims
+import Glibc
+import XCTest
+
+@testable import CordwoodCore
+@testable import CordwoodStore
+
+final class OpenFilesTests: XCTestCase {
+    private let scratch = Scratch()
+
+    private func archive(_ seed: UInt64, dense: Bool = false) throws -> String {
+        var maker = RecordMaker(seed: seed, processes: 1, threadsEach: 2)
+        return try ArchiveWriter.write(
+            source: FakeSource(maker.records(300)),
+            covers: [
+                ArchiveCover(
+                    laneID: LaneID(high: 1, low: seed), first: 0, last: 3, laneName: "lane\(seed)")
+            ],
+            archivesDirectory: scratch.path, codec: .zstd, level: 1, now: 5,
+            method: dense ? .dense : .plain, blockBytes: 4_000
+        ).path
+    }
+
+    /// Descriptors of archives that this process has now.
+    private func opened() -> Int {
+        DirectoryListing("/proc/self/fd").names.count { name in
+            let target = Files.target(of: "/proc/self/fd/\(name)") ?? ""
+            return target.hasPrefix(scratch.path) && target.contains(".cwa")
+        }
+    }
+
+    private func options(_ files: Int?, ahead: Bool = false) -> ReaderOptions {
+        var options = ReaderOptions()
+        options.room = BlockRoom(bytesMax: 1 << 20, filesMax: files)
+        options.readsAhead = ahead
+        return options
+    }
+
+    func testFewAreOpenAtATime() throws {
+        let paths = try (0..<12).map { try archive(100 + $0, dense: $0 % 2 == 0) }
+        func read(_ options: ReaderOptions, most: Int) throws -> [String] {
+            let reader = try StoreReader(paths: paths, options: options)
+            var found: [String] = []
+            while let record = reader.nextRecord() {
+                found.append("\(record)")
+                if found.count % 100 == 0 { XCTAssertLessThanOrEqual(opened(), most) }
+            }
+            XCTAssertEqual(reader.problemCount, 0)
+            return found
+        }
+        let whole = try read(options(100), most: 12)
+        XCTAssertEqual(whole.count, 3_600)
+        for ahead in [false, true] {
+            for files in [1, 3] {
+                // The reader's thread and the one ahead have one each at least.
+                XCTAssertEqual(
+                    try read(options(files, ahead: ahead), most: max(files, 2)), whole)
+            }
+        }
+        XCTAssertEqual(opened(), 0)
+    }
+
+    func testALowLimitOfDescriptorsIsEnough() throws {
+        let paths = try (0..<90).map { try archive(200 + $0) }
+        var old = rlimit()
+        getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &old)
+        // Beside those that other tests have open, the lowest of which are free again.
+        let others = DirectoryListing("/proc/self/fd").names.compactMap { UInt($0) }.max() ?? 0
+        var low = old
+        low.rlim_cur = rlim_t(others + 64)
+        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &low)
+        defer { setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &old) }
+        let reader = try StoreReader(paths: paths)
+        var count = 0
+        while reader.nextRecord() != nil { count += 1 }
+        XCTAssertEqual(count, 90 * 300)
+        XCTAssertEqual(reader.problemCount, 0)
+    }
+
+    func testWhatWasRemovedMeanwhileIsToldOnce() throws {
+        for isReplaced in [false, true] {
+            let paths = try (0..<2).map { try archive(300 + $0) }
+            let reader = try StoreReader(paths: paths, options: options(1))
+            for _ in 0..<100 { XCTAssertNotNil(reader.nextRecord()) }
+            // The one that is open now is read to its end.
+            let held = DirectoryListing("/proc/self/fd").names.compactMap {
+                Files.target(of: "/proc/self/fd/\($0)")
+            }.first { $0.hasPrefix(scratch.path) }
+            let gone = try XCTUnwrap(paths.first { $0 != held })
+            if isReplaced { writeAll(readAll(gone), gone + ".new") }
+            XCTAssertTrue(Files.remove(gone))
+            if isReplaced { XCTAssertTrue(Files.move(gone + ".new", to: gone)) }
+            var count = 100
+            while reader.nextRecord() != nil { count += 1 }
+            XCTAssertLessThan(count, 600)
+            XCTAssertGreaterThanOrEqual(count, 300)
+            XCTAssertEqual(reader.problemCount, 1)
+            XCTAssertTrue("\(reader.problems)".contains(gone), "\(reader.problems)")
+            Files.remove(gone)
+        }
+    }
+}

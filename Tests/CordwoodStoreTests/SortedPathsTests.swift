@@ -1,0 +1,33 @@
+// The paths of a store's archives come in the order of the bytes of their names, whatever they are:
+// what is remembered of archives is asked for in that order.
+
+import Glibc
+import XCTest
+
+@testable import CordwoodCore
+
+final class SortedPathsTests: XCTestCase {
+    private let scratch = Scratch()
+
+    func testPathsAreSortedByTheBytesOfTheirNames() throws {
+        var random = SplitMix(7)
+        for round in 0..<40 {
+            let folder = "\(scratch.path)/list\(round)"
+            XCTAssertEqual(mkdir(folder, 0o700), 0)
+            let shared = String(repeating: "20261121T08-", count: random.below(3))
+            var wanted: Set<String> = []
+            for _ in 0..<random.below(60) {
+                let size = random.below(14)
+                let letters = (0..<size).map { _ in Array("ab0é.-")[random.below(6)] }
+                let name = shared + String(letters) + (random.chance(8) ? ".cwb" : ".cwa")
+                writeAll([], "\(folder)/\(name)")
+                if name.hasSuffix(".cwa"), !name.hasPrefix(".") { wanted.insert(name) }
+            }
+            let sorted = wanted.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+            let listing = SortedPaths(in: folder, suffix: ".cwa")
+            XCTAssertEqual(listing.paths, sorted.map { "\(folder)/\($0)" })
+            XCTAssertEqual(listing.error, 0)
+        }
+        XCTAssertEqual(SortedPaths(in: scratch.path + "/none", suffix: ".cwa").error, ENOENT)
+    }
+}

@@ -1,0 +1,296 @@
+// A reader of the last records gives exactly the end of a full read, for stores made by seed: lanes
+// of several boots that overlap, clocks that are set, threads whose time steps back, archives that
+// are cut or damaged, segments not archived yet, filters. And it reads little of what is older.
+
+import Cordwood
+import CordwoodCore
+import CordwoodStore
+import Glibc
+import XCTest
+
+final class LastRecordsTests: XCTestCase {
+    var store = ""
+
+    override func setUp() { store = TestFiles.directory() }
+    override func tearDown() { TestFiles.remove(store) }
+
+    struct Read {
+        var lines: [String] = []
+        var problems = 0
+        var gathered: UInt64 = 0
+    }
+
+    func read(_ options: ReaderOptions, boot: LaneID) throws -> Read {
+        let reader = try StoreReader(path: store, options: options, runningBoot: boot)
+        var found = Read()
+        while true {
+            if reader.next({ found.lines.append(line($0)) }) != .record { break }
+        }
+        found.problems = reader.problemCount
+        found.gathered = reader.looked
+        return found
+    }
+
+    // MARK: By seed
+
+    func testTheLastRecordsAreTheEndOfAFullRead() throws {
+        var (all, gathered): (UInt64, UInt64) = (0, 0)
+        for seed in SeededRandom.seeds(400) {
+            TestFiles.remove(store)
+            var maker = StoreMaker(store: store, seed: seed)
+            try maker.make()
+            for round in 0..<6 {
+                var options = round < 2 ? ReaderOptions() : maker.filter()
+                let full = try read(options, boot: maker.running)
+                options.last = [1, 2, 7, 30, 200, 5_000].randomElement(using: &maker.random)!
+                // Then they are read again, and none is kept.
+                if round % 2 == 1 { options.keptBytesMax = 600 }
+                let last = try read(options, boot: maker.running)
+                guard last.lines == Array(full.lines.suffix(options.last)) else {
+                    return XCTFail(
+                        "seed \(seed), round \(round): the last \(options.last) of "
+                            + "\(full.lines.count), \(options)")
+                }
+                XCTAssertLessThanOrEqual(last.problems, full.problems, "seed \(seed)")
+                if options.takesAllForTests, options.last <= 30, round % 2 == 0 {
+                    all += UInt64(full.lines.count)
+                    gathered += last.gathered
+                }
+            }
+        }
+        XCTAssertLessThan(gathered, all / 4 * 3, "much that is older was read")
+    }
+
+    /// Records that a filter leaves out are not made, yet decide the order of the others as if they
+    /// were.
+    func testAFilterLeavesTheOrderAsItIs() throws {
+        for seed in SeededRandom.seeds(400) {
+            TestFiles.remove(store)
+            var maker = StoreMaker(store: store, seed: seed)
+            try maker.make()
+            for _ in 0..<4 {
+                let options = maker.filter()
+                let plan = options.plan
+                var wanted: [String] = []
+                let reader = try StoreReader(path: store, runningBoot: maker.running)
+                while reader.next({ if plan.matches($0) { wanted.append(line($0)) } })
+                    == .record
+                {}
+                var found = try read(options, boot: maker.running).lines
+                // A block that is passed over may hold a record whose time is ahead of the next.
+                if maker.stepsBack || options.since > 0 || options.until > 0 {
+                    found.sort()
+                    wanted.sort()
+                }
+                guard found == wanted else { return XCTFail("seed \(seed): \(options)") }
+            }
+        }
+    }
+
+    // MARK: One by one
+
+    /// An archive gives the records that are wanted, and the last one of a block.
+    func testAnArchiveMakesOnlyWhatIsWanted() throws {
+        let lane = try simple { $0 % 100 == 0 ? 17 : 9 }
+        let path = "\(store)/archives/\(lane.name).00000002-00000002.cwa"
+        let source = try ArchiveSource.open(path: path)
+        source.select { $0.level >= 17 }
+        var levels: [UInt8: Int] = [:]
+        while let record = try source.advance() { levels[record.level, default: 0] += 1 }
+        XCTAssertEqual(levels[17], 3)
+        XCTAssertLessThanOrEqual(levels[9] ?? 0, source.info.blockCount)
+        XCTAssertGreaterThan(source.info.recordCount, 240)
+    }
+
+    /// 40 blocks of 25 records each, a second apart; before the last ten the clock went back by so
+    /// many seconds.
+    func simple(
+        back: UInt64 = 0, level: (Int) -> UInt8 = { _ in 9 }
+    ) throws -> LaneBuilder {
+        let lane = LaneBuilder(store: store)
+        for number in 1...4 {
+            let segment = lane.segment(UInt64(number))
+            segment.state = 3
+            if back > 0 {
+                let utc = 1_764_000_000 - (number == 4 ? back : 0)
+                segment.pairs = [(0, 0, utc * 1_000_000_000)]
+            }
+            segment.created = UInt64(number * 250) * 1_000_000_000
+            let base = segment.created
+            let chunk = segment.chunk(thread: 1, sequence: UInt32(number), base: base)
+            for index in 0..<250 {
+                let at = base + UInt64(index) * 1_000_000_000
+                chunk.newBase(at)
+                chunk.text("\(number).\(index)", at: at, level: level(number * 250 + index))
+            }
+        }
+        lane.write()
+        for number in 1...4 { try archive(lane, UInt64(number), blockBytes: 300) }
+        return lane
+    }
+
+    func archive(_ lane: LaneBuilder, _ number: UInt64, blockBytes: Int) throws {
+        mkdir(store + "/archives", 0o700)
+        let cover = ArchiveCover(
+            laneID: lane.laneID, first: number, last: number, laneName: lane.name)
+        _ = try ArchiveWriter.write(
+            source: try lane.source(number...number), covers: [cover],
+            archivesDirectory: store + "/archives", codec: .zstd, level: 1, now: 5,
+            blockBytes: blockBytes)
+        unlink(lane.path(lane.segments[Int(number) - 1]))
+    }
+
+    func testOnlyTheEndIsRead() throws {
+        _ = try simple()
+        var options = ReaderOptions()
+        options.last = 5
+        let last = try read(options, boot: .zero)
+        XCTAssertEqual(last.lines.count, 5)
+        XCTAssertLessThan(last.gathered, 60)
+    }
+
+    /// Too few of the newest match: four times as many are tried, until everything is read.
+    func testFewThatMatchCostAThirdMoreThanAFullRead() throws {
+        _ = try simple { $0 == 250 ? 17 : 9 }
+        var options = ReaderOptions()
+        options.last = 2
+        options.logger = "none"
+        let none = try read(options, boot: .zero)
+        XCTAssertEqual(none.lines, [])
+        options = ReaderOptions()
+        options.last = 1
+        options.level = 17
+        XCTAssertEqual(try read(options, boot: .zero).lines.count, 1)
+        options = ReaderOptions()
+        options.last = 900
+        let most = try read(options, boot: .zero)
+        XCTAssertEqual(most.lines.count, 900)
+        XCTAssertLessThanOrEqual(most.gathered, 1_000)
+    }
+
+    /// The first attempt has had more than are wanted, but too few of the newest: the second begins
+    /// with nothing of it.
+    func testASecondAttemptKeepsTheOrder() throws {
+        _ = try simple { $0 % 5 == 0 ? 17 : 9 }
+        // Not archived, so it is read as a whole, and it is older.
+        let other = LaneBuilder(
+            store: store, name: "20261121T081530Z-813-9f3c5a0de1b27789", id: 8)
+        let segment = other.segment(1)
+        let chunk = segment.chunk(thread: 1, sequence: 1, base: 1_000_000_000)
+        for index in 0..<18 {
+            chunk.text("old.\(index)", at: 1_000_000_000 + UInt64(index), level: 17)
+        }
+        other.write()
+        var options = ReaderOptions()
+        options.level = 17
+        let full = try read(options, boot: .zero)
+        for count in 1...60 {
+            options.last = count
+            let last = try read(options, boot: .zero)
+            XCTAssertEqual(last.lines, Array(full.lines.suffix(count)), "the last \(count)")
+        }
+    }
+
+    /// Events with times of their own look old in the footers. What was written decides, also where
+    /// a later archive ends earlier, or the last block of one. Times are in ms.
+    func testEventsThatLookOldAreNotLeftOut() throws {
+        let even = Array(stride(from: 10_000, through: 12_000, by: 80))
+        let late = Array(stride(from: 7_000, through: 12_000, by: 200))
+        try expectTheEnd(
+            of: [Array(stride(from: 0, through: 10_000, by: 500)), [5_000, 6_000], late],
+            beside: Array(stride(from: 7_100, through: 8_000, by: 100)), last: 30)
+        TestFiles.remove(store)
+        // Of a thread whose coarse clock stepped back.
+        try expectTheEnd(
+            of: [[9_900, 10_005, 9_999], even], beside: [10_002], last: even.count + 1)
+    }
+
+    /// A lane of these segments, the first of which has events, and one of a single segment.
+    private func expectTheEnd(of segments: [[Int]], beside: [Int], last: Int) throws {
+        let utc: UInt64 = 1_764_000_000_000_000_000
+        for (number, segments) in [segments, [beside]].enumerated() {
+            let lane = LaneBuilder(
+                store: store, name: "20261121T081530Z-\(812 + number)-9f3c5a0de1b27788",
+                id: UInt64(number + 1), boot: 3)
+            lane.createdRealtime = utc
+            for (index, times) in segments.enumerated() {
+                let segment = lane.segment(UInt64(index + 1))
+                segment.state = 3
+                segment.pairs = [(0, 0, utc)]
+                let chunk = segment.chunk(
+                    thread: UInt32(index + 1), sequence: UInt32(index + 1), base: 0)
+                for time in times {
+                    let at = UInt64(time) * 1_000_000
+                    chunk.newBase(at)
+                    // Each event fills a block.
+                    let text = "\(number) \(time) " + String(repeating: "x", count: 400)
+                    if number == 0, index == 0 {
+                        let own = StoreMaker.bytes(of: utc + at - 2_000_000_000_000)
+                        chunk.record(
+                            2, at: at, level: 9, section(1, Array(text.utf8)) + section(6, own))
+                    } else {
+                        chunk.text("\(number) \(time)", at: at)
+                    }
+                }
+            }
+            lane.write()
+            for index in 1...segments.count {
+                let isEvents = number == 0 && index == 1
+                try archive(lane, UInt64(index), blockBytes: isEvents ? 300 : 100_000)
+            }
+            unlink(lane.lanePath)
+        }
+        var options = ReaderOptions()
+        let full = try read(options, boot: .zero)
+        options.last = last
+        XCTAssertEqual(try read(options, boot: .zero).lines, Array(full.lines.suffix(last)))
+    }
+
+    /// Damage in what is read is reported once, although it may be met twice.
+    func testDamageIsReportedOnce() throws {
+        let lane = try simple()
+        let path = "\(store)/archives/\(lane.name).00000004-00000004.cwa"
+        let size = StoreMaker.bytes(of: path)
+        truncate(path, off_t(size) - 30)
+        var options = ReaderOptions()
+        let full = try read(options, boot: .zero)
+        options.last = 3
+        let last = try read(options, boot: .zero)
+        XCTAssertEqual(last.lines, Array(full.lines.suffix(3)))
+        XCTAssertEqual(last.problems, full.problems)
+        XCTAssertGreaterThan(last.problems, 0)
+    }
+
+    /// Records that come later follow the last ones.
+    func testFollowingGoesOnAfterTheLastRecords() throws {
+        let lane = try simple()
+        var options = ReaderOptions()
+        options.last = 2
+        options.follow = true
+        let reader = try StoreReader(path: store, options: options, runningBoot: .zero)
+        func next() -> [String] {
+            var found: [String] = []
+            while let record = reader.nextRecord() { found.append(record.message) }
+            return found
+        }
+        XCTAssertEqual(next(), ["4.248", "4.249"])
+        let segment = lane.segment(5)
+        segment.created = 2_000_000_000_000
+        segment.chunk(thread: 1, sequence: 5, base: segment.created)
+            .text("later", at: segment.created)
+        TestFiles.write(segment.bytes(), to: lane.path(segment))
+        XCTAssertEqual(next(), ["later"])
+    }
+}
+
+private func line(_ record: RecordRef) -> String {
+    var line: [UInt8] = []
+    JSONLine.append(record, to: &line)
+    return String(decoding: line, as: UTF8.self)
+}
+
+extension ReaderOptions {
+    fileprivate var takesAllForTests: Bool {
+        level == 0 && since == 0 && until == 0 && logger == ""
+    }
+}

@@ -1,0 +1,87 @@
+// What tests of redaction share: rules, what is kept of a body and of a line, a generator by seed.
+
+import CordwoodEngine
+import XCTest
+
+@testable import Cordwood
+@testable import CordwoodCore
+@testable import CordwoodTrace
+
+/// Of the processor, by this thread: what runs beside it does not count.
+func threadSeconds() -> Double {
+    var now = timespec()
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now)
+    return Double(now.tv_sec) + Double(now.tv_nsec) / 1e9
+}
+
+class RedactionCase: XCTestCase {
+    private let directory =
+        NSTemporaryDirectory() + "cordwood-redaction-\(UInt64.random(in: 0...(.max)))"
+    private(set) var engine: Engine?
+
+    override func setUpWithError() throws { engine = try Engine(directory: directory) }
+
+    override func tearDownWithError() throws {
+        try engine?.close()
+        try FileManager.default.removeItem(atPath: directory)
+    }
+
+    func rules(_ patterns: [String] = []) throws -> HTTPRules {
+        var options = HTTPCaptureOptions()
+        options.redactPatterns = patterns
+        options.redactKeys = ["Kunden-Nr"]
+        return try unsafe HTTPRules(
+            logger: XCTUnwrap(engine).findLogger("HTTP").block, options)
+    }
+
+    /// What is kept of a body.
+    func redact(
+        _ text: [UInt8], _ rules: HTTPRules, type: String = "", isCut: Bool = false,
+        keepsText: Bool = false
+    ) -> String {
+        var edits = Edits()
+        var out = GrowingBytes()
+        unsafe text.withUnsafeBufferPointer { text in
+            unsafe Array(type.utf8).withUnsafeBufferPointer { type in
+                let text = unsafe ByteText(text.baseAddress, text.count)
+                let kept = unsafe Redactor(Unmanaged.passUnretained(rules)).body(
+                    text, contentType: ByteText(type.baseAddress, type.count), isCut: isCut,
+                    keepsText: keepsText, &edits)
+                edits.finish(text.slice(0, kept), into: &out)
+            }
+        }
+        return String(decoding: out.text.array, as: UTF8.self)
+    }
+
+    func redact(_ text: String, _ rules: HTTPRules, type: String = "") -> String {
+        redact(Array(text.utf8), rules, type: type)
+    }
+
+    struct Random: RandomNumberGenerator {
+        var state: UInt64
+        mutating func next() -> UInt64 {
+            state &+= 0x9E37_79B9_7F4A_7C15
+            var word = state
+            word = (word ^ (word >> 30)) &* 0xBF58_476D_1CE4_E5B9
+            word = (word ^ (word >> 27)) &* 0x94D0_49BB_1331_11EB
+            return word ^ (word >> 31)
+        }
+    }
+
+    func line(_ text: String, _ rules: HTTPRules, isURL: Bool = false, isCut: Bool = false)
+        -> String
+    {
+        var edits = Edits()
+        var out = GrowingBytes()
+        unsafe Array(text.utf8).withUnsafeBufferPointer {
+            let text = unsafe ByteText($0.baseAddress, $0.count)
+            let redactor = unsafe Redactor(Unmanaged.passUnretained(rules))
+            if isURL {
+                redactor.url(text, isCut: isCut, &edits, into: &out)
+            } else {
+                redactor.line(text, isCut: isCut, &edits, into: &out)
+            }
+        }
+        return String(decoding: out.text.array, as: UTF8.self)
+    }
+}

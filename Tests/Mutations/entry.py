@@ -1,0 +1,40 @@
+"""What a mutation is, and the list of all: `table.py` and `reading.py` fill it."""
+
+from dataclasses import dataclass
+
+CORE = "Sources/CordwoodCore/Append/"
+STORE = "Sources/CordwoodStore/"
+SHIP = "Sources/CordwoodShip/"
+ENGINE = "Sources/CordwoodEngine/"
+VIEWER = "Sources/CordwoodViewer/"
+PAGE = "Sources/CViewerPage/page/"
+
+
+@dataclass(frozen=True)
+class Edit:
+    file: str
+    lines: str
+    becomes: str
+
+
+@dataclass(frozen=True)
+class Mutation:
+    rule: str
+    name: str
+    edits: tuple
+    suite: str
+    case: str
+    why: str
+    heavy: bool = False
+    builds: str = ""  # library, all, tests, nothing; empty: what the suite needs
+
+
+MUTATIONS = []
+
+
+def mutation(rule, name, file, lines, becomes, catch, why, *, also=(), heavy=False, builds=""):
+    """also: (file, lines, becomes) of a second defence that masks this one."""
+    suite, _, case = catch.partition(" ")
+    edits = tuple(Edit(*edit) for edit in ((file, lines, becomes), *also))
+    MUTATIONS.append(
+        Mutation(rule, f"{rule}-{name}", edits, suite, case, why, heavy, builds))

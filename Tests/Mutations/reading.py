@@ -1,0 +1,477 @@
+"""The mutations of reading, of the viewer, of sending, and of what the C++ macros refuse: see
+table.py."""
+
+from entry import CORE, PAGE, STORE, SHIP, VIEWER, mutation
+
+# ── What is read: the end of a store, filters, searches, following ──
+
+mutation("read", "late-lane", STORE + "View/EndPlan.swift",
+         "        guard chain.lowerBound < time, let last = places.last else { return }\n",
+         "        guard let last = places.last else { return }\n",
+         "swift LastRecordsTests/testALaneThatIsOpenedLateIsNotLeftOut",
+         "a lane is left out whose old records a full read gives at the end")
+mutation("read", "shown-times-decide", STORE + "View/EndPlan.swift",
+         "            guard let times = times(places[at], chain), "
+         "isBefore(times.greatest, time),\n",
+         "            guard let times = times(places[at], chain),\n",
+         "swift LastRecordsTests/testEventsThatLookOldAreNotLeftOut",
+         "events with times of their own hide how young their records are")
+mutation("read", "last-block-decides", STORE + "View/EndPlan.swift",
+         "        time < limit && limit - time > EndPlan.slackNs\n",
+         "        time < limit\n",
+         "swift LastRecordsTests/testEventsThatLookOldAreNotLeftOut",
+         "a block is left out before whose last record a younger one stands")
+mutation("read", "last-archive-decides", STORE + "View/EndPlan.swift",
+         "archivesChecked = 16\n", "archivesChecked = 0\n",
+         "swift LastRecordsTests/testEventsThatLookOldAreNotLeftOut",
+         "an archive is left out that ends after the next one")
+mutation("read", "kept-turned", STORE + "View/KeptRecords.swift",
+         "        places = []\n        (oldest, empty, bytes) = (0, 0, 0)\n",
+         "        (oldest, empty, bytes) = (0, 0, 0)\n",
+         "swift LastRecordsTests/testASecondAttemptKeepsTheOrder",
+         "after another attempt the last records stand where those of the first stood")
+mutation("read", "run-past-another", STORE + "Merge/MergeSource.swift",
+         "            run.lastOrdering = slot.order < next.tie ? next.key : next.key &- 1\n",
+         "            run.lastOrdering = next.key\n",
+         "swift BlockRunTests/testOfTwoLanesAtATime",
+         "a run goes on to a record that another lane's of the same time precedes")
+mutation("read", "run-past-the-next-part", STORE + "Merge/ChainSource.swift",
+         "            if !overflow { run.lastMonotonic = last }\n",
+         "",
+         "swift BlockRunTests/testOfTwoArchivesOfALane",
+         "a run goes on past the first record of the lane's next archive")
+mutation("read", "key-without-its-middle", "Sources/CordwoodCore/Format/GrowingText.swift",
+         "            let middle = min(8, count &- 8)\n",
+         "            let middle = 0\n",
+         "swift GrowingBytesTests/testShortKeysAreEqualIfTheTextIs",
+         "lines of one logger begin with the name of another")
+mutation("read", "place-is-time", STORE + "Merge/MergeSource.swift",
+         "                slot.reached = max(slot.reached, time)\n",
+         "                slot.reached = time\n",
+         "swift LastRecordsTests/testTheLastRecordsAreTheEndOfAFullRead",
+         "a read without order takes a record for older than the one that it waited for")
+mutation("read", "piece-counts-anew", STORE + "Archive/Pieces/BlockCut.swift",
+         "            seen[walk.lastThread] = walk.lastSequence &+ 1\n", "",
+         "swift BlockPiecesTests/testPiecesGiveWhatBlocksGive",
+         "records of a piece have numbers that other records have")
+mutation("read", "room-is-not-given-back", STORE + "Archive/ArchiveSource.swift",
+         "        room?.remove(held)\n    }\n\n    package var header",
+         "    }\n\n    package var header",
+         "swift BlockPiecesTests/testPiecesGiveWhatBlocksGive",
+         "archives that were read leave no room to those that follow")
+mutation("read", "another-file-is-read-on", STORE + "Archive/Pieces/OpenFiles.swift",
+         "        guard let now = FileFacts(of: opened), now.isSameFile(as: facts) else {\n",
+         "        guard FileFacts(of: opened) != nil else {\n",
+         "swift OpenFilesTests/testWhatWasRemovedMeanwhileIsToldOnce",
+         "an archive goes on in a file that has taken its name meanwhile")
+mutation("read", "no-file-is-closed", STORE + "Archive/Pieces/OpenFiles.swift",
+         "        while opened.count > limit {\n", "        while opened.count > .max {\n",
+         "swift OpenFilesTests/testFewAreOpenAtATime",
+         "archives of one time take every descriptor that the host has")
+mutation("read", "names-lack-a-letter", "Sources/CordwoodCore/System/DirectoryListing.swift",
+         "                names[index].key = names[index].key &<< 8 | UInt64(byte)\n",
+         "                names[index].key = names[index].key &<< 4 | UInt64(byte)\n",
+         "swift SortedPathsTests/testPathsAreSortedByTheBytesOfTheirNames",
+         "archives come in another order than the facts of them, and are opened anew")
+mutation("read", "facts-are-anybodys", STORE + "Facts/StoreFacts.swift",
+         "status.isRegular, FactsCache.isOwn(status),\n", "status.isRegular,\n",
+         "swift FactsCacheTests/testAnotherStoreAnotherOwnerOrOpenModesMeanThatThereIsNothing",
+         "others say what a store's archives hold")
+mutation("read", "facts-are-unsummed", STORE + "Facts/StoreFacts.swift",
+         "        guard checksum(body, from: 0) == all.word(body.count, UInt32.self) else {"
+         " return false }\n", "",
+         "swift FactsCacheTests/testEveryDamagedByteMeansThatThereIsNothing",
+         "a disk's error hides an archive")
+mutation("read", "facts-of-encrypted", STORE + "Facts/StoreFacts.swift",
+         "info.isWhole, !info.isEncrypted, info", "info.isWhole, info",
+         "swift FactsCacheTests/testNothingIsKeptOfEncryptedAndDamagedArchives",
+         "what an archive reveals to its key alone lies in the open")
+mutation("read", "facts-of-gone", STORE + "Facts/StoreFacts.swift",
+         "(found < entries.count || news", "(news",
+         "swift FactsCacheTests/testNothingIsKeptOfWhatIsGone",
+         "what was erased from a store stays beside it")
+mutation("read", "facts-of-another-file", STORE + "Facts/StoreFacts.swift",
+         "        changedNs = file.changedNs\n", "        changedNs = 0\n",
+         "swift FactsCacheTests/testAnArchiveThatWasReplacedIsLookedAtAnew",
+         "an archive is taken for the one that had its name")
+mutation("read", "facts-are-right", STORE + "View/ArchiveShelf.swift",
+         "            facts?.forget(info.path)\n", "",
+         "swift FactsCacheTests/testAnArchiveThatContradictsIsRight",
+         "a fact that an archive contradicts is told again")
+mutation("read", "digest-of-written-times", STORE + "Archive/Columns/ArchiveDigest.swift",
+         "                time = Self.time(found) ?? time\n", "",
+         "swift FactsCacheTests/testADigestIsWhatARecordsCountGives",
+         "what is remembered counts events by the time that they were written")
+mutation("read", "digest-of-part", STORE + "View/ArchiveAnswers.swift",
+         "            options.until == 0 || info.timeMax < options.until,\n", "",
+         "swift FactsCacheTests/testAReaderFindsTheSameWithAndWithoutIt",
+         "records after --until are counted")
+mutation("read", "kept-is-borrowed", STORE + "View/KeptRecords.swift",
+         "        record.context = own(other.context, &at)\n",
+         "        _ = own(other.context, &at)\n",
+         "swift KeptRecordsTests", "a kept record shows memory that others use by then")
+mutation("read", "forms-are-trusted", STORE + "Lanes/Sections.swift",
+         "        guard case .string(let text) = value, JSONCheck.isValid(text) else {"
+         " return value }\n",
+         "        guard case .string(let text) = value else { return value }\n",
+         "swift JSONFieldTests/testWhatAStringSaysOfItself",
+         "whoever writes a store writes lines of JSON of his own")
+mutation("read", "paths-come-first", STORE + "Query/RecordNames.swift",
+         "        return isFound || hasJSON && parts(name, of: record, body)\n",
+         "        return hasJSON && parts(name, of: record, body) || isFound\n",
+         "swift StructuredValueTests/testAFieldsOwnNameComesFirst",
+         "a field with points in its name is asked beside one that is JSON")
+mutation("read", "cut-json-is-json", CORE + "Paths/RichBody.swift",
+         "field.type == JSONCheck.fieldType && cut == 0 && JSONCheck",
+         "field.type == JSONCheck.fieldType && JSONCheck",
+         "c-abi json_cut", "a number of which the end was cut is shown as another number")
+mutation("read", "python-keeps-the-gil", "bindings/python/speed/cursor.h",
+         "            Py_BEGIN_ALLOW_THREADS\n            take_batch(self);\n",
+         "            take_batch(self);\n            Py_BEGIN_ALLOW_THREADS\n",
+         "python-speed test_accelerator.WhichTest.test_a_reader_lets_others_run_and_is_one_threads",
+         "no other thread of Python runs while a reader waits for a file")
+mutation("read", "python-forgets-why", "bindings/python/speed/cursor.h",
+         "    if (self->status < 0)\n        state->last_error", "    if (false)\n"
+         "        state->last_error",
+         "python-speed test_reader.ReaderTest.test_a_warning_that_is_an_error_loses_nothing",
+         "a warning behind a batch tells of what failed last in this thread")
+mutation("read", "filter-changes-order", STORE + "Archive/ArchiveSource.swift",
+         "                    if unsafe records?.isFollowedInOrder == true, isOfOneProcess {"
+         " continue }\n",
+         "                    if isOfOneProcess { continue }\n",
+         "swift LastRecordsTests/testAFilterLeavesTheOrderAsItIs",
+         "a record that is left out no longer holds back the older one behind it")
+mutation("read", "padding-is-foreign", STORE + "Lanes/Text/FormatSearch.swift",
+         "                    let pad = Token.some(ByteSet(\" \"))\n",
+         "                    let pad = Token.some(ByteSet())\n",
+         "swift TextSearchTests/testASearchFindsWhatATestOfEveryTextFinds",
+         "a text that is padded with the space that is searched is not found")
+mutation("read", "null-has-no-letters", STORE + "Lanes/Text/FormatSearch.swift",
+         "        case .null: run(ByteSet(\"(null)\"), .null)\n",
+         "        case .null: break\n",
+         "swift TextSearchTests/testASearchFindsWhatATestOfEveryTextFinds",
+         "a NULL that is printed as (null) is not found")
+mutation("read", "noise-is-mined", STORE + "Dense/TemplatesEncoder.swift",
+         "bytes * 2 * values.count > rawBytes * index { throw .unfit }\n",
+         "false { throw .unfit }\n",
+         "swift DenseBlockTests/testUnlikeLinesAreRefused",
+         "random bytes are mined, packed and read again before method 1 wins")
+mutation("read", "a-choice-is-for-ever", STORE + "Dense/TemplatesEncoder.swift",
+         "blocksUntilChoice = sharing == before ? Self.choicePeriod - 1 : 0\n",
+         "blocksUntilChoice = Self.choicePeriod - 1\n",
+         "swift DenseCodecTests/testColumnsAreSharedAsTheLinesAsk",
+         "what suits a log's first lines is kept for the blocks after them: archives grow")
+mutation("read", "arguments-are-words", STORE + "Dense/DenseEncoder.swift",
+         "        return bytes(strings) > strings.count * proseBytes ? .prose : .run\n",
+         "        return .run\n",
+         "swift DenseBlockTests/testLongArgumentsAreMinedAsMessages",
+         "interpolated lines are stored as text: archives grow")
+mutation("read", "lines-are-no-sample", STORE + "Dense/MethodChoice.swift",
+         "{ lines.append(line.bytes) }\n", "{}\n",
+         "swift MethodChoiceTests/testTrialsSayLittleOfOtherBlocks",
+         "blocks whose lines come again far away take more bytes than method 1 would")
+mutation("read", "one-try-is-for-ever", STORE + "Dense/MethodChoice.swift",
+         "        return estimate / 100 * share / 100 * Self.sameLeast < dense\n",
+         "        return false\n",
+         "swift MethodChoiceTests/testTrialsSayLittleOfOtherBlocks",
+         "a block that is unlike those before takes more bytes than method 1 would")
+mutation("read", "a-day-has-one-form", STORE + "Dense/TimeForm.swift",
+         "            if found.days != days || form.dateCode != self.code {\n",
+         "            if found.days != days {\n",
+         "swift DenseCodecTests/testTimesOfOneDay",
+         "two forms of one date print alike: the block is read again and thrown away")
+mutation("read", "stamps-have-no-year", STORE + "Dense/TimeForm.swift",
+         "(days(2_000, month, day) &- stampYear) &* Self.day",
+         "days(2_000, month, day) &* Self.day",
+         "swift DenseCodecTests/testTimesWithoutAYear",
+         "a time of syslog is a number that no reader takes: blocks stay plain")
+mutation("read", "marks-are-classes", "Sources/CShims/scan_lanes.h",
+         "WITHIN(v, '-', '9') |\n", "WITHIN(v, '.', '9') |\n",
+         "swift DenseCodecTests/testMarksAreThoseOfTheClasses",
+         "lines are cut at other places than templates are merged at: archives grow")
+mutation("read", "kinds-share-a-column", STORE + "Dense/TemplatesEncoder.swift",
+         "                if column < 0 || kinds[column] != kind {\n",
+         "                if column < 0 {\n",
+         "swift DenseCodecTests/testColumnsHaveOneKind",
+         "a time's number is taken for a string's length: archiving does not end",
+         also=((STORE + "Dense/TemplatesEncoder.swift",
+                "piece, prefix &+ UInt64(kind) &* 0x9E37_79B9_7F4A_7C15)\n",
+                "piece, prefix &+ UInt64(kind))\n"),))
+mutation("read", "old-rows-are-left-out", STORE + "Dense/DenseRows.swift",
+         "unsafe row &+ 1 < records && Int64(bitPattern: time[row &+ 1] &- time[row]) >= 0\n",
+         "row &+ 1 < records\n",
+         "swift DenseRowsTests/testFewRowsAreThoseOfTheWhole",
+         "records wait for one that a filter left out, and come in another order")
+mutation("read", "eight-rows-are-in-order", STORE + "Dense/DenseRows.swift",
+         "                if found & 1 != 0 || Int64(bitPattern: steps) < 0 { break }\n",
+         "                if found & 1 != 0 { break }\n",
+         "swift DenseRowsTests/testFewRowsAreThoseOfTheWhole",
+         "a row before an older one is left out, and others come in another order")
+mutation("read", "processes-are-one", STORE + "Dense/DenseRows.swift",
+         "        return cursor.varint() == 1\n", "        return cursor.varint() != 0\n",
+         "swift DenseRowsTests/testBlocksOfSeveralProcessesAreWhole",
+         "rows are left out that decide where those of another process stand")
+mutation("read", "events-have-no-time", STORE + "Dense/DenseRows.swift",
+         "        if heads.kind[row] & UInt64(PayloadBits.hasSections) != 0 { return true }\n", "",
+         "swift DenseRowsTests/testFewRowsAreThoseOfTheWhole",
+         "a record with a time of its own is looked for at another")
+mutation("read", "rows-are-not-numbered", STORE + "Dense/DenseDecoder.swift",
+         "unsafe expected.base[one] &+= step[row] &+ 1\n",
+         "unsafe expected.base[one] &+= step[row]\n",
+         "swift DenseRowsTests/testFewRowsAreThoseOfTheWhole",
+         "records of a question have ids that other records have")
+mutation("read", "values-are-not-stepped-over", STORE + "Dense/Picks.swift",
+         "                        taken[Int(columns[place])] &+= seen[number]\n", "",
+         "swift DenseRowsTests/testFewRowsAreThoseOfTheWhole",
+         "a record has the values of one before it")
+mutation("read", "hex-hides-words", STORE + "Dense/StringsEncoder.swift",
+         "            if hasHole, isOther { return false }\n", "",
+         "swift DenseSearchTests/testHexTakesNoPartOfAWord",
+         "letters of a word are stored as digits, and a search passes the block over")
+mutation("read", "escapes-are-letters", STORE + "Archive/Columns/LetterRun.swift",
+         '"nrt".utf8.contains(first) { return run.dropFirst() }\n',
+         '"nrt".utf8.contains(first) { return run }\n',
+         "swift DenseSearchTests/testNoTextIsPassedOver",
+         "what follows an escape is looked for with the escape's letter")
+mutation("read", "arguments-end-words", STORE + "Archive/Columns/LetterRun.swift",
+         "            if isAfterArgument, isFirst { return false }\n", "",
+         "swift TextSearchTests/testASearchFindsWhatATestOfEveryTextFinds",
+         "a word that is partly an argument is looked for whole in the block's text")
+mutation("read", "strings-are-whole", STORE + "Lanes/Text/FormatSearch.swift",
+         "                where follow.has(wanted[end]) {\n",
+         "                where follow.has(wanted[end]) && end < 0 {\n",
+         "swift TextSearchTests/testASearchFindsWhatATestOfEveryTextFinds",
+         "a text that ends a string and goes on in the format is not found")
+mutation("read", "hit-ends-before", STORE + "Lanes/Text/TextSearch.swift",
+         "                rest.count &- lefts[index] &+ searches[index].count <= size\n",
+         "                rest.count &- lefts[index] &+ searches[index].count < size\n",
+         "swift TextSearchTests/testASearchFindsWhatATestOfEveryTextFinds",
+         "a text at the end of a row is not found")
+mutation("read", "pass-ignores-order", STORE + "Archive/Columns/RowScan.swift",
+         "            guard let next = steps.zigzag(), Int64(bitPattern: next) >= 0 else"
+         " { break }\n",
+         "            guard let next = steps.zigzag() else { break }\n",
+         "swift LastRecordsTests/testAFilterLeavesTheOrderAsItIs",
+         "a row that is passed over no longer holds back the older one behind it")
+mutation("read", "one-process-for-all", STORE + "Archive/ArchiveSource.swift",
+         "            isOfOneProcess = found.dictionaries.processes.count == 1\n",
+         "            isOfOneProcess = true\n",
+         "swift LastRecordsTests/testALaneAmongOthersInAnArchiveDecidesTheirOrder",
+         "records of another boot are left out that hold back those behind them")
+mutation("read", "lanes-together-are-left-out", STORE + "View/StoreView.swift",
+         "            chain.archives.allSatisfy({ $0.covers.count == 1 })\n",
+         "            chain.archives.allSatisfy({ $0.covers.count > 0 })\n",
+         "swift LastRecordsTests/testALaneAmongOthersInAnArchiveDecidesTheirOrder",
+         "an archive of several lanes is left out by the times of one")
+mutation("read", "undecided-boot-is-left-out", STORE + "View/StoreView.swift",
+         "        guard let process, merge.knows(process) else { return nil }\n",
+         "        guard let process else { return nil }\n",
+         "swift LastRecordsTests/testALaneThatDecidesItsBootIsNotLeftOut",
+         "a lane is left out that would place another one of its boot")
+mutation("read", "clock-back-is-old", STORE + "View/EndPlan.swift",
+         "                shownMin = max(shownMin, found.entry.timeMin)\n",
+         "                shownMin = found.entry.timeMin\n",
+         "swift LastRecordsTests/testAClockThatWentBackHidesNothing",
+         "much that is older is read because a clock went back")
+mutation("read", "strange-time-is-waited-for", STORE + "View/FollowWait.swift",
+         "min(held, now) &+ StoreView", "held &+ StoreView",
+         "swift FollowTests/testTimes", "a damaged lane's time stops a follower for years")
+
+mutation("read", "cut-for-memory-is-whole", STORE + "Lanes/Text/DeferredText.swift",
+         "            if out.failed { record.flags.insert(.truncated) }\n", "",
+         "signals memory_of_texts", "a text that memory was refused for looks complete")
+mutation("read", "no-memory-for-a-field", STORE + "Lanes/Text/BraceText.swift",
+         "        if text.failed { body.fail() }\n", "",
+         "signals memory_of_texts", "a number that memory was refused for looks complete")
+mutation("read", "log-stops-at-a-level", "Sources/CordwoodCLI/Commands/LogCommand.swift",
+         "        if status > 0 {\n", "        if status > 0, false {\n",
+         "swift ReadingVerbTests/testLogObeysTheLevelOfTheStore",
+         "a level of the store ends the pipe, and so the program that writes to it")
+mutation("read", "replaced-is-read", STORE + "View/ArchiveShelf.swift",
+         "        for info in found where !replaced.contains(info.id) {\n",
+         "        for info in found {\n",
+         "swift CompactTests/testWhatAnotherArchiveReplacesIsPassedOver",
+         "records of archives that a compacted one replaces are shown twice")
+mutation("read", "compacted-is-new", STORE + "View/ArchiveShelf.swift",
+         "            if !info.replaced.isEmpty, hasSeen(info) {\n",
+         "            if info.replaced.isEmpty, hasSeen(info) {\n",
+         "swift CompactTests/testReadersBesideIt",
+         "a follower shows the records of a compacted archive again")
+mutation("read", "replacement-for-each", STORE + "View/ArchiveShelf.swift",
+         "        if replaced.isSupplied(info) { return nil }\n", "",
+         "swift CompactTests/testReadersThatListedBeforeIt",
+         "each archive that is gone brings all records of its replacement")
+mutation("read", "replacement-from-its-start", STORE + "View/ReplacedArchives.swift",
+         "?.hasRead(record) != true { return true }", "?.isWhole != true { return true }",
+         "swift CompactTests/testReadersThatListedBeforeIt",
+         "a replacement shows what was read before it")
+mutation("read", "old-threads-are-new", STORE + "View/ReplacedArchives.swift",
+         "        guard before > 0 else { return false }\n",
+         "        guard before > 9_999 else { return false }\n",
+         "swift CompactTests/testThreadsThatEndedBeforeAreNotShownAgain",
+         "records of threads that ended in an earlier archive are shown again")
+
+mutation("read", "a-recipient-fewer", STORE + "Archive/SealedFile.swift",
+         "                guard let owner else { return nil }\n",
+         "                guard let owner else { continue }\n",
+         "swift CompactEncryptedTests/testAllRecipientsCanReadWhatBecameOne",
+         "a recipient whose key was not given cannot read a compacted archive")
+mutation("read", "anybody-s-recipients", STORE + "Keep/StoreCompactor.swift",
+         "recipients.map(\\.text).sorted().joined(", "[String]().joined(",
+         "swift CompactEncryptedTests/testOnlyArchivesOfTheSameRecipientsBecomeOne",
+         "archives become one that others may read than before")
+mutation("read", "replaced-needs-a-key", STORE + "Archive/SealedFacts.swift",
+         "        info.replaced = replaced\n", "",
+         "swift CompactEncryptedTests/testWhatItReplacedGoesWithoutAKey",
+         "without the key archives stay that a compacted one replaces")
+
+mutation("read", "window-is-placed", STORE + "View/StoreReader.swift",
+         "isStopped || isFound && placed > window.before {", "isStopped || isFound {",
+         "swift RecordWindowTests/testAWindowIsAPartOfAFullRead",
+         "a page has records that stand elsewhere in a full read, or too few")
+mutation("read", "beside-is-anybody", STORE + "View/RecordOrigin.swift",
+         "            if let beside, !Origin.matches(beside, record.id) { return false }\n", "",
+         "swift RecordWindowTests/testRecordsBesideOne",
+         "a thread's records are those of its whole process")
+
+mutation("view", "a-field-is-no-name", STORE + "Query/OriginTest.swift",
+         "            guard let found = names.name(key), let text = found else { return .open }\n",
+         "            guard let found = names.name(key) else { return .open }\n"
+         "            let text = found ?? \"\"\n",
+         "swift OriginsTests/testFieldsComeFirst",
+         "a record with a field host.name is not found among another device's")
+
+# ── Who sees the viewer ──
+
+mutation("view", "any-host", VIEWER + "ViewerCheck.swift",
+         "        guard hosts.count == 1, ViewerCheck.isOurs(host: hosts[0]) else {\n",
+         "        guard hosts.count == 1 else {\n",
+         "swift CheckTests/testHeadersOfTheAPI", "a name that was led here is answered")
+mutation("view", "links-stay", VIEWER + "Keys.swift",
+         "            if let found { links.remove(at: found) }\n", "",
+         "swift CheckTests/testLinksWorkOnceAndInTime", "a link works again")
+mutation("view", "forms-change", VIEWER + "ViewerCheck.swift",
+         "        guard types.count == 1, ViewerCheck.isJSON(types[0]) else {\n",
+         "        guard types.count <= 1 else {\n",
+         "swift CheckTests/testChangesAreJSON", "a form of another site changes a store")
+mutation("view", "read-only-changes", VIEWER + "ViewerCheck.swift",
+         "ViewerCheck.changes.contains(path), mayChange else {\n",
+         "ViewerCheck.changes.contains(path) else {\n",
+         "swift CheckTests/testChangesAreJSON", "--read-only changes a store")
+mutation("view", "nobodys-socket", VIEWER + "PeerUser.swift",
+         "                fields[2].elementsEqual(remote), !fields[9].elementsEqual([0x30])\n",
+         "                fields[2].elementsEqual(remote)\n",
+         "swift CheckTests/testUsersOfSockets",
+         "a socket that another user has closed counts as root's")
+
+mutation("view", "gaps-in-the-list", PAGE + "rows.js",
+         "        this.items = [];\n        this.hasNewer = false;\n",
+         "        this.hasNewer = false;\n",
+         "journeys follows_for_long",
+         "what came too fast to show is missing between two rows of the list")
+mutation("view", "stuck-in-silence", PAGE + "histogram.js",
+         "    const range = this.asked ?? this.range;\n    if (!range) return;\n    const half",
+         "    const range = this.range;\n    if (!range) return;\n    const half",
+         "journeys brushes", "no key leads back from a time without records")
+mutation("view", "heaps-for-all", "Sources/CordwoodCLI/Commands/ServeCommand.swift",
+         "        Memory.keepLittle()\n", "",
+         "viewer large rows", "each thread keeps the most that it ever had")
+mutation("view", "pages-overlap", VIEWER + "API/ExchangesJob.swift",
+         "        if let after, place >= after { return }\n",
+         "        if let after, place > after { return }\n",
+         "viewer http", "the last exchange of a page is the first of the next")
+mutation("view", "deleted-is-shown", VIEWER + "API/TransactionsJob.swift",
+         "                if let moment = forgotten.moment(record) { body(moment, record) }\n",
+         "                if let moment = TransactionMoment(record) { body(moment, record) }\n",
+         "viewer transactions", "a deleted transaction is listed")
+mutation("view", "clocks-agree", VIEWER + "API/TraceJob.swift",
+         "            if skew != 0 {", "            if skew > 0 {",
+         "viewer traces", "a server that begins before its request looks well")
+
+# ── What is sent ──
+
+mutation("send", "any-answer-will-do", SHIP + "Upload/UploadAttempt.swift",
+         "        let isOther = outcome.kind == .success && !target.isReceipt(outcome, delivery)\n",
+         "        let isOther = outcome.kind != .success && !target.isReceipt(outcome, delivery)\n",
+         "swift UploadRefusalTests/testAnyWebServersAnswerIsNoReceipt",
+         "a web server's page at the address counts as delivered, and the archive is deleted")
+mutation("send", "an-old-collector-refuses", SHIP + "Targets/Collector/CollectorDialect.swift",
+         "        return .plain\n", "        return .refuse\n",
+         "swift UploadServerTests/testAnOldCollectorGetsPlainBlocks",
+         "a collector that does not know dense blocks never gets an archive")
+mutation("send", "replaced-is-sent", SHIP + "Upload/UploadService.swift",
+         "            || isBeingReplaced(stem)\n", "",
+         "swift UploadServerTests/testOfACompactedArchiveOnlyTheWholeIsSent",
+         "an archive goes, and with the compacted one its records go again")
+mutation("send", "compacted-is-unsent", STORE + "Keep/CompactionLeftovers.swift",
+         "        if done.isEmpty { return true }\n", "        if !done.isEmpty { return true }\n",
+         "swift CompactTests/testArchivesOfEqualStatesBecomeOne",
+         "a target gets the records of a compacted archive that it has")
+mutation("send", "one-target-is-all", SHIP + "Upload/Janitor.swift",
+         "        guard registered.allSatisfy({ $0 == done || states[$0]?.isDone == true }) "
+         "else {\n",
+         "        guard registered.contains(where: { $0 == done || states[$0]?.isDone == true }) "
+         "else {\n",
+         "swift UploadServerTests/testAnotherProcessTargetKeepsTheArchive",
+         "an archive is deleted once the first target has it")
+mutation("send", "unwritten-is-forgotten", SHIP + "Upload/UploadSettlement.swift",
+         "            guard runner.remember(archive.stem, (state, refusals)) else { return }\n",
+         "            guard runner.remember(archive.stem, nil) else { return }\n",
+         "swift UploadTroubleTests/testWhatCouldNotBeWrittenDownIsNotSentAgain",
+         "what a server has is sent again and again where its state cannot be written down")
+mutation("send", "half-an-answer-counts", SHIP + "Upload/UploadAttempt.swift",
+         "        if outcome.httpStatus == 400, outcome.isBodyCut,\n",
+         "        if outcome.httpStatus == 400, outcome.isBodyCut, false,\n",
+         "swift UploadTroubleTests/testHalfAnObjectionIsNoLastWord",
+         "an answer that was cut off is taken for the server's last word")
+
+# ── What C++ macros refuse, and when they evaluate ──
+
+CPP = "include/cordwood/cordwood_"
+mutation("macro", "unused-argument-compiles", CPP + "check.hpp",
+         "            if (((used_ >> i) & 1) == 0) {\n", "            if (false) {\n",
+         "consumers test_macros.MacroTest.test_wrong",
+         "printf's %d in a brace format loses its argument from the text")
+mutation("macro", "type-is-not-compared", CPP + "check.hpp",
+         "        if (type != '\\0' && !is_one_of(type, types)) {\n",
+         "        if (type == '\\x01' && !is_one_of(type, types)) {\n",
+         "consumers test_macros.MacroTest.test_wrong",
+         "{:d} of a text compiles, and its records hold the format and the argument")
+mutation("macro", "width-of-any-type", CPP + "check.hpp",
+         "            return fail(mistake::width, index);\n", "            return take(\"}\");\n",
+         "consumers test_macros.MacroTest.test_checker_and_library_agree",
+         "a double as a width compiles, and the library refuses the place")
+mutation("macro", "evaluates-when-off", CPP + "macros.hpp",
+         "cw_level_ + 1u > CW_MIN_LEVEL && cw_enabled(cw_logger_, cw_level_)) {              \\\n",
+         "cw_level_ + 1u > CW_MIN_LEVEL && cw_logger_) {                                     \\\n",
+         "consumers test_macros.MacroTest.test_right",
+         "a disabled level costs its arguments, and their side effects happen")
+mutation("macro", "places-are-shared", CPP + "macros.hpp",
+         '__attribute__((always_inline, visibility("hidden"))) inline void\n',
+         "__attribute__((always_inline)) inline void\n",
+         "consumers test_macros.MacroTest.test_places_belong_to_their_module",
+         "a module that is unloaded leaves its place to another, and stays loaded for it")
+mutation("macro", "list-overruns", CPP + "values.hpp",
+         "            count = sizeof bytes_ - mark - size_;\n",
+         "            count = sizeof bytes_ - size_;\n",
+         "consumers test_macros.MacroTest.test_right", "a cut list overruns its buffer")
+mutation("macro", "half-a-pair-is-a-character", CPP + "json.hpp",
+         "(first == 0xED && second > 0x9F) ||", "(first == 0xED && second > 0xBF) ||",
+         "consumers test_json_fields.JSONFieldTest.test_values",
+         "a list with a text that is no UTF-8 is no JSON, and shown as a string")
+mutation("read", "counts-own-times", STORE + "Archive/Columns/FacetTally.swift",
+         "            case SectionKind.time where body.count == 8: "
+         "time = body.word(0, UInt64.self)\n",
+         "",
+         "swift FacetTallyTests/testColumnsCountWhatRecordsDo",
+         "an event with a time of its own is counted where it was written")
+mutation("read", "stop-before-block", STORE + "Archive/ArchiveSource.swift",
+         "            if passed?.isStopped == true { return false }\n",
+         "",
+         "swift BlockPiecesTests/testAReadThatIsLeftEndsBeforeTheNextBlock",
+         "a client that closes while blocks are counted has its whole store read")
+mutation("read", "large-last-records", STORE + "View/StoreReader.swift",
+         "        var left = max(0, all - options.last)\n",
+         "        var left = max(0, all - options.last + 1)\n",
+         "swift LastRecordsTests/testTheLastRecordsAreTheEndOfAFullRead",
+         "of large records, `tail -n` leaves out the first")

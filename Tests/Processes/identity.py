@@ -1,0 +1,220 @@
+"""What tells records and devices apart: an id is one record's alone and stays the same on its way
+through a store and to the collector (FORMAT §7.1), and every form that a store is read in says
+which device a record is of. Cases of run.py."""
+
+import csv
+import io
+import json
+import re
+import signal
+import sqlite3
+import subprocess
+from collections import Counter
+
+from cases import Failed, equal, holds
+from checking import read_ledger
+
+LINE = re.compile(rb'{.*"message":"([^"]*)".*"record_id":"([0-9a-f]{48})"}\n')
+DEVICES = 400
+
+
+def ids(bench, store=None):
+    """{id: message} as `cat --json` shows them; every record must have an id of its own."""
+    found, count = {}, 0
+    with subprocess.Popen([bench.command, "cat", "--json", store or bench.store],
+                          stdout=subprocess.PIPE) as process:
+        for line in process.stdout:
+            match = LINE.fullmatch(line)
+            holds(match, f"a line without an id: {line[-300:]}")
+            found[bytes.fromhex(match[2].decode())] = match[1]
+            count += 1
+    equal("cordwood cat ends", process.returncode, 0)
+    equal("different ids", len(found), count)
+    return found
+
+
+def record_ids_unique(bench):
+    """A million records of 8 threads, whose process forks children that are killed, dies itself or
+    lives on; live and archived."""
+    each, living = bench.much(42_000, 200_000), None
+    try:
+        for way in (0, 1):
+            bench.run("ids", "storm", bench.random.randrange(1 << 30), 8, each, way,
+                      codes=(0, -signal.SIGKILL))
+        living = bench.start("ids", "storm", bench.random.randrange(1 << 30), 8, each, 2,
+                             stdout=subprocess.PIPE)
+        equal("the program", living.stdout.readline(), b"ready\n")
+        live = ids(bench)
+        holds(len(live) >= 24 * each, f"only {len(live)} records")
+        bench.note(f"{len(live)} records")
+    finally:
+        if living:
+            living.kill()
+            living.wait(60)
+            living.stdout.close()
+    bench.archive()
+    archived = ids(bench)
+    ours = {key: text for key, text in live.items() if text.startswith(b"w ")}
+    equal("records that are gone or have another id",
+          [key.hex() for key, text in ours.items() if archived.get(key) != text][:3], [])
+    kept = set(ours.values())
+    equal("messages that are there twice", len(ours) - len(kept), 0)
+    counts = Counter(int(text.split(b" ", 2)[1]) for text in kept)
+    for slot, (_, returned, _, _) in read_ledger(bench.ledger).items():
+        # A writer that is killed may have one more, whose call had not returned.
+        holds(returned <= counts[slot] <= returned + 1,
+              f"slot {slot}: {counts[slot]} of {returned} records")
+
+
+class Steps:
+    """A program that does one step after the other."""
+
+    def __init__(self, bench):
+        self.process = bench.start("ids", "steps", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def do(self, *steps):
+        for step in steps:
+            self.process.stdin.write(f"{step}\n".encode())
+            self.process.stdin.flush()
+            equal(step, self.process.stdout.readline(), b"done\n")
+        return self
+
+    def die(self, step="die"):
+        self.process.stdin.write(f"{step}\n".encode())
+        self.process.stdin.flush()
+        equal(step, self.process.wait(60), -signal.SIGKILL)
+        self.close()
+
+    def close(self):
+        self.process.kill()
+        self.process.wait(60)
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+
+class Collector:
+    def __init__(self, bench):
+        self.directory = bench.directory / "depot"
+        self.process = subprocess.Popen(
+            [bench.command, "collect", "--listen", "127.0.0.1:0", "--directory", self.directory],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.url = self.process.stdout.readline().decode().split()[-1]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(60)
+        self.process.stdout.close()
+
+
+def id_of(bench, message, store=None):
+    found = [key for key, text in ids(bench, store).items() if text == message.encode()]
+    equal(f"records {message!r}", len(found), 1)
+    return found[0]
+
+
+def record_id_stays(bench):
+    """Live, sealed, archived by its own process and by others, merged with other lanes, and at the
+    collector."""
+    known, alive = {}, []
+
+    def check(where, *messages, store=None):
+        for message in messages:
+            now = id_of(bench, message, store)
+            equal(f"{message} {where}", now, known.setdefault(message, now))
+    try:
+        # Past segment 0, which has no file of its own, so that there is one to seal.
+        alive.append(Steps(bench).do("fill 3000", "log own"))
+        check("live", "own")
+        alive[0].do("roll", "log later")
+        check("rolled", "own", "later")
+        alive[0].do("archive")
+        check("archived beside its live lane", "own", "later")
+        for attempt in range(20):
+            message = f"sealed {attempt}"
+            alive.append(Steps(bench).do("fill 3000", f"log {message}"))
+            check("live", message)
+            alive.pop().die("sealed")
+            check("sealed by a process that died", message)
+            if any((bench.store / "lanes").glob("*.sealed")):
+                break
+        else:
+            raise Failed("the archiver was always faster")
+        for number in range(3):
+            alive.append(Steps(bench).do(f"log small {number}"))
+            check("live", f"small {number}")
+            alive.pop().die()
+            check("of a dead process", f"small {number}")
+        bench.archive()
+        holds(any((bench.store / "archives").glob("*+*.cwa")), "no archive of several lanes")
+        check("archived", *known)
+        alive.pop().close()
+        bench.archive()
+        check("archived", *known)
+        with Collector(bench) as collector:
+            bench.finish([bench.command, "upload", bench.store, "--to", collector.url])
+            equal("archives left", list((bench.store / "archives").glob("*.cwa")), [])
+            check("at the collector", *known, store=collector.directory)
+        bench.note(f"{len(known)} records")
+    finally:
+        for steps in alive:
+            steps.close()
+
+
+def export(bench, store, form):
+    return bench.finish([bench.command, "export", store, "--format", form])
+
+
+def devices_told_apart(bench):
+    """Engines with resources of 400 devices, in one collector."""
+    bench.run("ids", "devices", DEVICES)
+    live = export(bench, bench.store, "ndjson")
+    bench.archive()
+    with Collector(bench) as collector:
+        bench.finish([bench.command, "upload", bench.store, "--to", collector.url])
+        store = collector.directory
+        cat = bench.finish([bench.command, "cat", store])
+        origin = bench.finish([bench.command, "cat", "--origin", store])
+        ndjson = export(bench, store, "ndjson")
+        rows = list(csv.DictReader(io.StringIO(export(bench, store, "csv"))))
+        otlp = export(bench, store, "otlp")
+    objects = [json.loads(line) for line in ndjson.splitlines()]
+    started = [found for found in objects if found["message"] == "started"]
+    wanted = sorted((f"device-{n}", f"shop-{n % 4}", f'user, "{n}"') for n in range(DEVICES))
+    equal("JSON", sorted((found["host"], found["service"], found["resource"]["user.id"])
+                         for found in started), wanted)
+    mine = [row for row in rows if row["message"] == "started"]
+    equal("CSV", sorted((row["host"], row["service"], json.loads(row["resource"])["user.id"])
+                        for row in mine), wanted)
+    equal("ids of CSV", sorted(row["record_id"] for row in mine),
+          sorted(found["record_id"] for found in started))
+    for name, text in (("cat", cat), ("cat --origin", origin), ("otlp", otlp)):
+        words = set(re.split(r'[\s"/\\[\]]', text))
+        equal(f"{name}: devices that it does not name",
+              [n for n in range(DEVICES) if f"device-{n}" not in words][:3], [])
+    equal("lines of cat --origin without their id",
+          [line for line in origin.splitlines() if not re.search(r" \[[0-9a-f]{48}\]$", line)][:3],
+          [])
+    single(live, ndjson)
+    bench.note(f"{len(started)} devices, {len(objects)} records")
+
+
+def single(live, ndjson):
+    """Exports of the live store and twice of the collector's, one after the other: a database keeps
+    each record once, by its id."""
+    database = sqlite3.connect(":memory:")
+    database.execute("CREATE TABLE logs (record_id TEXT PRIMARY KEY, line TEXT)")
+    for line in (live + ndjson + ndjson).splitlines():
+        database.execute("INSERT OR IGNORE INTO logs VALUES (?, ?)",
+                         (json.loads(line)["record_id"], line))
+    kept = [line for line, in database.execute("SELECT line FROM logs")]
+    equal("records made single", sorted(kept), sorted(ndjson.splitlines()))
+
+
+CASES = {
+    "record_ids_unique": record_ids_unique,
+    "record_id_stays": record_id_stays,
+    "devices_told_apart": devices_told_apart,
+}

@@ -1,0 +1,267 @@
+"""What every suite in Python shares: how a case fails or is skipped, which cases a command line
+selects, the line that each prints, the last line, the exit code, and JUnit's XML. A runner is
+
+    arguments = cases.parser("run.py").parse_args()
+    table = cases.chosen(CASES, arguments)          # name → case
+    run = cases.Run()
+    run.all(table, lambda name, case: case(…))
+    return run.end()
+
+Tests of unittest get the same from unittests.py. tools/run_suites.py says in TEST_JUNIT where the
+XML goes. Lines are printed and outcomes counted in the thread that calls Run, the cases may run in
+others."""
+
+import argparse
+import contextlib
+import os
+import re
+import shlex
+import shutil
+import sys
+import tempfile
+import textwrap
+import time
+import traceback
+import xml.etree.ElementTree as ElementTree
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+# Taken away: what a suite starts must not write over its file.
+JUNIT = os.environ.pop("TEST_JUNIT", None)
+OK, SKIPPED, FAILED = "ok", "SKIPPED", "FAILED"
+# What every suite draws its random numbers from, unless --seed says otherwise. tools/run_suites.py
+# hands a new one down in TEST_SEED with --all.
+SEED = 1
+# The exit code where no case matches, as of pytest.
+NOTHING = 5
+# What XML cannot hold, and CR, which a reader of XML takes for LF.
+NOT_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+class Failed(Exception):
+    """A promise was not kept."""
+
+
+class Skipped(Exception):
+    """The case cannot run here; the text says what is missing."""
+
+
+def holds(condition, what):
+    if not condition:
+        raise Failed(what)
+
+
+def equal(what, got, wanted):
+    if got != wanted:
+        raise Failed(f"{what}: {short(got)}, not {short(wanted)}")
+
+
+def short(value):
+    text = repr(value)
+    return text if len(text) < 300 else f"{text[:200]} … {text[-60:]} ({len(text)} characters)"
+
+
+def until(condition, what, seconds=60):
+    """Polls until the condition gives something true, which it returns. The bound is far above what
+    it takes."""
+    end = time.monotonic() + seconds
+    while True:
+        got = condition()
+        if got:
+            return got
+        if time.monotonic() > end:
+            raise Failed(f"{what}: not within {seconds} s")
+        time.sleep(0.005)
+
+
+@contextlib.contextmanager
+def folder(suite):
+    """A suite's own directory, which other users may enter; gone afterwards."""
+    path = Path(tempfile.mkdtemp(prefix=f"cordwood-{suite}-"))
+    path.chmod(0o755)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+# ── Which cases ──
+
+def parser(name=None, description=None):
+    """What every runner takes; a suite adds its own."""
+    made = argparse.ArgumentParser(prog=name, description=description)
+    made.add_argument("cases", nargs="*", metavar="CASE", help="these cases alone")
+    made.add_argument("-k", nargs="+", action="extend", default=[], metavar="PATTERN",
+                      help="cases that have one of these in their names")
+    made.add_argument("--list", action="store_true", help="only the cases' names")
+    made.add_argument("--all", action="store_true", help="more rounds, and what takes minutes")
+    made.add_argument("--seed", type=int, default=seed(),
+                      help="of what the cases draw at random (%(default)s)")
+    return made
+
+
+def seed():
+    """The seed of this run, also in what it starts."""
+    return int(os.environ.get("TEST_SEED", SEED))
+
+
+def chosen(table, arguments):
+    """The selected part of a table of cases, in its order. Ends the process after --list, for a
+    name that is no case, and where nothing matches."""
+    os.environ["TEST_SEED"] = str(arguments.seed)
+    if unknown := [name for name in arguments.cases if name not in table]:
+        sys.exit(f"no such case: {', '.join(unknown)}; there are {', '.join(table)}")
+    found = {name: case for name, case in table.items()
+             if (not arguments.cases or name in arguments.cases)
+             and (not arguments.k or any(pattern in name for pattern in arguments.k))}
+    if arguments.list:
+        print(*found, sep="\n")
+        sys.exit(0)
+    if not found:
+        print(f"no case has {' or '.join(arguments.k)} in its name")
+        sys.exit(Run().end())
+    return found
+
+
+# ── What became of them ──
+
+class Outcome(NamedTuple):
+    """Of one case. text: why it failed or was skipped, else what there is to say of it."""
+    name: str
+    result: str
+    seconds: float
+    text: str = ""
+    group: str = ""  # a class of tests
+
+    @property
+    def full(self):
+        return f"{self.group}.{self.name}" if self.group else self.name
+
+
+class Run:
+    """One run of a suite. again: the command that repeats a case, from its name. is_strict: what is
+    skipped has failed. is_brief: only failures get a line."""
+
+    def __init__(self, again=None, is_strict=False, is_brief=False):
+        self.again, self.is_strict, self.is_brief = again or repeating(), is_strict, is_brief
+        self.outcomes = []
+        # Failures quote whatever bytes they met.
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+    def count(self, result):
+        return sum(outcome.result == result for outcome in self.outcomes)
+
+    def all(self, table, body, jobs=1):
+        """Calls body(name, case) for each, `jobs` at a time. It returns what there is to say of a
+        case that passed, or None."""
+        def one(entry):
+            return self.outcome(entry[0], lambda: body(*entry))
+        if jobs == 1:  # in this thread, which Ctrl-C reaches
+            for entry in table.items():
+                self.add(one(entry))
+            return
+        with ThreadPoolExecutor(jobs) as pool:
+            for outcome in pool.map(one, table.items()):
+                self.add(outcome)
+
+    @staticmethod
+    def outcome(name, call):
+        started = time.monotonic()
+        try:
+            result, text = OK, call() or ""
+        except Skipped as why:
+            result, text = SKIPPED, str(why)
+        except Failed as why:
+            result, text = FAILED, str(why)
+        except Exception:  # a case's own mistake fails it, not the others
+            result, text = FAILED, traceback.format_exc()
+        return Outcome(name, result, time.monotonic() - started, text)
+
+    def add(self, outcome):
+        """Counts it, and prints its line."""
+        if outcome.result == SKIPPED and self.is_strict:
+            outcome = outcome._replace(result=FAILED)
+        self.outcomes.append(outcome)
+        if self.is_brief and outcome.result == OK:
+            return
+        text, more = outcome.text.strip(), ""
+        if outcome.result == FAILED or "\n" in text:
+            text, more = "", textwrap.indent(textwrap.dedent(outcome.text.strip("\n")), "    ")
+        print(f"{outcome.result:8} {outcome.seconds:6.1f} s  {outcome.full}"
+              + (f": {text}" if text else ""))
+        if more:
+            print(more)
+        if outcome.result == FAILED:
+            print(f"    again: {self.again(outcome.full)}")
+        sys.stdout.flush()
+
+    def end(self):
+        """Prints the last line, writes the XML; the exit code."""
+        if skipped := self.count(SKIPPED):
+            print(f"{skipped} skipped")
+        print(f"{self.count(OK)} passed, {self.count(FAILED)} failed", flush=True)
+        if JUNIT:
+            write_junit(JUNIT, self.outcomes)
+        return NOTHING if not self.outcomes else int(self.count(FAILED) > 0)
+
+
+def repeating(*options, program=None):
+    """The command that runs a case of a program, this one, again, with these options and the seed
+    of this run."""
+    def command(name):
+        seeded = [] if seed() == SEED else ["--seed", seed()]
+        return shlex.join(map(str, [os.path.relpath(program or sys.argv[0]), *options, *seeded,
+                                    name]))
+    return command
+
+
+# ── JUnit ──
+
+def printable(text):
+    """What XML forbids becomes an escape, as in Python."""
+    return NOT_XML.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def write_junit(path, outcomes):
+    """The suite is named after the file."""
+    path = Path(path)
+    counts = {"tests": len(outcomes), "errors": 0,
+              "failures": sum(outcome.result == FAILED for outcome in outcomes),
+              "skipped": sum(outcome.result == SKIPPED for outcome in outcomes),
+              "time": f"{sum(outcome.seconds for outcome in outcomes):.3f}"}
+    suite = ElementTree.Element("testsuite", name=path.stem,
+                                **{key: str(value) for key, value in counts.items()})
+    for outcome in outcomes:
+        case = ElementTree.SubElement(
+            suite, "testcase", classname=printable(outcome.group or path.stem),
+            name=printable(outcome.name), time=f"{outcome.seconds:.3f}")
+        text = printable(outcome.text)
+        if outcome.result == FAILED:
+            first = text.strip().splitlines()[-1:] if text.startswith("Traceback") else \
+                text.strip().splitlines()[:1]
+            ElementTree.SubElement(case, "failure", message="".join(first)).text = text
+        elif outcome.result == SKIPPED:
+            ElementTree.SubElement(case, "skipped", message=text)
+        elif text:
+            ElementTree.SubElement(case, "system-out").text = text
+    # Whole or not there: a suite may be killed here.
+    part = path.with_suffix(".part")
+    ElementTree.ElementTree(suite).write(part, encoding="utf-8", xml_declaration=True)
+    part.replace(path)
+
+
+def read_junit(path):
+    """The outcomes of a file that write_junit wrote."""
+    suite = ElementTree.parse(path).getroot()
+    outcomes = []
+    for case in suite.iter("testcase"):
+        result, text = OK, ""
+        if (failure := case.find("failure")) is not None:
+            result, text = FAILED, failure.text or ""
+        elif (skipped := case.find("skipped")) is not None:
+            result, text = SKIPPED, skipped.get("message")
+        group = case.get("classname")
+        outcomes.append(Outcome(case.get("name"), result, float(case.get("time")), text,
+                                "" if group == suite.get("name") else group))
+    return outcomes

@@ -1,0 +1,347 @@
+"""The harness itself: runners as suites write them, run as programs. What each case became must be
+in its line, in the last line, in the exit code and in the XML."""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent.parent / "tools")]
+
+import cases  # noqa: E402
+import coverage  # noqa: E402
+import run_suites  # noqa: E402
+import swift_hosts  # noqa: E402
+
+HOSTILE = "a\0b \x1b[31m <&\"']]> \ud800 \ufffe 🪵\r\nsecond line"
+RUNNER = f"""
+import sys, time
+sys.path.insert(0, {str(HERE)!r})
+import cases
+
+def fails():
+    raise cases.Failed({HOSTILE!r})
+
+def skips():
+    raise cases.Skipped("no such <thing>")
+
+def breaks():
+    return 1 // 0
+
+CASES = {{"passes": lambda: f"seed {{cases.seed()}}", "slow": lambda: time.sleep(0.2),
+         "fails": fails, "skips": skips, "breaks": breaks}}
+arguments = cases.parser().parse_args()
+run = cases.Run()
+run.all(cases.chosen(CASES, arguments), lambda _, case: case(), JOBS)
+sys.exit(run.end())
+"""
+TESTS = """
+import unittest
+
+class First(unittest.TestCase):
+    def test_passes(self):
+        pass
+
+    def test_fails(self):
+        self.assertEqual("got", "wanted")
+
+    def test_parts(self):
+        for number in range(3):
+            with self.subTest(number):
+                self.assertEqual(number, 0)
+
+    @unittest.skip("not here")
+    def test_skipped(self):
+        pass
+
+    @unittest.expectedFailure
+    def test_unexpected(self):
+        pass
+
+class Second(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        raise OSError("no room")
+
+    def test_never(self):
+        pass
+"""
+SWIFT = """\
+Test Suite 'All tests' started at 2026-01-01 00:00:00.000
+Test Case 'LaneTests.testOne' started at 2026-01-01 00:00:00.000
+Test Case 'LaneTests.testOne' passed (0.25 seconds)
+Test Case 'LaneTests.testTwo' started at 2026-01-01 00:00:00.000
+LaneTests.swift:12: error: LaneTests.testTwo : XCTAssertEqual failed: ("1") is not equal to ("2")
+LaneTests.swift:13: error: LaneTests.testTwo : XCTAssertTrue failed
+Test Case 'LaneTests.testTwo' failed (1.5 seconds)
+Test Case 'LaneTests.testThree' started at 2026-01-01 00:00:00.000
+LaneTests.swift:20: LaneTests.testThree : Test skipped: no root
+Test Case 'LaneTests.testThree' skipped (0.0 seconds)
+"""
+
+
+class Done:
+    """A runner's end."""
+
+    def __init__(self, folder, *command):
+        self.report = Path(folder) / "suite.xml"
+        environment = dict(os.environ, TEST_JUNIT=self.report)
+        environment.pop("TEST_SEED", None)
+        done = subprocess.run([sys.executable, *map(str, command)], cwd=folder, check=False,
+                              capture_output=True, env=environment)
+        self.code, self.error = done.returncode, done.stderr.decode()
+        self.lines = done.stdout.decode().splitlines()
+
+    def line(self, name):
+        """(outcome, seconds, what is said)"""
+        for line in self.lines:
+            found = re.fullmatch(r"(\w+) +([\d.]+) s  ([\w.]+)(?:: (.*))?", line)
+            if found and found[3] == name:
+                return found[1], float(found[2]), found[4]
+        raise AssertionError(f"no line of {name}: {self.lines}")
+
+    @property
+    def xml(self):
+        return ElementTree.parse(self.report).getroot()
+
+    def case(self, name):
+        return next(case for case in self.xml.iter("testcase") if case.get("name") == name)
+
+
+class WithFolder(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def runner(self, *words, jobs=1):
+        path = self.folder / "runner.py"
+        path.write_text(RUNNER.replace("JOBS", str(jobs)), encoding="utf-8")
+        return Done(self.folder, path, *words)
+
+
+class CasesTest(WithFolder):
+    def test_outcomes(self):
+        for jobs in (1, 2):
+            done = self.runner(jobs=jobs)
+            self.assertEqual((done.code, done.error), (1, ""))
+            self.assertEqual(done.lines[-2:], ["1 skipped", "2 passed, 2 failed"])
+            self.assertEqual(done.line("passes")[::2], ("ok", f"seed {cases.SEED}"))
+            self.assertGreaterEqual(done.line("slow")[1], 0.2)
+            self.assertEqual(done.line("skips"), ("SKIPPED", 0.0, "no such <thing>"))
+            self.assertEqual(done.line("fails")[::2], ("FAILED", None))
+            self.assertIn("    again: runner.py fails", done.lines)
+            self.assertIn("    ZeroDivisionError: integer division or modulo by zero", done.lines)
+
+    def test_seed(self):
+        """Fixed, but for --seed, which all parts of a run have and a failure names."""
+        for words, seed, again in (([], cases.SEED, "runner.py fails"),
+                                   (["--seed", "7"], 7, "runner.py --seed 7 fails")):
+            done = self.runner("passes", "fails", *words)
+            self.assertEqual(done.line("passes")[::2], ("ok", f"seed {seed}"))
+            self.assertIn(f"    again: {again}", done.lines)
+
+    def test_junit(self):
+        done = self.runner()
+        self.assertEqual(
+            {key: done.xml.get(key) for key in ("name", "tests", "failures", "skipped", "errors")},
+            {"name": "suite", "tests": "5", "failures": "2", "skipped": "1", "errors": "0"})
+        self.assertEqual([case.get("name") for case in done.xml.iter("testcase")],
+                         ["passes", "slow", "fails", "skips", "breaks"])
+        self.assertEqual(done.case("passes").get("classname"), "suite")
+        self.assertEqual(len(done.case("passes").findall("failure")), 0)
+        self.assertGreaterEqual(float(done.case("slow").get("time")), 0.2)
+        failure = done.case("fails").find("failure")
+        self.assertEqual(failure.text, "a\\x00b \\x1b[31m <&\"']]> \\ud800 \\ufffe 🪵\\r\n"
+                                       "second line")
+        self.assertEqual(failure.get("message"), failure.text.splitlines()[0])
+        self.assertEqual(done.case("skips").find("skipped").get("message"), "no such <thing>")
+        self.assertIn("ZeroDivisionError", done.case("breaks").find("failure").get("message"))
+        self.assertIn("in breaks", done.case("breaks").find("failure").text)
+
+    def test_read_back(self):
+        done = self.runner()
+        found = cases.read_junit(done.report)
+        self.assertEqual([(outcome.full, outcome.result) for outcome in found],
+                         [("passes", "ok"), ("slow", "ok"), ("fails", "FAILED"),
+                          ("skips", "SKIPPED"), ("breaks", "FAILED")])
+        self.assertEqual(found[3].text, "no such <thing>")
+
+    def test_selection(self):
+        for words, wanted in ((["-k", "s"], ["passes", "slow", "fails", "skips", "breaks"]),
+                              (["-k", "ski"], ["skips"]), (["-k", "ski", "low"], ["slow", "skips"]),
+                              (["-k", "ski", "-k", "low"], ["slow", "skips"]),
+                              (["slow", "passes"], ["passes", "slow"]),
+                              (["slow", "passes", "-k", "pass"], ["passes"])):
+            done = self.runner("--list", *words)
+            self.assertEqual((done.code, done.lines), (0, wanted))
+            self.assertFalse(done.report.exists())
+        done = self.runner("-k", "passes", "skips")
+        self.assertEqual((done.code, done.lines[-2:]), (0, ["1 skipped", "1 passed, 0 failed"]))
+        done = self.runner("-k", "nothing like it")
+        self.assertEqual((done.code, done.lines[-1]), (cases.NOTHING, "0 passed, 0 failed"))
+        self.assertEqual(done.xml.get("tests"), "0")
+        done = self.runner("nothing_like_it")
+        self.assertEqual(done.code, 1)
+        self.assertIn("no such case: nothing_like_it", done.error)
+
+
+class UnittestsTest(WithFolder):
+    def sample(self, *words, text=TESTS):
+        (self.folder / "test_sample.py").write_text(text)
+        return Done(self.folder, HERE / "unittests.py", self.folder, *words)
+
+    def test_outcomes(self):
+        done = self.sample()
+        self.assertEqual((done.code, done.error), (1, ""))
+        self.assertEqual(done.lines[-2:], ["1 skipped", "1 passed, 4 failed"])
+        self.assertEqual(done.line("test_sample.First.test_passes")[0], "ok")
+        self.assertEqual(done.case("test_passes").get("classname"), "test_sample.First")
+        self.assertIn("'got' != 'wanted'", done.case("test_fails").find("failure").text)
+        self.assertEqual(done.case("test_parts").find("failure").text.count("AssertionError"), 2)
+        self.assertEqual(done.case("test_skipped").find("skipped").get("message"), "not here")
+        self.assertIsNotNone(done.case("test_unexpected").find("failure"))
+        self.assertIn("no room",
+                      done.case("setUpClass (test_sample.Second)").find("failure").text)
+
+    def test_selection(self):
+        for words in (["-k", "_pass"], ["First.test_pass"]):
+            self.assertEqual(self.sample(*words).lines[-1], "1 passed, 0 failed")
+        self.assertEqual(self.sample("--list", "-k", "Second").lines,
+                         ["test_sample.Second.test_never"])
+        self.assertEqual(self.sample("-k", "nothing like it").code, cases.NOTHING)
+
+    def test_broken_file(self):
+        (self.folder / "test_broken.py").write_text("import no_such_module\n")
+        done = self.sample("-k", "_pass")
+        self.assertEqual((done.code, done.lines[-1]), (1, "1 passed, 1 failed"))
+
+
+class SuitesTest(WithFolder):
+    """What tools/run_suites.py makes of a suite's end."""
+
+    def judged(self, text, code, report=None, selected=()):
+        """(the outcomes, the counts); the XML has all of them."""
+        path = self.folder / "suite.xml"
+        path.unlink(missing_ok=True)
+        if report is not None:
+            cases.write_junit(path, report)
+        passed, failed, found = run_suites.judged("suite", text, path, code, 7.5, selected)
+        self.assertEqual([o[:2] for o in cases.read_junit(path)], [o[:2] for o in found])
+        return found, (passed, failed)
+
+    def test_swift(self):
+        found, counted = self.judged(SWIFT, 1)
+        self.assertEqual([(o.full, o.result, o.seconds) for o in found],
+                         [("LaneTests.testOne", "ok", 0.25), ("LaneTests.testTwo", "FAILED", 1.5),
+                          ("LaneTests.testThree", "SKIPPED", 0.0)])
+        self.assertEqual(counted, (1, 1))
+        self.assertEqual(found[1].text.count("error:"), 2)
+        self.assertIn("no root", found[2].text)
+
+    def test_swift_that_dies(self):
+        text = SWIFT[:SWIFT.index("LaneTests.swift:20")] + "Fatal error: no\n"
+        found, counted = self.judged(text, -4)
+        self.assertEqual((found[2].full, found[2].result), ("LaneTests.testThree", "FAILED"))
+        self.assertIn("Fatal error: no", found[2].text)
+        self.assertEqual(counted, (1, 2))
+
+    def test_swift_without_a_match(self):
+        text = "No matching test cases were run\n"
+        self.assertEqual(self.judged(text, 0, selected=["none"]), ([], (0, 0)))
+
+    def test_counts_alone(self):
+        found, counted = self.judged("said\n7 passed, 0 failed\n", 0)
+        self.assertEqual(([(o.result, o.seconds) for o in found], counted), ([("ok", 7.5)], (7, 0)))
+        found, counted = self.judged("said\n7 passed, 2 failed\n", 1)
+        self.assertEqual((found[0].result, counted), ("FAILED", (7, 2)))
+        self.assertIn("said", found[0].text)
+
+    def test_dies_without_a_failure(self):
+        passes = [cases.Outcome("one", "ok", 0.5)]
+        found, counted = self.judged("1 passed, 0 failed\nAborted\n", -6, passes)
+        self.assertEqual(([o.result for o in found], counted), (["ok", "FAILED"], (1, 1)))
+        self.assertIn("Aborted", found[1].text)
+
+    def test_nothing_matches(self):
+        text = "0 passed, 0 failed\n"
+        self.assertEqual(self.judged(text, cases.NOTHING, [], ["none"]), ([], (0, 0)))
+        found, counted = self.judged(text, cases.NOTHING, [])
+        self.assertEqual(([o.result for o in found], counted), (["FAILED"], (0, 1)))
+
+    def test_narrowed(self):
+        """Swift's filters are regular expressions."""
+        ours = run_suites.Job("ours", "run.py", "--all")
+        self.assertEqual(ours.narrowed(["a.b", "c"]), ["run.py", "--all", "-k", "a.b", "c"])
+        self.assertEqual(ours.narrowed([]), ("run.py", "--all"))
+        swift = run_suites.Job("swift", "swift", "test", selects="--filter")
+        self.assertEqual(swift.narrowed(["a.b", "c"]),
+                         ["swift", "test", "--filter=a\\.b", "--filter=c"])
+
+    def test_seed(self):
+        """`./dev test` draws none, --all a new one; suites are told it."""
+        def told(everything, seed=None):
+            runner = run_suites.Runner(argparse.Namespace(
+                all=everything, seed=seed, jobs=1, k=[], junit=self.folder))
+            self.assertEqual(runner.environment()["TEST_SEED"], str(runner.seed))
+            return runner.seed
+        self.assertEqual([told(False), told(False, 7), told(True, 7)], [cases.SEED, 7, 7])
+        drawn = {told(True) for _ in range(20)}
+        self.assertGreater(len(drawn), 1)
+        self.assertNotIn(cases.SEED, drawn)
+
+    def test_slowest(self):
+        found = [cases.Outcome(str(number), "ok", number % 7 / 2) for number in range(9)]
+        self.assertEqual([(o.name, o.seconds) for _, o in
+                          run_suites.slowest([("a", found[:4]), ("b", found[4:])], 3)],
+                         [("6", 3.0), ("5", 2.5), ("4", 2.0)])
+
+
+class CoverageTest(unittest.TestCase):
+    """tools/coverage.py: lines by module, of our sources alone."""
+
+    @staticmethod
+    def file(path, count, covered):
+        return {"filename": str(coverage.ROOT / path),
+                "summary": {"lines": {"count": count, "covered": covered}}}
+
+    def test_modules(self):
+        report = {"data": [{"files": [
+            self.file("Sources/One/A.swift", 10, 5), self.file("Sources/One/Deep/B.swift", 30, 25),
+            self.file("Sources/Two/C.swift", 8, 0), self.file("Sources/Empty/D.swift", 0, 0),
+            self.file("Tests/OneTests/T.swift", 100, 100),
+            self.file(".build-coverage/checkouts/x/Sources/X/X.swift", 100, 100)]}]}
+        rows = [line.split() for line in coverage.table(*coverage.modules(report))]
+        self.assertEqual(rows[1:], [["One", "30", "40", "75.0"], ["Two", "0", "8", "0.0"],
+                                    ["all", "30", "48", "62.5"]])
+
+
+class SwiftHostsTest(WithFolder):
+    """Programs that have layouts of modules that they cannot name."""
+
+    def test_old_objects_go(self):
+        def file(path, second):
+            path = self.folder / path
+            path.parent.mkdir(exist_ok=True)
+            path.touch()
+            os.utime(path, (second, second))
+            return path
+
+        old = [file(f"Writer.build/{name}.o", 10) for name in "ab"]
+        kept = [file("Hello.build/main.o", 20), file("Writer.build/Writer.d", 10),
+                file("Other.build/main.o", 1)]
+        file("Modules/CordwoodStore.swiftmodule", 15)
+        file("Modules/CordwoodStoreTests.swiftmodule", 99)
+        swift_hosts.forget_old(self.folder)
+        self.assertEqual([path.exists() for path in old + kept], [False] * 2 + [True] * 3)
+
+
+if __name__ == "__main__":
+    unittest.main()
