@@ -1,10 +1,25 @@
-"""Archiving plain lines beside `zstd -3` on the same file: size of the archive, and how fast."""
+"""Archiving plain lines beside `zstd -3` on the same file: size of the archive, and how fast; also
+the size with dense blocks, and that of `zstd -19`. What instructions and memory that takes, and
+what the typed records of something like a service take. Sizes, instructions and memory gate."""
 
+import math
+import os
 import resource
+import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
+
+from house import CORDWOOD, OURS, output
+from read import counted
+
+# Files above count as large; the others are samples of a few thousand lines.
+LARGE_BYTES = 2_000_000
+# Of these, instructions and memory are counted, where they are there.
+COUNTED = ("kafka.log", "Linux_full.log", "apache_elastic.log")
+SERVICE_RECORDS, SERVICE_THREADS, LANE_RECORDS = 400_000, 4, 5_000
 
 
 def seconds_of(command):
@@ -23,12 +38,122 @@ def measure(cordwood, source):
         store, packed = Path(folder, "store"), Path(folder, "packed.zst")
         subprocess.run([cordwood, "log", "--store", str(store), "--logger", "bench", str(source)],
                        check=True, stdout=subprocess.DEVNULL)
-        elapsed, cpu = seconds_of([cordwood, "archive", str(store)])
+        dense = Path(folder, "dense")
+        shutil.copytree(store, dense, symlinks=True)
+        elapsed, cpu = seconds_of([cordwood, "archive", "--method", "plain", str(store)])
+        _, dense_cpu = seconds_of([cordwood, "archive", "--method", "dense", str(dense)])
         zstd_elapsed, zstd_cpu = seconds_of(["zstd", "-3", "-q", "-o", str(packed), str(source)])
-        archived = sum(path.stat().st_size for path in store.rglob("*.cwa"))
+        archived, densely = (sum(path.stat().st_size for path in place.rglob("*.cwa"))
+                             for place in (store, dense))
         zstd = packed.stat().st_size
+        subprocess.run(["zstd", "-19", "-q", "-f", "-o", str(packed), str(source)], check=True)
+        most = packed.stat().st_size
     megabytes = raw / 1e6
     return {"file": source.name, "raw_bytes": raw, "archive_bytes": archived, "zstd3_bytes": zstd,
+            "zstd19_bytes": most, "dense_bytes": densely,
+            "dense_of_zstd3": round(densely / zstd, 3), "dense_of_zstd19": round(densely / most, 3),
+            "dense_mb_cpu_s": round(raw / 1e6 / max(dense_cpu, 1e-3), 1),
             "of_zstd3": round(archived / zstd, 3), "archive_mb_s": round(megabytes / elapsed, 1),
             "archive_cpu_s": round(cpu, 3), "zstd3_mb_s": round(megabytes / zstd_elapsed, 1),
-            "zstd3_cpu_s": round(zstd_cpu, 3)}
+            "zstd3_cpu_s": round(zstd_cpu, 3),
+            "zstd3_mb_s_core": round(megabytes / max(zstd_cpu, 1e-3), 1)}
+
+
+def archived_bytes(store):
+    return sum(path.stat().st_size for path in Path(store).rglob("*.cwa"))
+
+
+# A child's memory begins with its parent's, and this process is large: a small one starts it.
+RESIDENT = """import os, sys
+quiet = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
+child = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=quiet)
+_, status, usage = os.wait4(child, 0)
+print(usage.ru_maxrss)
+sys.exit(os.waitstatus_to_exitcode(status))"""
+
+
+def resident_kib(command):
+    return int(output(sys.executable, "-S", "-c", RESIDENT, *command))
+
+
+def logged(house, source):
+    store = house.where()
+    output(CORDWOOD, "log", "--store", store, "--logger", "bench", source)
+    return store
+
+
+def costs(house, source):
+    """Instructions of archiving in dense blocks, beside those of `zstd -3`; memory of it and of
+    compacting. An archive of no records is subtracted: that is the tool's own."""
+    empty = logged(house, os.devnull)
+    size = source.stat().st_size
+    archive = [CORDWOOD, "archive", "--method", "dense"]
+    nothing = resident_kib([*archive, str(empty)])
+    own, _ = counted(house, [*archive, str(empty)])
+    ours, _ = counted(house, [*archive, str(logged(house, source))])
+    zstd, _ = counted(house, ["zstd", "-3", "-q", "-c", str(source)])
+    store = logged(house, source)
+    kib = resident_kib([*archive, str(store)]) - nothing
+    compact = resident_kib([CORDWOOD, "compact", "--hours", "0", str(store)]) - nothing
+    return {"file": source.name, "instructions_a_byte": round((ours - own) / size, 1),
+            "of_zstd3_instructions": round((ours - own) / zstd, 2), "kib": kib,
+            "compact_kib": compact}
+
+
+def typed(house, records, threads):
+    """Typed records of nine places, and `zstd -3` of their text."""
+    store = house.where()
+    output(house.program("service", "service.c", *OURS), store, records, threads)
+    lines = house.folder / "service.txt"
+    with lines.open("wb") as file:
+        subprocess.run([CORDWOOD, "cat", str(store)], check=True, stdout=file)
+    packed = len(subprocess.run(["zstd", "-3", "-q", "-c", str(lines)], check=True,
+                                stdout=subprocess.PIPE).stdout)
+    lines.unlink()
+    output(CORDWOOD, "archive", "--method", "dense", store)
+    size = archived_bytes(store)
+    return {"records": records, "threads": threads, "bytes_a_record": round(size / records, 2),
+            "of_zstd3": round(size / packed, 3)}
+
+
+def mean(rows, name):
+    """The geometric one."""
+    return round(math.exp(sum(math.log(row[name]) for row in rows) / len(rows)), 3)
+
+
+def gates(house, rows, files):
+    """What files of `rows` allow; `files`: where they are."""
+    limits = house.limits["archive"]
+    large = [row for row in rows[1:] if row["raw_bytes"] > LARGE_BYTES]
+    small = [row for row in rows[1:] if row["raw_bytes"] <= LARGE_BYTES]
+    if large:
+        house.gate("large files, dense of zstd -3", mean(large, "dense_of_zstd3"),
+                   limits["large_of_zstd3"])
+        house.gate("large files, dense of zstd -19", mean(large, "dense_of_zstd19"),
+                   limits["of_zstd19"])
+        slower = [row["zstd3_mb_s_core"] / row["dense_mb_cpu_s"] for row in large]
+        house.gate("large files, zstd -3 times as fast as dense, the mean",
+                   round(math.exp(sum(map(math.log, slower)) / len(slower)), 2),
+                   limits["zstd3_times_as_fast"])
+    if small:
+        house.gate("small files, dense of zstd -3", mean(small, "dense_of_zstd3"),
+                   limits["small_of_zstd3"])
+    house.gate("dense of plain, the worst file",
+               max(round(row["dense_bytes"] / row["archive_bytes"], 3) for row in rows), 1)
+    counts = [costs(house, path) for path in files if path.name in COUNTED]
+    for row in counts:
+        name = row["file"]
+        house.gate(f"instructions a byte, {name}", row["instructions_a_byte"],
+                   limits["instructions_a_byte"].get(name, limits["instructions_a_byte"]["any"]))
+        house.gate(f"KiB over nothing, {name}", row["kib"], limits["kib"])
+        house.gate(f"KiB over nothing, compacting {name}", row["compact_kib"],
+                   limits["compact_kib"])
+    service = typed(house, house.few(40_000, SERVICE_RECORDS), SERVICE_THREADS)
+    lane = typed(house, LANE_RECORDS, 1)
+    house.gate("a service's records, bytes each", service["bytes_a_record"],
+               limits["typed_bytes"])
+    house.gate("a service's records, of text under zstd -3", service["of_zstd3"],
+               limits["typed_of_zstd3"])
+    house.gate("a lane of 5,000, bytes each", lane["bytes_a_record"], limits["lane_bytes"])
+    house.more["archive_costs"] = counts
+    house.more["archive_typed"] = [service, lane]

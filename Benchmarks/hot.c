@@ -7,7 +7,8 @@
  * w1 a constant text, w2 an int and a double, w3 a string of 40 bytes and an int, all by CW_INFO;
  * w4 a ready message of 100 bytes by cw_write; off a CW_DEBUG below the threshold,
  * by tens.
- * Built with -DSHARED, a line is stored to by both threads: what lines.py must find. */
+ * Built with -DPLACES, w2 has 1,000 places. Built with -DSHARED, a line is stored to by both
+ * threads: what lines.py must find. */
 #define LOAD_OFF
 #include "hot.h"
 
@@ -31,12 +32,28 @@ WRITER write_w1(size_t first, size_t count) {
         SHARE();
     }
 }
+#ifdef PLACES
+/* Each record is another place's than the 999 before it: the count is one of thousands. */
+#define TEN(text) text text text text text text text text text text
+#define PLACE CW_INFO(logger, "order %d at %f", (int)i, prices[i % VARIANTS]); i++;
+#define PLACES_100(name)                                                                           \
+    __attribute__((noinline)) static void name(size_t i) { TEN(TEN(PLACE)) }
+PLACES_100(places_0) PLACES_100(places_1) PLACES_100(places_2) PLACES_100(places_3)
+PLACES_100(places_4) PLACES_100(places_5) PLACES_100(places_6) PLACES_100(places_7)
+PLACES_100(places_8) PLACES_100(places_9)
+WRITER write_w2(size_t first, size_t count) {
+    static void (*const places[])(size_t) = {places_0, places_1, places_2, places_3, places_4,
+                                             places_5, places_6, places_7, places_8, places_9};
+    for (size_t i = first; i < first + count; i += 100) places[i / 100 % 10](i);
+}
+#else
 WRITER write_w2(size_t first, size_t count) {
     for (size_t i = first; i < first + count; i++) {
         CW_INFO(logger, "order %d at %f", (int)i, prices[i % VARIANTS]);
         SHARE();
     }
 }
+#endif
 WRITER write_w3(size_t first, size_t count) {
     for (size_t i = first; i < first + count; i++) {
         CW_INFO(logger, "user %s did %d", names[i % VARIANTS], (int)i);

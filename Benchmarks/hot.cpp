@@ -1,6 +1,7 @@
 // One record, seen from a C++ host: as hot.c, with braces: logger.info("order {} at {}", …), whose
 // arguments are copied raw and whose text is made when somebody reads. w1 is logger.info("…"),
 // which keeps its place; w4 is the ready message by logger.write.
+// -DMACROS: by CORDWOOD_INFO instead of logger.info; its w1 keeps the text's address alone.
 // hotpp STORE MODE N WORKLOAD [THREADS], the modes of load.h.
 #define LOAD_OFF
 #include "hot.h"
@@ -9,22 +10,30 @@
 
 #include <string_view>
 
+#ifdef MACROS
+#define INFO(...) CORDWOOD_INFO(log, __VA_ARGS__)
+#define DEBUG(...) CORDWOOD_DEBUG(log, __VA_ARGS__)
+#else
+#define INFO(...) log.info(__VA_ARGS__)
+#define DEBUG(...) log.debug(__VA_ARGS__)
+#endif
+
 static cordwood::logger braces() { return cordwood::logger(logger); }
 
 WRITER write_w1(size_t first, size_t count) {
     auto log = braces();
-    for (size_t i = first; i < first + count; i++) log.info("a record of constant text");
+    for (size_t i = first; i < first + count; i++) INFO("a record of constant text");
 }
 WRITER write_w2(size_t first, size_t count) {
     auto log = braces();
     for (size_t i = first; i < first + count; i++)
-        log.info("order {} at {:f}", static_cast<int>(i), prices[i % VARIANTS]);
+        INFO("order {} at {:f}", static_cast<int>(i), prices[i % VARIANTS]);
 }
 WRITER write_w3(size_t first, size_t count) {
     auto log = braces();
     for (size_t i = first; i < first + count; i++)
-        log.info("user {} did {}", static_cast<const char *>(names[i % VARIANTS]),
-                 static_cast<int>(i));
+        INFO("user {} did {}", static_cast<const char *>(names[i % VARIANTS]),
+             static_cast<int>(i));
 }
 WRITER write_w4(size_t first, size_t count) {
     auto log = braces();
@@ -34,7 +43,7 @@ WRITER write_w4(size_t first, size_t count) {
 WRITER write_off(size_t first, size_t count) {
     auto log = braces();
     auto off = [&log](size_t i) {
-        log.debug("order {} at {:f}", static_cast<int>(i), prices[i % VARIANTS]);
+        DEBUG("order {} at {:f}", static_cast<int>(i), prices[i % VARIANTS]);
     };
     for (size_t i = first; i < first + count; i += 10) { // as hot.c
         off(i), off(i), off(i), off(i), off(i);

@@ -5,7 +5,7 @@ import re
 import subprocess
 
 import lines
-from house import KEPT, KEPT_TMPFS, WORKLOADS, last_json, output
+from house import C, KEPT, KEPT_TMPFS, OURS, WORKLOADS, last_json, output
 
 FEW, MANY = 10_000, 40_000
 
@@ -23,16 +23,34 @@ def instructions(house, program, workload, few=FEW, many=MANY):
     return round((totals[1] - totals[0]) / (many - few), 1)
 
 
+def place_bytes(house):
+    """Of code, of a function that is one place of w2."""
+    place = house.folder / "place.o"
+    subprocess.run([*C, "-x", "c", "-", "-c", *OURS[:1], "-o", str(place)], check=True, text=True,
+                   input="#include <cordwood/cordwood.h>\nvoid place(cw_logger *, int, double);\n"
+                         "void place(cw_logger *log, int id, double price) {\n"
+                         '    CW_INFO(log, "order %d at %f", id, price);\n}\n')
+    return int(re.search(r" (\w+) T place$", output("nm", "-S", place), re.M)[1], 16)
+
+
 def counts(house):
     """Machine-independent. Those of Swift's program are guests.py's."""
     seen, limits = {}, house.limits
-    for language, program in (("c", house.hot()), ("cpp", house.hot_cpp())):
+    for language, program in (("c", house.hot()), ("cpp", house.hot_cpp()),
+                              ("cpp macros", house.hot_macros())):
         for load in WORKLOADS:
             figure = instructions(house, program, load)
             seen.setdefault(language, {})[load] = figure
             house.gate(f"{language} {load}: instructions a record", figure,
                        limits["instructions_per_record"][language][load])
     house.more["instructions_per_record"] = seen
+    figure = instructions(house, house.hot_places(), "w2")
+    house.more["instructions_per_record_of_1000_places"] = figure
+    house.gate("c w2, 1,000 places: instructions a record", figure,
+               limits["instructions_per_record"]["c places"]["w2"])
+    house.more["bytes_per_place"] = place_bytes(house)
+    house.gate("c w2: bytes of code a place", house.more["bytes_per_place"],
+               limits["bytes_per_place"])
     house.more["bytes_per_record"] = {}
     for load in WORKLOADS:
         said = last_json(output(house.hot(), house.where(), "bytes", 100000, load))
@@ -56,15 +74,21 @@ def counts(house):
 
 def times(house):
     bursts, calls = house.few(150, 5_000), house.few(200_000, 5_000_000)
-    for engine, program in (("cordwood C", house.hot()), ("cordwood C++", house.hot_cpp())):
+    for engine, program in (("cordwood C", house.hot()), ("cordwood C++", house.hot_cpp()),
+                            ("cordwood C++ macros", house.hot_macros())):
         for load in (*WORKLOADS, "off"):
             row = house.run(program, "bursts", bursts, load, counted=load != "off")
             house.add("hot", engine, load, "bursts", row, kept="–" if load == "off" else KEPT)
+    house.add("hot", "cordwood C, 1,000 places", "w2", "bursts",
+              house.run(house.hot_places(), "bursts", bursts, "w2"))
     for load in ("w2", "w4"):
         row = house.run(house.hot(), "bursts", bursts, load, threads=2)
         house.add("hot", "cordwood C", load, "bursts", row, threads=2)
-        house.add("hot", "cordwood C", load, "paced",
-                  house.run(house.hot(), "paced", calls, load))
+        row = house.add("hot", "cordwood C", load, "paced",
+                        house.run(house.hot(), "paced", calls, load))
+        house.gate(f"{load}: times a second that the helpers of a busy engine wake",
+                   round(row["helper_wakes"] / max(row["seconds"], 1), 1),
+                   house.limits["wakes_s"]["busy"])
         house.add("hot", "a plain copy", load, "paced",
                   house.run(house.program("copy", "copy.c"), "paced", calls, load, counted=False),
                   kept="no: memory")

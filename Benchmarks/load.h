@@ -11,6 +11,8 @@
  *   bursts N     mean of each of N bursts of 1,000 calls, one every LOAD_PERIOD_NS (default 1 ms)
  *   sustained N  N records a thread without a pause, then engine_close
  *   paced N      N single calls at LOAD_RATE a second and thread (default a million)
+ *   lasting N    N records a thread without a pause, then LOAD_SECONDS at LOAD_RATE a second and
+ *                thread, in runs of 1,000; the slowest second of them by its mean
  *   count N      N calls and nothing else, for callgrind
  *   kill N       calls until it is killed; the file LOAD_KEPT holds how many returned
  *
@@ -21,6 +23,7 @@
 #define BENCH_LOAD_H
 
 #include "histogram.h"
+#include "wakes.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,6 +36,7 @@
 
 enum { MESSAGE = 100, NAME = 40, VARIANTS = 64 };
 enum { BURST = 1000, WARM_BURSTS = 10, THREADS_MAX = 2, CLOCK_READS = 1000000 };
+enum { SECONDS_MAX = 600 };
 
 static char messages[VARIANTS][MESSAGE + 1], names[VARIANTS][NAME + 1];
 static double prices[VARIANTS];
@@ -99,8 +103,9 @@ typedef struct load_job {
     const char *mode;
     size_t count, written, late;
     histogram *calls, *due; /* of each call; from when it was due to its return */
-    uint64_t begin_ns, end_ns;
+    uint64_t begin_ns, paced_ns, end_ns;
     long faults; /* page faults that this thread met */
+    double slowest; /* ns a record, of the slowest second */
     pthread_barrier_t *start;
 } load_job;
 
@@ -137,6 +142,28 @@ static void load_paced(load_job *job) {
     }
 }
 
+/* A run that is late does not put off the next ones. */
+static void load_lasting(load_job *job) {
+    static __thread uint64_t spent[SECONDS_MAX + 1], records[SECONDS_MAX + 1];
+    uint64_t rate = load_number("LOAD_RATE", 1000000), ns = load_number("LOAD_SECONDS", 60);
+    if (ns > SECONDS_MAX) ns = SECONDS_MAX;
+    ns *= 1000000000u;
+    write_some(0, job->count), job->written = job->count;
+    uint64_t start = job->paced_ns = now_ns(), due = start;
+    for (uint64_t i = 0; (due = start + i * BURST * 1000000000u / rate) < start + ns; i++) {
+        struct timespec until = {(time_t)(due / 1000000000u), (long)(due % 1000000000u)};
+        while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR) {}
+        uint64_t begin = now_ns();
+        write_some(job->written, BURST), job->written += BURST;
+        size_t second = (size_t)((due - start) / 1000000000u);
+        spent[second] += now_ns() - begin, records[second] += BURST;
+    }
+    for (size_t i = 0; i <= SECONDS_MAX; i++) {
+        double mean = records[i] ? (double)spent[i] / (double)records[i] : 0;
+        if (mean > job->slowest) job->slowest = mean;
+    }
+}
+
 static void load_kill(load_job *job) {
     const char *path = getenv("LOAD_KEPT");
     int file = open(path != NULL ? path : "", O_RDWR | O_CREAT, 0600);
@@ -160,6 +187,7 @@ static void *load_thread(void *argument) {
     job->begin_ns = now_ns();
     if (strcmp(job->mode, "bursts") == 0) load_bursts(job);
     else if (strcmp(job->mode, "paced") == 0) load_paced(job);
+    else if (strcmp(job->mode, "lasting") == 0) load_lasting(job);
     else if (strcmp(job->mode, "kill") == 0) load_kill(job);
     else write_some(0, job->count), job->written = job->count;
     job->end_ns = now_ns();
@@ -195,11 +223,15 @@ static inline int load_run(const char *mode, size_t count, size_t threads) {
     histogram *calls = load_histogram(), *due = load_histogram(), *pairs = load_histogram();
     uint64_t clock_cost = strcmp(mode, "paced") == 0 ? load_clock_cost(pairs) : 0;
     uint64_t begin = UINT64_MAX, end = 0, written = 0, late = 0;
-    long faults = 0;
+    long faults = 0, slept = helper_wakes();
+    uint64_t paced = 0;
+    double slowest = 0;
     pthread_barrier_init(&start, NULL, (unsigned)threads);
     for (size_t i = 0; i < threads; i++) {
-        load_job job = {mode, count, 0, 0, load_histogram(), load_histogram(), 0, 0, 0, &start};
-        jobs[i] = job;
+        load_job *job = &jobs[i];
+        memset(job, 0, sizeof *job);
+        job->mode = mode, job->count = count, job->start = &start;
+        job->calls = load_histogram(), job->due = load_histogram();
         if (pthread_create(&ids[i], NULL, load_thread, &jobs[i]) != 0) load_fail("thread");
     }
     for (size_t i = 0; i < threads; i++) {
@@ -208,14 +240,21 @@ static inline int load_run(const char *mode, size_t count, size_t threads) {
         histogram_join(due, jobs[i].due);
         if (jobs[i].begin_ns < begin) begin = jobs[i].begin_ns;
         if (jobs[i].end_ns > end) end = jobs[i].end_ns;
+        if (jobs[i].paced_ns > paced) paced = jobs[i].paced_ns;
+        if (jobs[i].slowest > slowest) slowest = jobs[i].slowest;
         written += jobs[i].written, late += jobs[i].late, faults += jobs[i].faults;
     }
+    slept = helper_wakes() - slept;
     struct rusage used;
     getrusage(RUSAGE_SELF, &used); /* of all threads, the engine's own and warming up included */
     printf("{\"records\":%llu,\"seconds\":%.4f,\"user_s\":%.3f,\"system_s\":%.3f,\"faults\":%ld,"
-           "\"writer_faults\":%ld",
+           "\"writer_faults\":%ld,\"helper_wakes\":%ld,\"peak_kib\":%ld",
            (unsigned long long)written, (double)(end - begin) / 1e9, load_seconds(used.ru_utime),
-           load_seconds(used.ru_stime), used.ru_minflt + used.ru_majflt, faults);
+           load_seconds(used.ru_stime), used.ru_minflt + used.ru_majflt, faults,
+           slept, used.ru_maxrss);
+    if (paced > 0)
+        printf(",\"back_to_back_seconds\":%.4f,\"slowest_second\":%.1f",
+               (double)(paced - begin) / 1e9, slowest);
     engine_close();
     printf(",\"closed_seconds\":%.4f", (double)(now_ns() - begin) / 1e9);
     if (calls->count > 0) {

@@ -151,7 +151,8 @@ class Lttng(Engine):
 
 
 def ours(house):
-    return [Ours(house, "cordwood C", house.hot()), Ours(house, "cordwood C++", house.hot_cpp())]
+    return [Ours(house, "cordwood C", house.hot()), Ours(house, "cordwood C++", house.hot_cpp()),
+            Ours(house, "cordwood C++ macros", house.hot_macros())]
 
 
 def spdlogs(house):

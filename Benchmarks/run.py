@@ -8,7 +8,9 @@ explains (thresholds.json). Figures of another machine are another machine's."""
 import argparse
 import json
 import os
+import shutil
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -23,6 +25,7 @@ import house as shared  # noqa: E402
 import long  # noqa: E402
 import peers  # noqa: E402
 import plot  # noqa: E402
+import read  # noqa: E402
 import table  # noqa: E402
 import upload  # noqa: E402
 
@@ -34,9 +37,13 @@ PARTS = """
   swift      Benchmarks/swift
   sustained  10 M records back to back, read back and compared; archiving of typed records
   paced      a minute at 1 M records/s, writeback included, with and without tmpfs
-  archive    plain lines, beside zstd -3
+  lasting    8 GB back to back, then a minute at 3 M/s: memory and the slowest second; needs 32 GB
+             of disk
+  archive    plain lines, beside zstd -3 and, in dense blocks, zstd -19; typed records of a service;
+             instructions and memory of archiving
   idle       memory and start of an engine
   http       a captured exchange of 2 KB
+  read       verbs over a store of 10 M records (--quick 1 M), made once and kept
   upload     archives to an nginx that discards them, and to our collector
 """
 
@@ -47,10 +54,13 @@ def archives(house):
     logs = house.files
     if logs and logs.is_dir():
         names = sorted(logs.glob("*.*"), key=lambda path: -path.stat().st_size)
-        found += [path for path in names if path.suffix != ".md"][:1 if house.quick else 6]
+        found += [path for path in names if path.suffix != ".md"][:1 if house.quick else None]
     rows = house.more["archive"] = [archive.measure(shared.CORDWOOD, path) for path in found]
     house.gate("archived sample, of zstd -3", rows[0]["of_zstd3"],
                house.limits["archive_of_zstd3_sample"])
+    house.gate("the same in dense blocks", rows[0]["dense_of_zstd3"],
+               house.limits["dense_of_zstd3_sample"])
+    archive.gates(house, rows, found)
 
 
 def forget(path):
@@ -65,7 +75,9 @@ def forget(path):
 
 
 def idle(house):
-    forget(shared.ROOT / "build/lib/libcordwood.so")
+    library = shared.ROOT / "build/lib/libcordwood.so"
+    house.gate("bytes of libcordwood.so", library.stat().st_size, house.limits["library_bytes"])
+    forget(library)
     engine = house.program("idle", "idle.c", "-DENGINE", *shared.OURS)
     nothing = house.program("nothing", "idle.c")
     with_it = shared.last_json(shared.output(engine, house.where()))
@@ -75,6 +87,34 @@ def idle(house):
     # Pages of files are the kernel's choice: it maps as many around a touched one as it has.
     house.gate("KiB of its own of an idle engine over nothing",
                with_it["own_kib"] - without["own_kib"], house.limits["idle_own_kib_over_nothing"])
+    house.gate("times a second that the threads of an idle engine wake", with_it["wakes_s"],
+               house.limits["wakes_s"]["idle"])
+    short(house)
+
+
+def short(house):
+    """A program that opens, writes one record and closes: its system calls over those of one that
+    does nothing, and the threads that it starts."""
+    if shutil.which("strace") is None:
+        house.note("no strace: the calls of a short program are not counted")
+        return
+    engine = house.program("short", "idle.c", "-DENGINE", "-DSHORT", *shared.OURS)
+    nothing = house.program("short-nothing", "idle.c", "-DSHORT", *shared.OURS)
+    with_it, without = traced(house, engine, house.where()), traced(house, nothing)
+    figures = {"system_calls": len(with_it) - len(without),
+               "threads": sum(" clone" in line for line in with_it)}
+    house.more["short"] = figures
+    for what, figure in figures.items():
+        house.gate(f"{what.replace('_', ' ')} of a program that opens, logs once and closes",
+                   figure, house.limits["short_program"][what])
+
+
+def traced(house, *command):
+    """A line for each system call of the program's threads."""
+    trace = house.folder / "trace"
+    subprocess.run(["strace", "-f", "-qq", "-o", str(trace), *map(str, command)], check=True)
+    return [line for line in trace.read_text().splitlines()
+            if " resumed>" not in line and "+++ exited" not in line]
 
 
 def measure(house, part, seconds):
@@ -89,6 +129,8 @@ def measure(house, part, seconds):
         peers.measure(house)
     if everything or part == "sustained":
         long.sustained(house)
+    if part == "lasting":
+        long.lasting(house, seconds)
     if part == "paced" or (everything and not house.quick):
         long.paced(house, seconds)
     if part == "python" or (everything and not house.quick):
@@ -97,6 +139,8 @@ def measure(house, part, seconds):
         guests.swift(house)
     if everything or part == "http":
         exchanges.measure(house)
+    if part == "read":
+        read.measure(house)
     if part == "upload":
         upload.measure(house)
 
@@ -115,8 +159,8 @@ def main():
         prog="./dev bench", description=f"What:{PARTS}",
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", nargs="?", metavar="what", choices=[
-        "hot", "peers", "python", "swift", "sustained", "paced", "archive", "idle", "http",
-        "upload"])
+        "hot", "peers", "python", "swift", "sustained", "paced", "lasting", "archive", "idle",
+        "http", "read", "upload"])
     parser.add_argument("--quick", action="store_true", help="about a minute")
     parser.add_argument("--seconds", type=int, help="of each paced run (60; with --quick 5)")
     parser.add_argument("--files", type=Path, metavar="DIR", help="further log files to archive",

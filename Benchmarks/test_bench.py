@@ -90,10 +90,11 @@ class Check(WithHouse):
             self.assertEqual(seen, {"records": 2000, "threads": 1, "wrong": 0, "damaged": 0})
 
     def test_cpp_writes_the_same_text(self):
-        for workload in shared.WORKLOADS:
-            where = self.house.where()
-            shared.output(self.house.hot_cpp(), where, "count", 500, workload)
-            self.assertEqual(self.house.check(where, workload)["wrong"], 0, workload)
+        for program in (self.house.hot_cpp(), self.house.hot_macros()):
+            for workload in shared.WORKLOADS:
+                where = self.house.where()
+                shared.output(program, where, "count", 500, workload)
+                self.assertEqual(self.house.check(where, workload)["wrong"], 0, workload)
 
     def test_other_records_are_wrong(self):
         done = subprocess.run([self.house.program("check", "check.c", *shared.OURS),

@@ -13,7 +13,7 @@ from house import CORDWOOD, ROOT
 
 sys.path.insert(0, str(ROOT / "Tests/Servers"))
 from clouds import Collector  # noqa: E402
-from frame import Failed, LeftOut, Place  # noqa: E402
+from frame import Failed, Place, Skipped  # noqa: E402
 from store import Host, Store  # noqa: E402
 from web import Nginx  # noqa: E402
 
@@ -109,7 +109,7 @@ def measure(house):
         one(house, "archives to our collector", made,
             lambda copy: upload(copy, collector.url, "collector", "archive"),
             collector.process.pid, rounds=1)
-    except LeftOut as reason:
+    except Skipped as reason:
         house.note(f"upload: {reason}")
     finally:
         place.clean()

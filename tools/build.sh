@@ -20,8 +20,8 @@ stamp() {
         for name in zstd lz4 sodium z jansson expat stdc++; do
             stat -L -c '%n %s %Y' "$(gcc -print-file-name="lib$name.a")" || true
         done
-        { find Sources include Package.swift tools/build.sh tools/common.sh "$@" \
-            -type f -print0 || true; } | sort -z | xargs -0 sha256sum
+        { find Sources include Package.swift tools/{build,common}.sh tools/droppable.py \
+            tools/unprinted.txt "$@" -type f -print0 || true; } | sort -z | xargs -0 sha256sum
         echo "$PWD"
     } 2>/dev/null | sha256sum
 }
@@ -64,15 +64,23 @@ for name in zstd lz4 sodium z jansson expat; do
         "Libs: -L$PWD/$work/archives -l$name" > "$work/pkgconfig/$package.pc"
 done
 
+# A section for each function: the linker drops those that nobody calls. What is made is stripped.
 swift_build() {
-    PKG_CONFIG_PATH="$PWD/$work/pkgconfig" swift build -c release --static-swift-stdlib "$@"
+    PKG_CONFIG_PATH="$PWD/$work/pkgconfig" swift build -c release -debug-info-format none \
+        --static-swift-stdlib -Xswiftc -Xfrontend -Xswiftc -function-sections "$@"
 }
 products="$(swift_build --show-bin-path)"
-abi="$products/libCordwoodABI.a"
+# The compiler leaves an object as it is if its code is the same, whatever the flags behind it.
+if [ ! -e "$products/has-sections" ]; then
+    rm -f "$products"/Cordwood*.build/*.swift.o
+    mkdir -p "$products" && touch "$products/has-sections"
+fi
 # SwiftPM adds to the archive and never takes a removed file's object out.
-rm -f "$abi"
+rm -f "$products/libCordwoodABI.a"
 [ "$only" = library ] || swift_build --product cordwood
 swift_build --product CordwoodABI
+abi="$work/archives/libCordwoodABI.a"
+python3 tools/droppable.py "$products/libCordwoodABI.a" "$abi"
 
 # The runtime's locks go through the gate that a fork waits at (Sources/CShims/fork.c): a child
 # would find one that another thread held taken for ever. Its mutexes by name, so that nobody else's
@@ -80,14 +88,36 @@ swift_build --product CordwoodABI
 for name in swiftCore swift_Concurrency; do
     objcopy --redefine-sym pthread_mutex_lock=cwi_runtime_lock \
         --redefine-sym pthread_mutex_unlock=cwi_runtime_unlock \
-        "$static/lib$name.a" "$work/archives/lib$name.a"
+        "$static/lib$name.a" "$work/renamed.a"
+    python3 tools/droppable.py "$work/renamed.a" "$work/archives/lib$name.a"
 done
+rm -f "$work/renamed.a"
+for name in swiftSynchronization swiftGlibc; do
+    python3 tools/droppable.py "$static/lib$name.a" "$work/archives/lib$name.a"
+done
+# The names of Unicode's characters, 0.5 MB, which nobody asks for (Sources/CShims/shims.c).
+names=_swift_stdlib_getScalarName
+# Texts of the standard library's types, 0.2 MB, which nobody prints (Sources/CShims/shims.c).
+unprinted=()
+while read -r name _; do
+    [ "${name:0:1}" = '$' ] || continue
+    unprinted+=("-Wl,--wrap=$name" "-Wl,--defsym=__wrap_$name=cwi_no_text")
+done < tools/unprinted.txt
+# Swift's way of a record, MessagePath (append, text, write), which nothing in C calls: the check of
+# the hot path reads it in build/work.
+# shellcheck disable=SC2016
+message=('6appendySbSpySo10cwi_loggerVG_s6UInt32VAISvSitFZ'
+    '4textySbSpySo10cwi_loggerVG_s6UInt32VSSs6UInt64VA2KtFZ'
+    '5writeys5Int32VSpySo10cwi_loggerVG_s6UInt32VAA0C5FrameVtFZ')
+# shellcheck disable=SC2016
+message=("${message[@]/#/-Wl,--undefined=\$s12CordwoodCore11MessagePathO}")
 once=_ZN5swift14threading_impl9once_slowERNS0_6once_tEPFvPvES3_
 
 # The libraries that the objects name in their autolink entries, as archives. Groups, because
-# Swift's own archives refer to one another in circles.
+# Swift's own archives refer to one another in circles. Not the regular expressions, which are 2 MB:
+# a call that needs them fails the link (CordwoodFormats/Text/TextSearch).
 runtime=(-L"$work/archives" -L"$static" -lswiftSynchronization -lswiftCore -lswift_Concurrency
-    -lswift_StringProcessing -lswift_RegexParser -lswiftGlibc -ldispatch -lBlocksRuntime)
+    -lswiftGlibc -ldispatch -lBlocksRuntime)
 packed=(-l:libzstd.a -l:liblz4.a -l:libsodium.a -l:libz.a -l:libjansson.a -l:libexpat.a)
 
 clang="$(dirname "$(readlink -f "$(command -v swift)")")/clang"
@@ -99,9 +129,11 @@ MAP
     "$static/$arch/swiftrt.o" \
     -Wl,--whole-archive "$abi" -Wl,--no-whole-archive \
     -Wl,--start-group "${runtime[@]}" "${packed[@]}" -l:libstdc++.a -Wl,--end-group \
-    -Wl,--as-needed -lm -lpthread -ldl -Wl,--wrap="$once" \
+    -Wl,--as-needed -lm -lpthread -ldl -Wl,--wrap="$once" -Wl,--wrap="$names" \
+    "${unprinted[@]}" -Wl,--icf=safe "${message[@]}" \
     -Wl,--version-script="$work/exports.map" -Wl,--gc-sections -Wl,--no-undefined \
-    -Wl,-soname,libcordwood.so.0 -Wl,-z,nodelete -Wl,-z,relro -Wl,-z,now
+    -Wl,-soname,libcordwood.so.0 -Wl,-z,nodelete -Wl,-z,relro -Wl,-z,now \
+    -Wl,-z,pack-relative-relocs
 # The table of local names stays in build/work: the disassembly check reads it.
 strip --strip-all -o "$work/stripped.so" "$work/libcordwood.so"
 mv -f "$work/stripped.so" build/lib/libcordwood.so
@@ -117,7 +149,8 @@ fi
 
 # One relocatable object with local names. --force-group-allocation dissolves COMDAT groups: a C++
 # host has groups of the same names, and the linker would drop ours.
-ld -r --force-group-allocation --wrap="$once" -o "$work/all.o" "$static/$arch/swiftrt.o" \
+ld -r --force-group-allocation --wrap="$once" --wrap="$names" -o "$work/all.o" \
+    "$static/$arch/swiftrt.o" \
     --whole-archive "$abi" --no-whole-archive \
     --start-group "${runtime[@]}" "${packed[@]}" --end-group
 echo 'cw_*' > "$work/keep"

@@ -44,6 +44,10 @@ linked_libraries() {
         echo "libcordwood.so carries the runtime of tasks: see tools/build.sh"
         return 1
     fi
+    if [ "$(stat -L -c %s build/lib/libcordwood.so)" -gt 12200000 ]; then
+        echo "libcordwood.so has grown beyond 12.2 MB"
+        return 1
+    fi
     readelf -d build/lib/libcordwood.so | grep -q NODELETE
 }
 
@@ -66,14 +70,30 @@ types() {
     (cd bindings/python && mypy --cache-dir ../../build/mypy)
 }
 
+# At most the bytes of source that were promised, and its types.
+page() {
+    local bytes
+    bytes="$(cat Sources/CViewerPage/page/* | wc -c)"
+    if [ "$bytes" -gt 150000 ]; then
+        echo "the page has $bytes bytes of source, at most 150000"
+        return 1
+    fi
+    echo "$bytes bytes"
+    tsc --allowJs --checkJs --strict --noEmit --target es2022 --module es2022 \
+        --moduleResolution node --lib es2022,dom,dom.iterable Sources/CViewerPage/page/app.js
+}
+
 run build tools/build.sh
 run layers python3 tools/check_layers.py
 run format-tables python3 tools/check_format.py
 run names python3 tools/check_names.py
 run hot-path python3 tools/check_hotpath.py
+run header-append python3 tools/check_append.py
+run header-append-arm python3 tools/check_append_arm.py
 run linked-libraries linked_libraries
 run header header
 run tidy python3 tools/check_tidy.py
+run page page
 run mutations python3 tools/mutate.py --check
 if command -v mypy >/dev/null; then run types types; fi
 if command -v shellcheck >/dev/null; then run shell shell_scripts; fi

@@ -7,13 +7,16 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LAYOUTS = ("Sources/CordwoodCore/Format", "Sources/CordwoodStore/Archive")
+LAYOUTS = ("Sources/CordwoodCore/Format", "Sources/CordwoodStore/Archive",
+           "Sources/CordwoodStore/Dense")
 # Tables of numbers: section, first column → enum, prefix of the constant's name.
 NUMBERED = {
     ("5", "type"): ("CatalogEntry", "type"),
     ("8", "type"): ("RecordType", ""), ("8.7", "type"): ("ArgumentType", ""),
     ("8.1", "kind"): ("SectionKind", ""),
     ("8.2", "type"): ("FieldType", ""),
+    ("11.8", "Ints"): ("IntsCodec", ""), ("11.8", "Doubles"): ("DoublesCodec", ""),
+    ("11.9", "Strings"): ("StringsCodec", ""),
 }
 # Constants that are no offsets: sizes and limits, said in the text around the tables.
 NOT_OFFSETS = re.compile(r"(Value|Max|Bytes|^bytes|^alignment|^granule)$")

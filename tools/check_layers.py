@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Who may import whom, as docs/ARCHITECTURE.md draws it: modules by their imports and by what
-Package.swift lets them depend on, rooms inside a module by the types they name. Swift modules must
+Package.swift lets them depend on, rooms inside a module by the types they name. Only SYSTEM and
+the files of OWN_CALLS may import the C library or name a call of the system. Swift modules must
 have the setting for strict memory safety, and no folder may hold too many files. The page's arrows
 are drawn from the imports: `check_layers.py --draw` writes them there."""
 
@@ -9,26 +10,32 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LIBC = {"Glibc", "Musl", "Darwin", "Synchronization"}
+LIBC = {"Glibc", "Musl", "Darwin"}
+SYNC = {"Synchronization"}
 FORMATS = {"CordwoodFormats"}
 STORE = FORMATS | {"CordwoodCore", "CordwoodStore"}
 ENGINE = STORE | {"CordwoodShip", "CordwoodTrace", "CordwoodEngine"}
 MODULES = {
-    "CordwoodFormats": {"CExpat", "CJansson", "CSodium", "CZlib", "CZstd"} | LIBC,
-    "CordwoodCore": {"CShims", "CCordwood"} | LIBC,
-    "CordwoodStore": FORMATS | {"CordwoodCore", "CLZ4", "CShims", "CSodium", "CZstd"} | LIBC,
-    "CordwoodShip": STORE | {"CCurl", "CLZ4", "CShims", "CSodium", "CZlib", "CZstd"} | LIBC,
-    "CordwoodTrace": STORE | {"CCordwood", "CExpat", "CShims"} | LIBC,
-    "CordwoodEngine": ENGINE - {"CordwoodEngine"} | {"CCordwood", "CShims"} | LIBC,
-    "Cordwood": ENGINE | {"CCordwood", "CShims"} | LIBC,
+    "CordwoodFormats": {"CExpat", "CJansson", "CSodium", "CZlib", "CZstd"} | SYNC,
+    "CordwoodCore": {"CShims", "CCordwood"} | SYNC,
+    "CordwoodStore": FORMATS | {"CordwoodCore", "CLZ4", "CShims", "CSodium", "CZstd"} | SYNC,
+    "CordwoodShip": STORE | {"CCurl", "CLZ4", "CShims", "CSodium", "CZlib", "CZstd"} | SYNC,
+    "CordwoodTrace": STORE | {"CCordwood", "CExpat", "CShims"} | SYNC,
+    "CordwoodEngine": ENGINE - {"CordwoodEngine"} | {"CCordwood", "CShims"} | SYNC,
+    "Cordwood": ENGINE | {"CCordwood", "CShims", "Dispatch"} | SYNC,
     "CordwoodLogging": {"Cordwood", "Logging"},
     "CordwoodURLSession": {"Cordwood", "Foundation", "FoundationNetworking"},
     "CordwoodHTTPCapture": {"Cordwood", "CordwoodURLSession", "Foundation", "FoundationNetworking"},
-    "CordwoodABI": ENGINE | {"CCordwood", "CShims"} | LIBC,
-    "CordwoodCollector": {"Cordwood", "NIOCore", "NIOPosix", "NIOHTTP1"} | LIBC,
-    "CordwoodCLI": {"Cordwood", "CordwoodCollector", "ArgumentParser", "Foundation"} | LIBC,
+    "CordwoodABI": ENGINE | {"CCordwood", "CShims"} | SYNC,
+    "CordwoodServing": {"NIOCore"} | SYNC,
+    "CordwoodCollector": {"Cordwood", "CordwoodServing", "NIOCore", "NIOPosix", "NIOHTTP1"} | SYNC,
+    "CordwoodViewer": STORE | {"Cordwood", "CordwoodServing", "CViewerPage", "NIOCore", "NIOPosix",
+                               "NIOHTTP1"} | SYNC,
+    "CordwoodCLI": {"Cordwood", "CordwoodCollector", "CordwoodServing", "CordwoodViewer",
+                    "ArgumentParser", "Foundation"} | SYNC,
     "CShims": set(),
     "CCurl": set(),
+    "CViewerPage": set(),
 }
 # Room → rooms of the same module whose types it may name. Absent rooms of a module are free.
 ROOMS = {
@@ -39,19 +46,22 @@ ROOMS = {
         "Content": set(),
     },
     "CordwoodCore": {
-        "Format": set(),
         "System": set(),
+        "Format": {"System"},
         "Append": {"Format", "System"},
     },
     "CordwoodStore": {
         "Files": set(),
         "Age": set(),
-        "Segments": {"Files"},
-        "Merge": {"Segments"},
-        "Lines": {"Files", "Segments"},
-        "Archive": {"Age", "Segments"},
-        "Keep": {"Files", "Age", "Segments", "Merge", "Archive"},
-        "View": {"Files", "Age", "Segments", "Merge", "Archive", "Lines"},
+        "Lanes": {"Files"},
+        "Merge": {"Lanes"},
+        "Lines": {"Files", "Lanes"},
+        "Dense": {"Lanes"},
+        "Query": {"Lanes", "Lines"},
+        "Archive": {"Age", "Dense", "Lanes"},
+        "Facts": {"Dense", "Lanes", "Archive"},
+        "Keep": {"Files", "Age", "Lanes", "Merge", "Archive"},
+        "View": {"Files", "Age", "Lanes", "Merge", "Archive", "Facts", "Lines", "Query"},
     },
     "CordwoodShip": {
         "Transport": set(),
@@ -76,6 +86,41 @@ ROOMS = {
     },
 }
 FILES_MAX = 25  # of a folder
+SYSTEM = "CordwoodCore/System/"
+MODELLED = "steps of the model, statement by statement (Tests/Model/steps.txt)"
+# Files outside SYSTEM that go to the C library themselves, and why. Others' sockets are NIO's
+# (CordwoodServing), Foundation's (CordwoodURLSession, CordwoodHTTPCapture) and libcurl's. CShims
+# has what Swift cannot say or must inline: clocks, futexes, signal masks, the gate of forks.
+OWN_CALLS = {
+    "CordwoodServing/Peer.swift": "NIO's addresses are the library's structs",
+    "CordwoodCore/Append/Chunks/Claim.swift": MODELLED,
+    "CordwoodCore/Append/Chunks/Sealer.swift": MODELLED,
+    "CordwoodCore/Append/Paths/AppendSlow.swift": MODELLED,
+    "CordwoodCore/Append/Paths/DeferredPath.swift": "errno is an argument; on the hot path",
+    "CordwoodCore/Append/Segments/Recycling.swift": MODELLED,
+    "CordwoodCore/Append/Segments/Segments.swift": MODELLED,
+    "CordwoodFormats/Text/TimeArgument.swift": "mktime: its calendar; Formats lies below Core",
+    "CordwoodFormats/Text/Times.swift": "localtime_r: the time zone; Formats lies below Core",
+    "CordwoodStore/Lanes/ReadFile.swift": MODELLED,
+    "CordwoodStore/Query/SearchExpression.swift": "regcomp: the library's expressions",
+}
+# Without an import, the headers of CShims still show them.
+CALLS = re.compile(r"(?<![.\w])(?:Glibc\.)?(" + "|".join(r"""
+    _exit accept access bind chdir chmod chown clock_\w+ close closedir connect cw_open_\w+
+    cwi_file_\w+ cwi_lock_\w+ cwi_unlock_file dlopen dlsym dup[23]? epoll_\w+ eventfd
+    exec[lv]\w* exit fallocate fchmod fchown fcntl fdatasync fdopendir flock fork fstat
+    fstatat fstatfs fsync ftruncate getcwd getdents getegid getenv geteuid getgid
+    getpagesize getpid getppid getrandom getrlimit gettid gettimeofday getuid inotify_\w+
+    ioctl isatty kill link linkat listen localtime_r lseek lstat madvise memfd_create
+    mincore mkdir mkdirat mktime mlock mmap mprotect msync munmap nanosleep open openat
+    opendir pipe2? poll posix_\w+ prctl pread pthread_\w+ pwrite raise read readdir readlink
+    readlinkat readv realpath recv\w* rename renameat2? rmdir sched_\w+ select send\w*
+    setenv setpriority setrlimit setsockopt shutdown sigaction sigaddset sigaltstack
+    sigemptyset sigfillset sigismember signal sigpending sigprocmask sigtimedwait sigwait
+    sleep socket stat statfs statvfs strerror strerror_r symlink symlinkat syscall sysconf
+    time timegm truncate umask uname unlink unlinkat unsetenv usleep vfork wait waitpid
+    write writev
+""".split()) + r")\(")
 PAGE = ROOT / "docs/ARCHITECTURE.md"
 DRAWN = "<!-- drawn from the imports -->\n```\n"
 IMPORT = re.compile(
@@ -98,7 +143,7 @@ def check_imports(problems):
         for path in sorted((ROOT / "Sources" / module).rglob("*.swift")):
             for number, line in enumerate(path.read_text().splitlines(), 1):
                 found = IMPORT.match(line)
-                if found and found[1] not in allowed:
+                if found and found[1] not in allowed | LIBC:
                     problems.append(f"{path.relative_to(ROOT)}:{number}: {module} may not import "
                                     f"{found[1]}")
     for path in sorted((ROOT / "Sources").iterdir()):
@@ -106,11 +151,36 @@ def check_imports(problems):
             problems.append(f"Sources/{path.name}: not drawn in tools/check_layers.py")
 
 
+def check_system(problems):
+    """A call by a name that the module has for a function or a value of its own is that one."""
+    for module in sorted({path.parent for path in (ROOT / "Sources").glob("*/*")}):
+        texts = {path: without_comments(path.read_text()) for path in module.rglob("*.swift")}
+        own = {name for pair in re.findall(
+            r"\b(?:func|let|var|case)\s+(\w+)|\b(\w+):\s*\(", "\n".join(texts.values()))
+            for name in pair}
+        for path, text in sorted(texts.items()):
+            name = str(path.relative_to(ROOT / "Sources"))
+            if name.startswith(SYSTEM) or name in OWN_CALLS:
+                continue
+            for number, line in enumerate(text.splitlines(), 1):
+                found = IMPORT.match(line)
+                if found and found[1] in LIBC:
+                    problems.append(f"Sources/{name}:{number}: only {SYSTEM} imports {found[1]}")
+                for call in set(CALLS.findall(line)) - own:
+                    problems.append(f"Sources/{name}:{number}: {call}() belongs into {SYSTEM}")
+    for name in OWN_CALLS:
+        path = ROOT / "Sources" / name
+        if not path.exists() or not any(
+                found and found[1] in LIBC
+                for found in map(IMPORT.match, path.read_text().splitlines())):
+            problems.append(f"tools/check_layers.py: {name} needs no place in OWN_CALLS")
+
+
 def check_package(problems):
     text = without_comments_keep_strings((ROOT / "Package.swift").read_text())
     for found in re.finditer(
-            r"\.(?:target|executableTarget)\(\s*name:\s*\"(\w+)\"(?:,\s*dependencies:\s*\[(.*?)\])?"
-            r"(?=[,)])", text, re.S):
+            r"\.(?:target|executableTarget)\(\s*name:\s*\"(\w+)\"(?:,\s*dependencies:\s*\[(.*?)\]"
+            r"(?:\s*\+ underCordwood)?)?(?=[,)])", text, re.S):
         names = re.findall(r'name:\s*"(\w+)"|"(\w+)"', re.sub(
             r',\s*package:\s*"[^"]*"', "", found[2] or ""))
         for name in {a or b for a, b in names} - MODULES.get(found[1], set()):
@@ -188,6 +258,7 @@ def check_folders(problems):
 def main():
     problems = []
     check_imports(problems)
+    check_system(problems)
     check_package(problems)
     check_rooms(problems)
     check_folders(problems)

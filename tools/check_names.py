@@ -14,10 +14,13 @@ def declared():
     text = "".join((ROOT / "include/cordwood" / name).read_text()
                    for name in ("cordwood.h", "upload.h", "transaction.h", "http.h", "network.h",
                                 "curl_transfer.h"))
+    # Of what a host compiles in, only what it calls or reads.
+    inlined = re.findall(r"^(?:extern __thread [\w ]+\*|bool )(\w+)",
+                         (ROOT / "include/cordwood/append.h").read_text(), re.M)
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
     text = re.sub(r"\{[^{}]*\}", ";", text)
     text = re.sub(r"typedef[^;]*;", "", text)
-    return set(re.findall(r"\b(cw_\w+)\s*\(", text))
+    return set(re.findall(r"\b(cw_\w+)\s*\(", text)) | set(inlined)
 
 
 # Part of the ABI, though a C host has them inline: other languages call them.

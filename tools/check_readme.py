@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "Tests/TestSupport"))
 
+import cases  # noqa: E402
 import snippets  # noqa: E402
 import swift_hosts  # noqa: E402
 
@@ -50,7 +51,7 @@ def command(language, source, folder):
 def check(language, shown):
     path, message = PROGRAMS[language]
     if shown.get(language) != (ROOT / path).read_text(encoding="utf-8"):
-        return f"README's {language} program is not {path}"
+        raise cases.Failed(f"README's {language} program is not {path}")
     environment = dict(os.environ, CORDWOOD_LIBRARY=str(ROOT / "build/lib/libcordwood.so"),
                        PYTHONPATH=str(ROOT / "bindings/python/src"), PYTHONDONTWRITEBYTECODE="1")
     with tempfile.TemporaryDirectory() as folder:
@@ -59,16 +60,16 @@ def check(language, shown):
         out = subprocess.run([str(ROOT / "build/bin/cordwood"), "cat", "--json",
                               f"{folder}/logs"], check=True, stdout=subprocess.PIPE).stdout
     messages = [json.loads(line)["message"] for line in out.splitlines()]
-    return None if message in messages else f"{path}: {message!r} is not among {messages}"
+    cases.holds(message in messages, f"{path}: {message!r} is not among {messages}")
 
 
 def commands():
     """The page's commands: not those before the first heading, which build all this, nor CMake's,
-    which are the consumers suite's; following never ends."""
+    which are the consumers suite's; following and serving never end."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     code = re.sub(r"^```.*?^```$", "", text[text.index("\n## "):], flags=re.S | re.M)
     for line in re.findall(r"^    (.+)$", code, re.M):
-        if not re.search(r" tail -f |cmake |pkg-config ", line):
+        if not re.search(r" tail -f | serve |cmake |pkg-config ", line):
             yield line
 
 
@@ -85,39 +86,29 @@ def check_commands(shown):
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
             # grep's 1 says that nothing matched, which is an answer.
             if done.returncode != 0 and not (" grep " in command and done.returncode == 1):
-                return f"{command}: ended {done.returncode}: {done.stdout}"
-    return None
+                raise cases.Failed(f"{command}: ended {done.returncode}: {done.stdout}")
+
+
+def check_block(language, code):
+    """Those in Swift are compiled with the hosts."""
+    problem = None
+    if language == "python":
+        with tempfile.TemporaryDirectory() as folder:
+            problem = snippets.run_python(code, folder)
+    elif language != "swift":
+        problem = snippets.compiled(language, code)
+    cases.holds(not problem, problem)
 
 
 def main():
-    shown, failed = blocks(), 0
-    for language in PROGRAMS:
-        try:
-            problem = check(language, shown)
-        except (subprocess.CalledProcessError, OSError) as error:
-            problem = f"{language}: {error}"
-        if problem:
-            failed += 1
-            print(f"FAIL {problem}")
-    problem = check_commands(shown)
-    if problem:
-        failed += 1
-        print(f"FAIL {problem}")
-    pages = 0
+    shown = blocks()
+    table = {f"README {language}": (check, language, shown) for language in PROGRAMS}
+    table["README commands"] = (check_commands, shown)
     for place, language, code in snippets.blocks():
-        pages += 1
-        if language == "python":
-            with tempfile.TemporaryDirectory() as folder:
-                problem = snippets.run_python(code, folder)
-        elif language == "swift":
-            problem = None  # compiled with the hosts above
-        else:
-            problem = snippets.compiled(language, code)
-        if problem:
-            failed += 1
-            print(f"FAIL {place}: {problem}")
-    print(f"{len(PROGRAMS) + 1 + pages - failed} passed, {failed} failed")
-    return 1 if failed else 0
+        table[f"{place} {language}"] = (check_block, language, code)
+    run = cases.Run()
+    run.all(cases.chosen(table, cases.parser().parse_args()), lambda _, case: case[0](*case[1:]))
+    return run.end()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """House style that a machine can see: lines of at most 100 characters, of pages 120 (but for tables
 and code), files of at most 600 lines, an opening comment in each, no bare notes to oneself, no
-paths of one machine."""
+paths of one machine, no reference to a page that does not exist."""
 
 import re
 import subprocess
@@ -17,6 +17,9 @@ UNOPENED = {"__init__.py", "Package.swift"}
 OPENING = ("//", "/*", "#", '"""')
 # Put together here, so that this file does not find itself.
 NOTES = re.compile(r"\b(?:TO" + "DO|FIX" + "ME|XX" + r"X)\b")
+# A page that a comment refers to: "RELIABILITY R11", "FORMAT §8", "docs/HTTP.md".
+PAGE = re.compile(r"\b([A-Z]{4,})(?:\.md\b|,? §| R\d)")
+PAGES = {path.stem for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]}
 PLACES = re.compile(r"(?<![\w.])/(?:wo" + "rk|ro" + "ot|home/\\w+)/")
 
 
@@ -54,6 +57,8 @@ def check(path, problems):
             problems.append(f"{name}:{number}: {len(line)} characters")
         if code and NOTES.search(line):
             problems.append(f"{name}:{number}: a note to oneself; write an issue instead")
+        problems += [f"{name}:{number}: no page {page}" for page in PAGE.findall(line)
+                     if code and page not in PAGES]
         if PLACES.search(line):
             problems.append(f"{name}:{number}: a path of one machine")
         if code and (line != line.rstrip() or "\t" in line):

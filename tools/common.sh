@@ -46,7 +46,8 @@ needs_build() {
 
 needs_test() {
     needs cmake make zstd lz4 curl python3-dev python3-venv python3-pip valgrind \
-        e2fsprogs age locales
+        e2fsprogs age locales nodejs
+    wants chromium
 }
 
 # Where the toolchain keeps its static libraries.

@@ -277,7 +277,8 @@ def table(out, seconds):
     item(f"lost {out['lost']}, duplicates {out['duplicates']}; "
          f"{out['uploads']} archives arrived in {out['attempts']} attempts")
     item(f"archives {out['archive_bytes']:,} bytes; text alone {out['raw_bytes']:,}, "
-         f"zstd -3 of it {out['zstd3_bytes']:,}")
+         f"zstd -3 of it {out['zstd3_bytes']:,}: "
+         f"{out['archive_bytes'] / max(out['zstd3_bytes'], 1):.2f} of that")
     heading(f"{seconds:.0f} s in all. What is left to look at:")
     tool, place = os.path.relpath(CORDWOOD), os.path.relpath(PLACE)
     for line in (f"tail -n 5 {place}/collected", f"grep configure {place}/collected",

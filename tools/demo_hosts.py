@@ -56,9 +56,10 @@ def build(folder, log):
     subprocess.run(["g++", "-std=c++17", *warnings, only("examples/cpp/*.cpp"), *include,
                     *libraries, "-o", cpp_program], check=True, stdout=log, stderr=log)
     # Beside what the tool was built from: the package is compiled once for both.
-    swift = ["swift", "build", "-c", "release", "--static-swift-stdlib", "--package-path",
-             str(ROOT / "examples/swift"), "--scratch-path", str(ROOT / ".build"), "--product",
-             "Example"]
+    swift = ["swift", "build", "-c", "release", "-debug-info-format", "none",
+             "--static-swift-stdlib", "-Xswiftc", "-Xfrontend", "-Xswiftc", "-function-sections",
+             "--package-path", str(ROOT / "examples/swift"), "--scratch-path",
+             str(ROOT / ".build"), "--product", "Example"]
     subprocess.run(swift, check=True, stdout=log, stderr=log)
     binaries = Path(subprocess.run([*swift, "--show-bin-path"], check=True, text=True,
                                    stdout=subprocess.PIPE, stderr=log).stdout.strip())

@@ -6,8 +6,11 @@ tool works on a copy in build/mutate/tree, which keeps its build products, so th
 costs one incremental build. First every case must pass on the copy as it is. A mutation that no
 case notices is a failure, and so is one that does not compile.
 
-    mutate.py [--check] [--list] [--first] [RULE | NAME …]
+    mutate.py [--check] [--list] [--first] [--here] [RULE | NAME …]
     --check   only whether every entry's lines stand in the sources, each exactly once
+    --here    without a copy: those that a Swift test catches, in this tree and with the build of
+              `./dev test`, so that an entry costs the files that it changes and a link. Nobody may
+              edit or build here meanwhile
     --list    the entries
     --first   those that a case of `./dev test` catches, not those that need `--all`"""
 
@@ -25,8 +28,10 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "Tests/Mutations"))
 sys.path.insert(0, str(ROOT / "tools"))
 
-from run_suites import counts  # noqa: E402
-from table import MUTATIONS  # noqa: E402
+from entry import MUTATIONS  # noqa: E402
+import reading  # noqa: E402, F401
+import table  # noqa: E402, F401
+from run_suites import TESTS_PLACE, counts  # noqa: E402
 
 TREE = ROOT / "build/mutate/tree"
 LOGS = ROOT / "build/mutate/logs"
@@ -40,16 +45,19 @@ SUITES = {
     "hostile": ("all", [PYTHON, "Tests/Hostile/hostile.py"]),
     "crash": ("all", [PYTHON, "Tests/Crash/crash.py"]),
     "simulation": ("all", [PYTHON, "Tests/Simulation/simulate.py"]),
-    "consumers": ("all", [PYTHON, "-m", "unittest", "-v"]),
+    "consumers": ("all", [PYTHON, "Tests/TestSupport/unittests.py", "Tests/Consumers"]),
+    "viewer": ("all", [PYTHON, "Tests/Viewer/run.py"]),
+    "journeys": ("all", [PYTHON, "Tests/Viewer/journeys.py"]),
     "servers": ("all", [PYTHON, "Tests/Servers/run.py"]),
-    "swift": ("tests", ["swift", "test", "--skip-build", "--filter"]),
+    "swift": ("tests", ["swift", "test", "--skip-build", *TESTS_PLACE, "--filter"]),
     "model": ("nothing", [PYTHON, "Tests/Model/run.py"]),
+    "python-speed": ("library", [PYTHON, "bindings/python/tests/run.py", "--accelerated"]),
 }
 BUILDS = {
     "nothing": [],
     "library": [["tools/build.sh", "library"]],
     "all": [["tools/build.sh"]],
-    "tests": [["swift", "build", "--build-tests"]],
+    "tests": [["swift", "build", "--build-tests", *TESTS_PLACE]],
 }
 # A mutation may hang its case: the bound is that many times what the case takes without it.
 SLOWDOWN_MAX = 10
@@ -103,8 +111,16 @@ def copy_tree():
             path.unlink()
 
 
+def work_here():
+    """What is changed is put back whatever ends this."""
+    global TREE
+    TREE = ROOT
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
 class Applied:
-    """Applies a mutation to the copy and reverts it on exit."""
+    """Applies a mutation to the tree and reverts it on exit."""
 
     def __init__(self, entry):
         self.entry, self.before = entry, {}
@@ -232,6 +248,7 @@ def main():
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--first", action="store_true")
+    parser.add_argument("--here", action="store_true")
     parser.add_argument("rules", nargs="*")
     arguments = parser.parse_args()
     wrong = problems()
@@ -245,11 +262,16 @@ def main():
               if not arguments.rules or m.rule in arguments.rules or m.name in arguments.rules]
     if arguments.first:
         chosen = [m for m in chosen if not m.heavy]
+    if arguments.here:
+        chosen = [m for m in chosen if needs(m) == "tests"]
     if arguments.list:
         for m in chosen:
             print(f"{m.rule:4} {m.name:28} {m.suite} {m.case}{' (--all)' if m.heavy else ''}")
         return 0
-    copy_tree()
+    if arguments.here:
+        work_here()
+    else:
+        copy_tree()
     bounds = baseline(chosen)
     passed = failed = 0
     print(f"{'rule':4} {'mutation':28} {'caught by':34} {'seconds':>7}", flush=True)

@@ -1,16 +1,21 @@
 #!/usr/bin/env python3
 """`./dev test`: runs every suite, reads the counts it prints, and sums them into one last line.
 
-A suite is a command; its counts are the last `N passed, N failed`, `Ran N tests` or `Executed N
-tests` it prints. A suite that fails without naming a failed test counts as one failure.
+A suite is a command; its counts are the last `N passed, N failed` it prints, or the test cases that
+XCTest names. A suite that fails without naming a failed test counts as one failure. Each leaves
+JUnit's XML: suites in Python write it themselves (Tests/TestSupport/cases.py), for the others it is
+made here of what they print.
 
 What several suites need is made once, before them (`makes`). Suites that time nothing run side by
-side, the longest first, as long as their shares fit two processors; those that measure times, fill
-disks or want the machine come after, one by one. Minutes are the clock's, seconds the processor's,
-of a suite and all that it started."""
+side, the longest first, as long as their shares fit two processors and a little more, for shares
+are means; those that measure times, fill disks or want the machine come after, one by one. Minutes
+are the clock's, seconds the processor's, of a suite and all that it started.
+
+All suites draw their random numbers from one seed: cases.SEED, or a new one with --all."""
 
 import argparse
 import os
+import random
 import re
 import shutil
 import signal
@@ -21,17 +26,26 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "Tests/TestSupport"))
+
+import cases  # noqa: E402
+from cases import (FAILED, NOTHING, OK, SKIPPED, Outcome, read_junit,  # noqa: E402
+                   write_junit)
+
 LOGS = ROOT / "build/test-logs"
 # A compiler's; what a linker says of the toolchain's own libraries is not ours to mend.
 WARNING = re.compile(r"^/\S+:\d+:\d+: warning: .*$", re.M)
 OURS = re.compile(r"(\d+) passed, (\d+) failed")
-UNITTEST = re.compile(r"Ran (\d+) tests?")
-UNITTEST_BAD = re.compile(r"FAILED \((.*)\)")
-XCTEST = re.compile(r"Executed (\d+) tests?, with (?:\d+ tests? skipped and )?(\d+) failures?")
-# Without what only debuggers read. (The index, of which that is said, too, is where the tests are
-# found.)
-TESTS_PLACE = ["--scratch-path", ".build-tests", "-debug-info-format", "none"]
+XCTEST = re.compile(r"Test Case '([^']+)' (?:(started).*|(passed|failed|skipped) "
+                    r"\(([\d.]+) seconds\))")
+SWIFT_RESULTS = {"passed": OK, "failed": FAILED, "skipped": SKIPPED}
+TEXT_MAX = 20_000  # of what a suite printed, in its XML
+# With the invariants that no other build checks, and without what only debuggers read. (The index,
+# of which that is said, too, is where the tests are found.)
+TESTS_PLACE = ["--scratch-path", ".build-tests", "-debug-info-format", "none",
+               "-Xswiftc", "-DCORDWOOD_INVARIANTS"]
 JOBS = 2
+FULL = 1.15  # of the processors, in shares
 MINUTES_MAX = 60  # of a job
 GRACE_S = 10
 # As long as its parent lives; what it does is no matter.
@@ -41,14 +55,23 @@ BUSY = "import os, sys\nwhile os.getppid() == int(sys.argv[1]):\n    for _ in ra
 class Job:
     """A suite, or what is made for suites. minutes: what it takes by itself, about; they decide
     the order. share: of a processor, the rest of them it waits. after: what must be made before.
-    alone: nothing runs beside it. timed: nor do busy loops."""
+    alone: nothing runs beside it. timed: nor do busy loops. selects: the option that takes a part
+    of a case's name; empty: the suite has no such."""
 
     def __init__(self, name, *command, minutes=1.0, share=1.0, after=(), alone=False,
-                 timed=False, heavy=False, is_suite=True):
+                 timed=False, heavy=False, is_suite=True, selects="-k"):
         self.name, self.command, self.minutes, self.share = name, command, minutes, share
         self.after = ["build", *after] if is_suite else after
         self.alone, self.timed = alone or timed, timed
-        self.heavy, self.is_suite = heavy, is_suite
+        self.heavy, self.is_suite, self.selects = heavy, is_suite, selects
+
+    def narrowed(self, patterns):
+        """The command that runs the cases with one of these in their names."""
+        if not patterns:
+            return self.command
+        if self.selects == "--filter":  # takes regular expressions, one each
+            return [*self.command, *(f"--filter={re.escape(pattern)}" for pattern in patterns)]
+        return [*self.command, self.selects, *patterns]
 
 
 def makes():
@@ -58,7 +81,8 @@ def makes():
         Job("build", "tools/build.sh", minutes=9, is_suite=False),
         # Packages of Debian, too: two that install at the same time would wait or fail.
         Job("environments", "bash", "-c",
-            f"set -e; Tests/Servers/install.sh; {python} {support}/environments.py http otlp",
+            "set -e; Tests/Servers/install.sh; "
+            f"{python} {support}/environments.py http otlp viewer",
             minutes=2, is_suite=False),
         # In a place of its own, for SwiftPM lets one build at a time into one.
         Job("swift-tests", "swift", "build", "--build-tests", *TESTS_PLACE, minutes=8,
@@ -72,31 +96,39 @@ def suites(everything):
     python = sys.executable
     flags = ["--all"] if everything else []
     hosts, pypi = ["swift-hosts"], ["environments"]
+    tests = [python, "Tests/TestSupport/unittests.py"]
     return [
-        Job("swift", "swift", "test", "--skip-build", *TESTS_PLACE, minutes=6, share=0.8,
-            after=["swift-tests"]),
-        Job("oracle", python, "Tests/Oracle/test_oracle.py", minutes=0.1),
-        Job("model", python, "Tests/Model/run.py", *flags, minutes=0.3),
-        Job("c-abi", python, "Tests/ABI/run.py", *flags, minutes=3, share=0.5),
-        Job("python", python, "bindings/python/tests/run.py", minutes=1.2, share=0.3),
+        Job("swift", "swift", "test", "--skip-build", *TESTS_PLACE, minutes=6, share=0.65,
+            after=["swift-tests"], selects="--filter"),
+        Job("harness", *tests, "Tests/TestSupport", minutes=0.1),
+        Job("oracle", *tests, "Tests/Oracle", minutes=0.2),
+        Job("model", python, "Tests/Model/run.py", *flags, minutes=0.3, selects=""),
+        Job("c-abi", python, "Tests/ABI/run.py", *flags, minutes=2, share=0.7),
+        Job("python", python, "bindings/python/tests/run.py", minutes=1.2, share=0.3, after=pypi),
         Job("python-speed", python, "bindings/python/tests/run.py", "--accelerated", minutes=1.2,
-            share=0.3),
-        Job("consumers", "Tests/Consumers/run.sh", minutes=1, after=hosts),
+            share=0.45, after=pypi),
+        Job("consumers", *tests, "Tests/Consumers", minutes=1, after=hosts),
         Job("readme", python, "tools/check_readme.py", minutes=0.2, after=hosts),
         Job("age", python, "Tests/Age/age.py", *flags, share=0.4),
-        Job("round-trip", python, "Tests/CLI/round_trip.py", *flags, minutes=0.1),
+        Job("round-trip", python, "Tests/CLI/round_trip.py", *flags, minutes=0.4),
+        Job("query", python, "Tests/Query/run.py", *flags, minutes=0.5, share=0.8),
+        Job("viewer", python, "Tests/Viewer/run.py", *flags, minutes=0.8, share=0.6),
         Job("progress", python, "Tests/CLI/progress.py", minutes=0.3),
-        Job("behaviour", python, "Tests/Behaviour/run.py", minutes=3, share=0.4,
+        Job("behaviour", python, "Tests/Behaviour/run.py", minutes=3, share=0.3,
             after=[*hosts, *pypi]),
         Job("transport", python, "Tests/Transport/run.py", share=0.3, after=pypi),
+        Job("page", "node", "Tests/Viewer/page.mjs", minutes=0.1),
+        Job("journeys", python, "Tests/Viewer/journeys.py", *flags, minutes=1.5, after=pypi),
         Job("crash", python, "Tests/Crash/crash.py", "--values", "--deaths",
-            *(["--kills", "200", "--all"] if everything else []), minutes=2, after=hosts),
+            *(["--kills", "200", "--all"] if everything else []), minutes=0.9, share=0.8,
+            after=hosts),
         Job("crash-points", python, "Tests/Crash/crash.py", "--points",
-            *([] if everything else ["--sample", "80"]), minutes=1.8, share=0.4),
+            *([] if everything else ["--sample", "80"]), minutes=1.5, share=0.35),
         Job("fuzz", python, "Tests/Fuzz/run.py", *flags, minutes=0.7),
         Job("hostile", python, "Tests/Hostile/hostile.py", *flags),
-        Job("simulation", python, "Tests/Simulation/simulate.py", *flags, minutes=0.8),
-        Job("processes", python, "Tests/Processes/run.py", *flags, minutes=2, share=0.7),
+        Job("simulation", python, "Tests/Simulation/simulate.py", *flags, minutes=0.8,
+            selects=""),
+        Job("processes", python, "Tests/Processes/run.py", *flags, minutes=2, share=0.65),
         Job("signals", python, "Tests/Signals/run.py", minutes=0.7, share=0.7),
         # The sanitizers build the whole library once more each.
         Job("sanitizers", python, "Tests/Sanitizers/run.py",
@@ -110,9 +142,27 @@ def suites(everything):
             timed=True),
         Job("server-times", python, "Tests/Servers/run.py", "--part", "alone", *flags,
             minutes=0.6, timed=True, after=pypi),
-        Job("bench", python, "Benchmarks/test_bench.py"),
-        Job("demo", python, "tools/demo.py", alone=True, heavy=True),
+        Job("bench", *tests, "Benchmarks"),
+        Job("demo", python, "tools/demo.py", alone=True, heavy=True, selects=""),
     ]
+
+
+def swift_cases(text):
+    """What XCTest says of each test case; one that began and did not end has failed."""
+    found, begun = [], None
+    for line in XCTEST.finditer(text):
+        full, started, result, seconds = line.groups()
+        group, _, name = full.rpartition(".")
+        if started:
+            begun = (name, group, line.end())
+        else:
+            said = text[begun[2]:line.start()].strip() if begun and result != "passed" else ""
+            found.append(Outcome(name, SWIFT_RESULTS[result], float(seconds), said, group))
+            begun = None
+    if begun:
+        name, group, start = begun
+        found.append(Outcome(name, FAILED, 0.0, text[start:][-TEXT_MAX:].strip(), group))
+    return found
 
 
 def counts(text, code):
@@ -120,35 +170,58 @@ def counts(text, code):
     found = OURS.findall(text)
     if found:
         passed, failed = map(int, found[-1])
-    elif XCTEST.search(text):
-        total, failed = map(int, XCTEST.findall(text)[-1])
-        passed = total - min(failed, total)
-    elif UNITTEST.search(text):
-        total = sum(map(int, UNITTEST.findall(text)))
-        bad = UNITTEST_BAD.search(text)
-        failed = sum(map(int, re.findall(r"(?:failures|errors)=(\d+)", bad[1]))) if bad else 0
-        passed = total - failed
+    elif "No matching test cases were run" in text or XCTEST.search(text):
+        results = [outcome.result for outcome in swift_cases(text)]
+        passed, failed = results.count(OK), results.count(FAILED)
     else:
         passed, failed = (1, 0) if code == 0 else (0, 1)
-    if code != 0 and failed == 0:
+    if code != 0 and failed == 0 and (code != NOTHING or passed):
         failed = 1
     return passed, failed
+
+
+def judged(name, text, report, code, seconds=0.0, selected=()):
+    """(passed, failed, outcomes) of a suite: as its XML says, or as its log does, and then the XML
+    is written. What only the counts tell of is one case of that many seconds. selected: patterns;
+    without any, a suite in which nothing passed has failed."""
+    passed, failed = counts(text, code)
+    if not selected and not passed:
+        failed = max(failed, 1)
+    if report.exists():
+        found = read_junit(report)
+    elif not OURS.search(text) and XCTEST.search(text):
+        found = swift_cases(text)
+    else:
+        found = [Outcome(name, OK, seconds, f"{passed} passed")] if passed and not failed else []
+    if failed and not any(outcome.result == FAILED for outcome in found):
+        found.append(Outcome(name, FAILED, 0.0 if found else seconds,
+                             f"exit {code}\n{text[-TEXT_MAX:]}"))
+    write_junit(report, found)
+    return passed, failed, found
+
+
+def slowest(suites_outcomes, count):
+    """The (suite, outcome) that took longest. suites_outcomes: (suite, its outcomes) each."""
+    pairs = [(suite, outcome) for suite, found in suites_outcomes for outcome in found]
+    return sorted(pairs, key=lambda pair: -pair[1].seconds)[:count]
 
 
 class Result:
     """What became of a job in one round."""
 
-    def __init__(self, job, passed, failed, minutes, seconds):
+    def __init__(self, job, passed, failed, minutes, seconds, found):
         self.job, self.passed, self.failed = job, passed, failed
-        self.minutes, self.seconds = minutes, seconds
+        self.minutes, self.seconds, self.outcomes = minutes, seconds, found
+        self.skipped = sum(outcome.result == SKIPPED for outcome in found)
+        self.is_empty = job.is_suite and not found
 
     def __str__(self):
-        numbers = f"{self.passed:7} {self.failed:7}" if self.job.is_suite or self.failed else \
-            f"{'':7} {'':7}"
+        numbers = f"{self.passed:7} {self.failed:7} {self.skipped or '':7}" \
+            if self.job.is_suite or self.failed else f"{'':23}"
         return f"{self.job.name:12} {numbers} {self.minutes:8.1f} {self.seconds:8.0f}"
 
 
-HEAD = f"{'suite':12} {'passed':>7} {'failed':>7} {'minutes':>8} {'cpu s':>8}"
+HEAD = f"{'suite':12} {'passed':>7} {'failed':>7} {'skipped':>7} {'minutes':>8} {'cpu s':>8}"
 
 
 def stop(group, number):
@@ -158,11 +231,21 @@ def stop(group, number):
         pass
 
 
+def drawn(arguments):
+    """The seed of a run. Only --all draws one: no change fails by chance."""
+    if arguments.seed is not None:
+        return arguments.seed
+    return random.SystemRandom().randrange(2, 1_000_000) if arguments.all else cases.SEED
+
+
 class Runner:
     """Runs jobs in processes of its own, and ends them where it ends."""
 
-    def __init__(self, everything, jobs):
-        self.everything, self.jobs = everything, jobs
+    def __init__(self, arguments):
+        self.everything, self.jobs, self.patterns = arguments.all, arguments.jobs, arguments.k
+        self.seed = drawn(arguments)
+        self.reports = Path(arguments.junit).absolute() if arguments.junit else LOGS
+        self.reports.mkdir(parents=True, exist_ok=True)
         self.running, self.busy = {}, []
         self.lock, self.news = threading.Lock(), threading.Condition()
         self.finished, self.made = [], set()
@@ -171,7 +254,8 @@ class Runner:
         # glibc overwrites what is freed, so that no test passes by luck on memory that is gone.
         found = dict(os.environ, MALLOC_PERTURB_="165",
                      CORDWOOD_LIBRARY=str(ROOT / "build/lib/libcordwood.so"),
-                     PYTHONPATH=str(ROOT / "bindings/python/src"), PYTHONDONTWRITEBYTECODE="1")
+                     PYTHONPATH=str(ROOT / "bindings/python/src"), PYTHONDONTWRITEBYTECODE="1",
+                     TEST_SEED=str(self.seed))
         if self.everything:
             found["CORDWOOD_TEST_ALL"] = "1"
         if "swift-hosts" in self.made:
@@ -181,10 +265,15 @@ class Runner:
     def run(self, job, log):
         """In a thread: the job to its end. What it started is in its process group, or in its
         processor's time as soon as somebody has waited for it."""
-        environment = self.environment() if job.is_suite else None
+        report = self.reports / f"{log.stem}.xml"
+        report.unlink(missing_ok=True)
+        environment, command = None, job.command
+        if job.is_suite:
+            environment = dict(self.environment(), TEST_JUNIT=str(report))
+            command = job.narrowed(self.patterns)
         started = time.monotonic()
         with open(log, "wb") as file:
-            process = subprocess.Popen(job.command, cwd=ROOT, env=environment, stdout=file,
+            process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=file,
                                        stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT,
                                        start_new_session=True)
             with self.lock:
@@ -199,12 +288,17 @@ class Runner:
             stop(process.pid, signal.SIGKILL)  # what it left behind
         minutes = (time.monotonic() - started) / 60
         text = log.read_text(errors="replace")
-        passed, failed = counts(text, code) if job.is_suite else (0, int(code != 0))
         if not job.is_suite and (warned := WARNING.findall(text)):
-            failed = 1
-            with log.open("a") as end:
-                print("FAIL a build without warnings:", *warned, sep="\n", file=end)
-        result = Result(job, passed, failed, minutes, usage.ru_utime + usage.ru_stime)
+            code = code or 1
+            text += "\n".join(["\nFAIL a build without warnings:", *warned, ""])
+            log.write_text(text)
+        passed, failed, found = 0, 0, []
+        if job.is_suite:
+            passed, failed, found = judged(job.name, text, report, code, minutes * 60,
+                                           self.patterns)
+        elif code:
+            _, failed, found = judged(job.name, text, report, code, minutes * 60)
+        result = Result(job, passed, failed, minutes, usage.ru_utime + usage.ru_stime, found)
         with self.news:
             self.finished.append(result)
             self.news.notify()
@@ -251,7 +345,7 @@ class Runner:
     def fits(self, jobs):
         if self.jobs == 1:
             return len(jobs) == 1
-        return round(sum(job.share for job in jobs), 3) <= self.jobs
+        return round(sum(job.share for job in jobs), 3) <= self.jobs * FULL
 
     @staticmethod
     def weight(job, jobs):
@@ -286,12 +380,18 @@ def chosen(arguments):
                  f"{', '.join(sorted(names))}")
     picked = [suite for suite in every
               if (suite.name in only if only is not None else arguments.all or not suite.heavy)]
+    if arguments.k:
+        if unable := [suite.name for suite in picked if not suite.selects]:
+            print(f"-k selects nothing of {', '.join(unable)}: left out")
+        picked = [suite for suite in picked if suite.selects]
     needed = {"build", *(name for suite in picked for name in suite.after)}
     return [job for job in makes() if job.name in needed], picked
 
 
 def told(result, suffix):
     """Prints a line as soon as it is known, and of a failure the end of what it printed."""
+    if result.is_empty:
+        return
     print(result, flush=True)
     if result.failed:
         name = f"{result.job.name}{suffix}.log"
@@ -337,6 +437,8 @@ def interrupt(*_):
 def main():
     parser = argparse.ArgumentParser(prog="./dev test")
     parser.add_argument("--all", action="store_true", help="the heavy suites, too")
+    parser.add_argument("--seed", type=int, metavar="N",
+                        help=f"of what is random ({cases.SEED}; --all draws a new one)")
     parser.add_argument("--only", help="suites to run, separated by commas")
     parser.add_argument("--repeat", type=at_least(1), default=1, metavar="N",
                         help="all of it N times")
@@ -344,14 +446,20 @@ def main():
                         help="beside N busy loops, but for what measures times")
     parser.add_argument("--jobs", type=at_least(1), default=min(JOBS, os.cpu_count() or 1),
                         metavar="N", help=f"suites at a time ({JOBS})")
+    parser.add_argument("-k", nargs="+", action="extend", default=[], metavar="PATTERN",
+                        help="only cases that have one of these in their names")
+    parser.add_argument("--junit", metavar="DIR",
+                        help="where each suite's XML goes (build/test-logs)")
+    parser.add_argument("--durations", type=at_least(0), default=0, metavar="N",
+                        help="the N slowest cases")
     arguments = parser.parse_args()
     shutil.rmtree(LOGS, ignore_errors=True)
     LOGS.mkdir(parents=True)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, interrupt)
     started = time.monotonic()
-    runner, results = Runner(arguments.all, arguments.jobs), []
-    print(HEAD, flush=True)
+    runner, results = Runner(arguments), []
+    print(f"seed {runner.seed}\n{HEAD}", flush=True)
     try:
         rounds(runner, arguments, results)
     except KeyboardInterrupt:
@@ -359,11 +467,19 @@ def main():
         return 130
     finally:
         runner.end()
-    print(f"\n{HEAD}\n" + "\n".join(map(str, results)))
-    print(f"{'all':12} {'':7} {'':7} {(time.monotonic() - started) / 60:8.1f} "
+    print(f"\n{HEAD}\n" + "\n".join(str(result) for result in results
+                                     if not result.is_empty))
+    print(f"{'all':12} {'':23} {(time.monotonic() - started) / 60:8.1f} "
           f"{sum(result.seconds for result in results):8.0f}")
+    for suite, outcome in slowest([(result.job.name, result.outcomes) for result in results],
+                                  arguments.durations):
+        print(f"{outcome.seconds:9.2f} s  {suite:12} {outcome.full}")
     passed = sum(result.passed for result in results)
     failed = sum(result.failed for result in results)
+    if arguments.k and not any(result.outcomes for result in results):
+        print(f"run_suites: no case has {' or '.join(arguments.k)} in its name", file=sys.stderr)
+    if failed and runner.seed != cases.SEED:
+        print(f"again with what was drawn at random: --seed {runner.seed}")
     print(f"{passed} passed, {failed} failed")
     return 1 if failed or not passed else 0
 

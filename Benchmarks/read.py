@@ -1,0 +1,341 @@
+"""Reading a store back: the end of it, a word in it, its errors, its figures, all of it, a loop of
+Python; beside zstdcat and grep, and rg -z, over the same lines. The store is made once by seed
+(read.c) and kept in build/bench. Another one has a thousand archives that all overlap in time
+(many.c). Counts gate: bytes that a verb reads, its memory, its instructions on a small store, what
+it inflates of dense blocks, and what it costs to open the many. Times inform."""
+
+import importlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from house import C, CORDWOOD, HERE, OURS, ROOT, output
+
+SEED = 20261125
+NEEDLE, ABSENT = "needle 7f3a", "nowhere in it"
+VERBS = {
+    "tail -n 50": ["tail", "-n", "50"],
+    "grep a needle": ["grep", "-F", NEEDLE],
+    "grep an absent word": ["grep", "-F", ABSENT],
+    "--level error": ["cat", "--level", "error"],
+    "stats": ["stats"],
+    "cat": ["cat"],
+    "cat --json": ["cat", "--json"],
+    "export --format csv": ["export", "--format", "csv"],
+    "cat of 8 copies": ["cat"],
+}
+# The same store under one verb so often: every time is there as often.
+COPIES = {"cat of 8 copies": 8}
+# Over a store whose blocks are dense where an engine had the time.
+DENSE_VERBS = ["tail -n 50", "grep a needle", "grep an absent word", "--level error", "stats",
+               "cat"]
+# A loop of Python over a store: three attributes of each record.
+PYTHON = """
+import sys, cordwood
+def main():
+    count = 0
+    for record in cordwood.read(sys.argv[1]):
+        record.time, record.logger, record.message
+        count += 1
+    print(f"{cordwood.accelerated} {count}")
+main()
+"""
+# Archives that overlap, and records of each.
+LANES, OF_EACH = 1_000, 2_000
+MANY_VERBS = {
+    "tail -n 50": ["tail", "-n", "50"],
+    "grep -c a needle": ["grep", "-c", "-F", NEEDLE],
+    "grep a needle": ["grep", "-F", NEEDLE],
+    "grep -m 3": ["grep", "-m", "3", "order"],
+    "--level error": ["cat", "--level", "error"],
+    "stats": ["stats"],
+    "cat": ["cat"],
+}
+# Needs the facts of each archive, and no record.
+OPENING = ["cat", "--since", "2100-01-01"]
+# Records of the two stores whose difference is counted under callgrind.
+FEW, MANY = 20_000, 100_000
+
+
+def made(house, count, method="plain"):
+    """The store of so many records, and its lines under zstd; made again if read.c has changed."""
+    folder = ROOT / f"build/bench/read-{count}-{method}"
+    mark, source = folder / "made", (HERE / "read.c").read_text(encoding="utf-8")
+    if mark.is_file() and mark.read_text(encoding="utf-8") == source:
+        return folder
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    program = house.program("read", "read.c", *OURS, compiler=C)
+    output(program, folder / "store", count, SEED, method)
+    output(CORDWOOD, "archive", "--method", method, folder / "store")
+    with subprocess.Popen([CORDWOOD, "cat", str(folder / "store")],
+                          stdout=subprocess.PIPE) as lines:
+        subprocess.run(["zstd", "-3", "-q", "-o", str(folder / "lines.zst")], check=True,
+                       stdin=lines.stdout)
+    if lines.returncode:
+        raise RuntimeError("cordwood cat failed")
+    mark.write_text(source, encoding="utf-8")
+    return folder
+
+
+def made_many(house):
+    """The store of archives that overlap; made again if many.c has changed."""
+    folder = ROOT / "build/bench/read-many"
+    mark, source = folder / "made", (HERE / "many.c").read_text(encoding="utf-8")
+    if mark.is_file() and mark.read_text(encoding="utf-8") == source:
+        return folder / "store"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    program = house.program("many", "many.c", *OURS, compiler=C)
+    # A disk would sync every archive.
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else folder) as fast:
+        output(program, f"{fast}/store", LANES, OF_EACH, SEED)
+        output(CORDWOOD, "archive", "--method", "plain", f"{fast}/store")
+        shutil.copytree(f"{fast}/store", folder / "store")
+    mark.write_text(source, encoding="utf-8")
+    return folder / "store"
+
+
+def read_of(pid):
+    """What a process that has ended, and was not waited for, read by system calls: bytes, calls."""
+    text = Path(f"/proc/{pid}/io").read_text(encoding="ascii")
+    return [int(re.search(rf"^{key}: (\d+)", text, re.MULTILINE)[1]) for key in ("rchar", "syscr")]
+
+
+def run(command, good=(0,), environment=None):
+    """What a command costs: seconds, bytes read, memory; and the number of lines it prints."""
+    started = time.monotonic()
+    with subprocess.Popen(command, stdout=subprocess.PIPE,
+                          env=dict(os.environ, **(environment or {}))) as process:
+        lines = 0
+        while piece := process.stdout.read(1 << 20):
+            lines += piece.count(b"\n")
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        elapsed, (taken, calls) = time.monotonic() - started, read_of(process.pid)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode not in good:
+        raise RuntimeError(f"{' '.join(command)} ended {process.returncode}")
+    return {"seconds": round(elapsed, 3), "cpu_s": round(usage.ru_utime + usage.ru_stime, 3),
+            "read_bytes": taken, "reads": calls, "rss_kib": usage.ru_maxrss, "lines": lines}
+
+
+def command_of(verb, store):
+    words = VERBS[verb]
+    return [CORDWOOD, *words, *[str(store)] * COPIES.get(verb, 1)]
+
+
+def counted(house, command, environment=None, stdout=subprocess.DEVNULL):
+    """Instructions of a command under callgrind, and what it printed. A child's memory begins with
+    this process's own, so what verbs print is not collected."""
+    done = subprocess.run(
+        ["valgrind", "--tool=callgrind", f"--callgrind-out-file={house.folder}/callgrind",
+         *command], check=False, stdout=stdout, stderr=subprocess.PIPE,
+        env=dict(os.environ, **(environment or {})))
+    if done.returncode not in (0, 1):
+        raise RuntimeError(done.stderr.decode(errors="replace")[-500:])
+    return int(re.search(rb"Collected\s*:\s*(\d+)", done.stderr)[1]), done.stdout
+
+
+def of_a_record(house, command_of_store, environment=None, stdout=subprocess.DEVNULL,
+                method="plain"):
+    """Instructions that a record more adds, and what each command printed."""
+    (few, first), (many, second) = [
+        counted(house, command_of_store(made(house, count, method) / "store"), environment, stdout)
+        for count in (FEW, MANY)]
+    return (many - few) / (MANY - FEW), [first, second]
+
+
+def instructions(house, verb, method="plain"):
+    """What a record more adds to a verb."""
+    more, _ = of_a_record(house, lambda store: command_of(verb, store), method=method)
+    return round(more / COPIES.get(verb, 1), 1)
+
+
+def served(house, method):
+    """What a record more adds to the viewer's counts of a whole store."""
+    sys.path.insert(0, str(ROOT / "Tests/Viewer"))
+    serving = importlib.import_module("serving")
+    found = {}
+    for count in (FEW, MANY):
+        under = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={house.folder}/callgrind"]
+        server = serving.Server(made(house, count, method) / "store", under=under)
+        _, done = server.rows(parts="hist,facets")
+        house.gate(f"viewer of {count} {method}: records not counted",
+                   abs(done["matched"] - count) + (not done["exact"]), 0)
+        found[count] = int(re.search(r"Collected\s*:\s*(\d+)", server.end())[1])
+    return round((found[MANY] - found[FEW]) / (MANY - FEW), 1)
+
+
+def inflated(house, verb, store, count):
+    """Frames and bytes that a verb inflates, of 10,000 records and of one."""
+    counter = house.program("inflated.so", "inflated.c", "-shared", "-fPIC", compiler=C)
+    path = house.folder / "inflated"
+    run(command_of(verb, store), good=(0, 1),
+        environment={"LD_PRELOAD": counter, "INFLATED": str(path), "CORDWOOD_CACHE": "off"})
+    frames, size = map(int, path.read_text(encoding="ascii").split())
+    return {"frames": round(frames * 10_000 / count, 1), "inflated": round(size / count, 2)}
+
+
+def python(house, folder, count):
+    """A loop of Python over the whole store, timed, and over the small ones, counted."""
+    sys.path.insert(0, str(ROOT / "bindings/python/tests"))
+    package = importlib.import_module("run").build()
+    environment = dict(os.environ, PYTHONPATH=str(package), PYTHONHASHSEED="0",
+                       CORDWOOD_LIBRARY=str(ROOT / "build/lib/libcordwood.so"))
+    environment.pop("CORDWOOD_PYTHON_ACCELERATOR", None)
+
+    def command(store):
+        return [sys.executable, "-c", PYTHON, str(store)]
+    done = timed(lambda: subprocess.run(
+        command(folder / "store"), check=True, stdout=subprocess.PIPE, env=environment))
+    more, printed = of_a_record(house, command, environment, subprocess.PIPE)
+    seen = [done.pop("result").stdout, *printed]
+    row = {**done, "ns": round(done["cpu_s"] * 1e9 / count), "instructions": round(more, 1)}
+    return row, [text.split() == [b"True", str(wanted).encode()]
+                 for text, wanted in zip(seen, (count, FEW, MANY))]
+
+
+def timed(work):
+    """Seconds, processor time of the processes that work() waits for, and its result."""
+    before, started = os.times(), time.monotonic()
+    result = work()
+    after = os.times()
+    cpu = (after.children_user + after.children_system
+           - before.children_user - before.children_system)
+    return {"seconds": round(time.monotonic() - started, 3), "cpu_s": round(cpu, 3),
+            "result": result}
+
+
+def piped(folder, word):
+    """zstdcat and grep over the lines."""
+    def work():
+        with subprocess.Popen(["zstdcat", str(folder / "lines.zst")],
+                              stdout=subprocess.PIPE) as lines:
+            return subprocess.run(["grep", "-c", "-F", word], stdin=lines.stdout, check=False,
+                                  stdout=subprocess.PIPE, text=True,
+                                  env=dict(os.environ, LC_ALL="C"))
+    row = timed(work)
+    return {"lines": int(row.pop("result").stdout), **row}
+
+
+def searched(folder, word):
+    """rg -z over the lines, which runs zstd."""
+    row = run(["rg", "-z", "-F", word, str(folder / "lines.zst")], good=(0, 1))
+    return {key: row[key] for key in ("seconds", "cpu_s", "lines")}
+
+
+def expected(verb, count):
+    """Lines that a verb prints; None: it depends."""
+    return {"tail -n 50": 50, "grep a needle": 1, "grep an absent word": 0,
+            "cat": count, "cat --json": count, "export --format csv": count + 1,
+            "cat of 8 copies": count * 8}.get(verb)
+
+
+def measure_many(house):
+    """A thousand archives at the same time: memory, how often a block is loaded, and opening."""
+    limits, store = house.limits["read_many"], made_many(house)
+    size = sum(path.stat().st_size for path in store.rglob("*.cwa"))
+    rows = {}
+    for verb, words in MANY_VERBS.items():
+        row = rows[verb] = run([CORDWOOD, *words, str(store)],
+                               environment={"CORDWOOD_CACHE": "off"})
+        row["of_archives"] = round(row["read_bytes"] / size, 2)
+        house.gate(f"{verb} of {LANES} archives: KiB of memory", row["rss_kib"],
+                   limits["rss_kib"].get(verb, limits["rss_kib"]["others"]))
+        house.gate(f"{verb} of {LANES} archives: bytes read, of the archives'",
+                   row["of_archives"], limits["of_archives"])
+        house.say(f"{verb} of {LANES} archives: {row}")
+    for verb, lines in (("tail -n 50", 50), ("grep a needle", 1), ("grep -m 3", 3),
+                        ("cat", LANES * OF_EACH)):
+        house.gate(f"{verb} of {LANES} archives: lines missing or too many",
+                   abs(rows[verb]["lines"] - lines), 0)
+    for what in ("cold", "warm"):
+        cache = {"XDG_CACHE_HOME": f"{house.folder}/cache"}
+        row = rows[f"opening {what}"] = run([CORDWOOD, *OPENING, str(store)], environment=cache)
+        house.gate(f"opening {LANES} archives {what}: reads", row["reads"], limits["reads"][what])
+        house.say(f"opening {LANES} archives {what}: {row}")
+    instructions_of_all, _ = counted(house, [CORDWOOD, *OPENING, str(store)], cache)
+    row["instructions"] = round(instructions_of_all / LANES)
+    house.gate("opening warm: instructions an archive", row["instructions"],
+               limits["instructions_an_archive"])
+    house.more["read_many"] = {"archives": LANES, "records": LANES * OF_EACH,
+                               "archive_bytes": size, "verbs": rows}
+
+
+def measure(house):
+    measure_many(house)
+    count = house.few(1_000_000, 10_000_000)
+    limits = house.limits["read"]
+    folder = made(house, count)
+    store = folder / "store"
+    size = sum(path.stat().st_size for path in store.rglob("*.cwa"))
+    scale = "quick" if house.quick else "full"
+    rows = {}
+    for verb in VERBS:
+        row = rows[verb] = run(command_of(verb, store), good=(0, 1))
+        row["of_archives"] = round(row["read_bytes"] / size, 3)
+        # Every block once; headers and footers, and what the loader reads, besides.
+        if verb != "tail -n 50" and verb not in COPIES:
+            house.gate(f"{verb}: bytes read, of the archives'", row["of_archives"],
+                       limits["of_archives"][scale])
+        lines = expected(verb, count)
+        if lines is not None:
+            house.gate(f"{verb}: lines missing or too many", abs(row["lines"] - lines), 0)
+        most = limits["rss_kib_copies"][scale] if verb in COPIES else limits["rss_kib"]
+        house.gate(f"{verb}: KiB of memory", row["rss_kib"], most)
+        # How much of a small store tail reads depends on how its writers were scheduled.
+        if verb in limits["instructions_per_record"]:
+            row["instructions"] = instructions(house, verb)
+            house.gate(f"{verb}: instructions a record more", row["instructions"],
+                       limits["instructions_per_record"][verb])
+        house.say(f"{verb}: {row}")
+    dense = made(house, count, "dense") / "store"
+    for verb in DENSE_VERBS:
+        row = rows[f"dense: {verb}"] = run(command_of(verb, dense), good=(0, 1))
+        lines = expected(verb, count)
+        if lines is not None:
+            house.gate(f"dense: {verb}: lines missing or too many", abs(row["lines"] - lines), 0)
+        house.gate(f"dense: {verb}: KiB of memory", row["rss_kib"], limits["rss_kib"])
+        row |= inflated(house, verb, dense, count)
+        # What tail inflates does not grow with the store.
+        for what, words in (("frames", "frames inflated of 10,000 records"),
+                            ("inflated", "bytes inflated a record")):
+            if verb == "tail -n 50":
+                continue
+            house.gate(f"dense: {verb}: {words}", row[what], limits["dense"][what][verb])
+        if verb in limits["dense"]["instructions_per_record"]:
+            row["instructions"] = instructions(house, verb, "dense")
+            house.gate(f"dense: {verb}: instructions a record more", row["instructions"],
+                       limits["dense"]["instructions_per_record"][verb])
+        house.say(f"dense: {verb}: {row}")
+    for method, most in limits["viewer_instructions_per_record"].items():
+        more = served(house, method)
+        rows[f"viewer: counts, {method}"] = {"instructions": more}
+        house.gate(f"viewer: counts, {method}: instructions a record more", more, most)
+        house.say(f"viewer: counts, {method}: {more} instructions a record")
+    row, right = python(house, folder, count)
+    rows["python"] = row
+    house.say(f"python: {row}")
+    house.gate("python: loops that missed records or had no accelerator", right.count(False), 0)
+    house.gate("python: instructions a record more", row["instructions"],
+               limits["instructions_per_record"]["python"])
+    house.gate("tail -n 50: bytes read, of the archives'", rows["tail -n 50"]["of_archives"],
+               limits["tail_of_archives"][scale])
+    rows["zstdcat | grep a needle"] = piped(folder, NEEDLE)
+    rows["zstdcat | grep an absent word"] = piped(folder, ABSENT)
+    if shutil.which("rg"):
+        rows["rg -z a needle"] = searched(folder, NEEDLE)
+        rows["rg -z an absent word"] = searched(folder, ABSENT)
+    else:
+        house.say("rg -z: left out, ripgrep is not installed")
+    house.gate("zstdcat | grep: needles", abs(rows["zstdcat | grep a needle"]["lines"] - 1), 0)
+    house.more["read"] = {
+        "records": count, "archive_bytes": size, "verbs": rows,
+        "dense_archive_bytes": sum(path.stat().st_size for path in dense.rglob("*.cwa"))}
