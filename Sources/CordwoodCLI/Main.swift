@@ -49,6 +49,7 @@ enum Main {
         // A reader that went away is a write error, which Output reports, not a fatal signal.
         Signals.ignorePipe()
         Machine.raiseDescriptorLimit()
+        Memory.keepLittle()
         do {
             let words = CommandLine.arguments.dropFirst()
             if words.elementsEqual(["help", QueryHelp.word]) {

@@ -373,7 +373,7 @@ mutation("view", "stuck-in-silence", PAGE + "histogram.js",
          "    const range = this.asked ?? this.range;\n    if (!range) return;\n    const half",
          "    const range = this.range;\n    if (!range) return;\n    const half",
          "journeys brushes", "no key leads back from a time without records")
-mutation("view", "heaps-for-all", "Sources/CordwoodCLI/Commands/ServeCommand.swift",
+mutation("view", "heaps-for-all", "Sources/CordwoodCLI/Main.swift",
          "        Memory.keepLittle()\n", "",
          "viewer large rows", "each thread keeps the most that it ever had")
 mutation("view", "pages-overlap", VIEWER + "API/ExchangesJob.swift",

@@ -63,7 +63,6 @@ struct ServeCommand: ParsableCommand {
         #endif
         let idleMs = try idleLimitMs()
 
-        Memory.keepLittle()
         // Blocked before any thread starts, so that only this thread takes them.
         Signals.blockEnd()
         let viewer = Viewer(options: options)

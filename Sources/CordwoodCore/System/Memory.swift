@@ -36,8 +36,8 @@ package enum Memory {
     /// had.
     package static func giveBack() { cw_heap_give_back() }
 
-    /// For programs of our own that serve many requests: one heap for all threads, and little of it
-    /// kept. glibc would make one for each thread and raise what it keeps. Before threads start.
+    /// For programs of our own: one heap for all threads, and little of it kept. glibc would make
+    /// one for each thread and raise what it keeps. Before threads start.
     package static func keepLittle() {
         _ = mallopt(M_ARENA_MAX, 1)
         _ = mallopt(M_TRIM_THRESHOLD, 128 << 10)
