@@ -77,7 +77,7 @@ final class SupplyTests: XCTestCase {
             }
             if afterMs > 0 { ThreadIdentity.pause(microseconds: afterMs * 1000) }
             let lane = engine.pointee.lane!
-            guard let spare = Segments.make(engine, lane) else { return }
+            guard let spare = Segments.make(engine, lane, isWhole: false) else { return }
             SupplyTests.prepare(engine, spare)
             Segments.putSpare(engine, lane, spare)
         }
@@ -153,10 +153,73 @@ final class SupplyTests: XCTestCase {
         let (engine, logger) = try open(UInt32(CW_OVERFLOW_GROW))
         for _ in 0..<2 { XCTAssertEqual(fill(engine, logger), Status.ok) }
         let lane = engine.pointee.lane!
-        Segments.putSpare(engine, lane, try XCTUnwrap(Segments.make(engine, lane)))
+        Segments.putSpare(engine, lane, try XCTUnwrap(Segments.make(engine, lane, isWhole: false)))
         XCTAssertEqual(fill(engine, logger), Status.ok)
         XCTAssertGreaterThanOrEqual(fillNs(engine, logger), 5_000_000)
         close(engine)
+    }
+
+    /// The first segment of a file grows with its writers. Once they have filled one before supply
+    /// made the next, that is allocated and filled before it is current: nobody waits for the file
+    /// system under the lock of a file that all store to.
+    func testASegmentThatIsMadeLateIsWhole() throws {
+        let (engine, logger) = try open(UInt32(CW_OVERFLOW_GROW))
+        let lane = engine.pointee.lane!
+        XCTAssertEqual(fill(engine, logger), Status.ok)
+        let first = try XCTUnwrap(Claim.current(lane))
+        XCTAssertLessThan(Segments.ready(first), segmentBytes)
+        XCTAssertEqual(fill(engine, logger), Status.ok)
+        let second = try XCTUnwrap(Claim.current(lane))
+        XCTAssertEqual(second.pointee.ready, segmentBytes)
+        XCTAssertEqual(second.pointee.populated, segmentBytes)
+        close(engine)
+    }
+
+    private func faults(_ body: () -> Void) -> Int {
+        var (before, after) = (rusage(), rusage())
+        getrusage(1, &before)  // RUSAGE_THREAD
+        body()
+        getrusage(1, &after)
+        return after.ru_minflt - before.ru_minflt
+    }
+
+    /// Pages come in large pieces where the file system has such: the header's page, which is
+    /// touched first, must not bring in those around it one by one.
+    func testAWholeSegmentHasFewFaults() throws {
+        segmentBytes = 8 << 20
+        let (engine, _) = try open(UInt32(CW_OVERFLOW_GROW))
+        defer { close(engine) }
+        let lane = engine.pointee.lane!
+        let spare = try XCTUnwrap(Segments.make(engine, lane, isWhole: true))
+        let found = faults { Segments.fill(engine, lane, spare, upTo: segmentBytes) }
+        Segments.putSpare(engine, lane, spare)
+
+        let plain = FileCalls.openKept(folder + "/plain", .newReadWrite)
+        defer { FileCalls.close(plain) }
+        XCTAssertEqual(FileCalls.allocate(plain, offset: 0, bytes: segmentBytes), 0)
+        let base = try XCTUnwrap(Mapping.file(plain, offset: 0, bytes: Int(segmentBytes)))
+        defer { Mapping.release(base, bytes: Int(segmentBytes)) }
+        let step = 256 << 10
+        let least = faults {
+            for at in stride(from: 0, to: Int(segmentBytes), by: step) {
+                _ = FileCalls.writeZeros(plain, offset: UInt64(at), bytes: UInt64(step))
+                _ = Mapping.populate(base + at, bytes: step)
+            }
+        }
+        XCTAssertLessThan(found, least + 512)
+    }
+
+    /// The name of an archived segment stays until nothing maps it.
+    func testASealedSegmentIsMappedUntilItIsReleased() throws {
+        let (engine, logger) = try open(UInt32(CW_OVERFLOW_GROW))
+        defer { close(engine) }
+        for _ in 0..<3 { XCTAssertEqual(fill(engine, logger), Status.ok) }
+        XCTAssertFalse(EngineCore.isMapped(engine, 1...2))  // not sealed yet: not for archives
+        XCTAssertEqual(EngineCore.sealRetired(engine, all: false).filter { $0 > 0 }, [1, 2])
+        XCTAssertTrue(EngineCore.isMapped(engine, 1...2))
+        XCTAssertFalse(EngineCore.isMapped(engine, 3...9))
+        EngineCore.releaseQuiet(engine)
+        XCTAssertFalse(EngineCore.isMapped(engine, 1...2))
     }
 
     /// At a full rate several segments are filled between two looks.

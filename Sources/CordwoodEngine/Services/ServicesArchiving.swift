@@ -164,10 +164,24 @@ extension Services {
         }
         guard let lane else { return }
         monitor.locked { reusedCount += UInt64(reused.count) }
+        awaitUnmapped(run)
         for segment in try StoreArchiver.files(directory, lane).segments
         where run.contains(segment.number) && !reused.contains(segment.number) {
             SegmentLink.remove(segment.path)
         }
         _ = Directories.sync(directory + "/lanes")
     }
+
+    /// Supply unmaps them when it looks next. Gives it a little time, which nobody waits for.
+    private func awaitUnmapped(_ run: ClosedRange<UInt64>) {
+        for _ in 0..<Services.unmappedLooks {
+            guard !monitor.locked({ isStopping }), unsafe EngineCore.isMapped(engine, run) else {
+                return
+            }
+            unsafe EngineCore.wakeHelper(engine)
+            ThreadIdentity.pause(microseconds: 1_000)
+        }
+    }
+
+    private static let unmappedLooks = 20
 }

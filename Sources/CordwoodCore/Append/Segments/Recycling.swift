@@ -117,4 +117,19 @@ extension EngineCore {
         }
         return reused
     }
+
+    /// True while supply has not unmapped all of these segments. Whoever lets go of a file last
+    /// frees its blocks, which takes some file systems 10 ms and more: so their names stay until
+    /// then.
+    package static func isMapped(_ engine: EngineBlock, _ numbers: ClosedRange<UInt64>) -> Bool {
+        guard let lane = unsafe readyLane(engine) else { return false }
+        var isMapped = false
+        unsafe Segments.forEach(engine) { segment in
+            guard unsafe Quiescence.isSealedFile(segment), unsafe segment.pointee.lane == lane,
+                unsafe numbers.contains(segment.pointee.number)
+            else { return }
+            isMapped = true
+        }
+        return isMapped
+    }
 }

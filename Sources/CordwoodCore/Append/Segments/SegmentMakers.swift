@@ -88,6 +88,9 @@ extension Segments {
         // If sealing has fallen behind and every slot is taken, the writer is slowed down for a
         // bounded time. If the disk or the quota is full, the record is refused at once.
         let patience = cw_monotonic_ns() &+ 2_000_000_000
+        // Segment 0 is small. Writers that filled a larger one before supply came will fill this
+        // one, too.
+        let isSoonFull = unsafe (SegmentBlock(bitPattern: UInt(oldWord))?.pointee.in_lane ?? 1) == 0
         var turn = Turn()
         while unsafe cwa_load_acquire_u64(Lanes.currentWord(lane)) == oldWord {
             if let spare = unsafe takeSpare(lane) { return unsafe spare }
@@ -97,10 +100,13 @@ extension Segments {
             if turn.hasCome(word: UInt64(held), isFree: held == 0, waits: hasSlot) {
                 isMaker = unsafe cwa_cas_u32(maker, held, tid) || isMaker
             }
-            if hasSlot, isMaker, let made = unsafe make(engine, lane, isNested: isNested) {
-                // Fill it once for all waiting threads, instead of a page at a time in each of
-                // them.
-                unsafe fill(engine, lane, made, upTo: firstBytes)
+            if hasSlot, isMaker,
+                let made = unsafe make(engine, lane, isWhole: isSoonFull, isNested: isNested)
+            {
+                // Fill it once for all waiting threads, instead of a page or a chunk at a time in
+                // each of them.
+                let bytes = unsafe isSoonFull ? made.pointee.ready : firstBytes
+                unsafe fill(engine, lane, made, upTo: bytes)
                 return unsafe made
             }
             // A slot that has become free may belong to another thread by now: go round again.

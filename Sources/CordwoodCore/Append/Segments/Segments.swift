@@ -286,9 +286,12 @@ package enum Segments {
 
     /// Makes a segment file with its header and maps it; its state becomes SPARE. nil: no slot,
     /// space or descriptor.
-    /// inMemory: allocates all of it at once on the memory file system.
+    /// inMemory: allocates all of it at once on the memory file system. isWhole: allocates all of
+    /// it at once, for writers that will fill it soon. Growing it under them would hold the file's
+    /// lock for as long as the file system looks for blocks: 10 ms and more on a busy disk.
     static func make(
-        _ engine: EngineBlock, _ lane: LaneBlock, inMemory: Bool = false, isNested: Bool = false
+        _ engine: EngineBlock, _ lane: LaneBlock, inMemory: Bool = false, isWhole: Bool,
+        isNested: Bool = false
     ) -> SegmentBlock? {
         guard unsafe isNested || hasFreeSlot(engine), let slot = unsafe takeSlot(engine) else {
             return nil
@@ -314,7 +317,7 @@ package enum Segments {
         let made = unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
             var name = unsafe NameBuffer(buffer)
             unsafe addSpareName(&name, lane, slot.pointee.spare_id)
-            return unsafe makeFile(engine, lane, slot, name.pointer, inMemory)
+            return unsafe makeFile(engine, lane, slot, name.pointer, inMemory, isWhole)
         }
         guard made == 0 else {
             unsafe Quota.giveBack(engine, bytes: inMemory ? 0 : bytes)
@@ -338,7 +341,7 @@ package enum Segments {
     /// Returns 0 or an errno.
     private static func makeFile(
         _ engine: EngineBlock, _ lane: LaneBlock, _ slot: SegmentBlock,
-        _ name: UnsafePointer<CChar>, _ inMemory: Bool
+        _ name: UnsafePointer<CChar>, _ inMemory: Bool, _ isWhole: Bool
     ) -> Int32 {
         // A child lets go of everything that it finds in the slot, so no child may be forked before
         // the slot is filled. If a writer makes the segment, its signals are blocked (publishNext).
@@ -352,9 +355,19 @@ package enum Segments {
         if descriptor >= 0 { unsafe Descriptors.note(slot, descriptor) }
         cwi_fork_gate_leave()
         guard descriptor >= 0 else { return refused }
-        let whole = unsafe inMemory || WriteThrough.isOn(engine)
-        let error = unsafe WriteThrough.allocate(
-            engine, descriptor, bytes: inMemory ? slot.pointee.size : firstBytes, isFirst: false)
+        var ready = unsafe inMemory || isWhole ? slot.pointee.size : firstBytes
+        var error = unsafe WriteThrough.allocate(engine, descriptor, bytes: ready, isFirst: false)
+        if error != 0, !inMemory, ready > firstBytes {
+            // The disk may still have room for a part of it.
+            ready = firstBytes
+            error = unsafe WriteThrough.allocate(engine, descriptor, bytes: ready, isFirst: false)
+        }
+        // Faulting in a page that is not in memory reads those around it, too: as single pages,
+        // which make each of the later faults small.
+        if error == 0, !inMemory, unsafe !WriteThrough.isOn(engine) {
+            let bytes = UInt64(SegmentHeader.bytes)
+            _ = FileCalls.writeZeros(descriptor, offset: 0, bytes: bytes)
+        }
         guard error == 0, let base = unsafe map(engine, slot, descriptor),
             unsafe Mapping.populate(base, bytes: SegmentHeader.bytes)
         else {
@@ -362,7 +375,7 @@ package enum Segments {
             unsafe undo(engine, slot, name)
             return refused
         }
-        unsafe slot.pointee.ready = unsafe whole ? slot.pointee.size : firstBytes
+        unsafe slot.pointee.ready = unsafe WriteThrough.isOn(engine) ? slot.pointee.size : ready
         unsafe slot.pointee.populated =
             unsafe WriteThrough.isOn(engine) ? slot.pointee.size : UInt64(SegmentHeader.bytes)
         unsafe writeHeader(engine, lane, slot)

@@ -103,11 +103,13 @@ package struct Supply: Sendable {
 
     private func makeSpare(_ engine: EngineBlock, _ lane: LaneBlock) -> SegmentBlock? {
         if unsafe MemorySegments.hasRoom(engine),
-            let made = unsafe Segments.make(engine, lane, inMemory: true)
+            let made = unsafe Segments.make(engine, lane, inMemory: true, isWhole: true)
         {
             return unsafe made
         }
-        return unsafe Segments.make(engine, lane)
+        // It lasts a second at most.
+        let isWhole = unsafe bytesPerSecond >= SegmentSize.of(engine)
+        return unsafe Segments.make(engine, lane, isWhole: isWhole)
     }
 
     /// The most spares made ahead of the writers: fewer than are kept for reuse (Recycling).
