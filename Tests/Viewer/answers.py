@@ -247,6 +247,46 @@ def one_record(folder, seed):
         let_go(held)
 
 
+def certain_rows(folder, seed):
+    """Of a rare needle, rows of the newest blocks come while older blocks are searched; each comes
+    once, the newest first."""
+    store = folder / "store"
+    count, wanted = 40_000, [39_999, 29_999, 19_999, 9_999]
+    write(store, count, roll=2_000)
+    tool("archive", store)
+    query = "9999"
+
+    def numbers(found):
+        return [row["fields"]["n"] for row in found]
+
+    with Server(store) as server:
+        lines = server.lines("query", q=query, parts=PARTS)
+        equal("the rows", numbers(line["row"] for line in lines if "row" in line), wanted)
+        order = [name for line in lines for name in line]
+        # The first progress is told after 16,384 records, of which attempts read 10,000 at most.
+        early = order[:order.index("progress")]
+        equal("before the first progress", early, ["row"])
+        equal("after it", [name for name in order[1:] if name != "progress"],
+              ["row"] * 3 + ["hist"] + ["facet"] * 7 + ["done"])
+        equal("counted", (lines[-1]["done"]["matched"], lines[-1]["done"]["exact"]), (4, True))
+        for limit in range(1, 6):
+            equal(f"pages of {limit}", numbers(walk(server, "back", limit, q=query)), wanted)
+            rows, done = server.rows(q=query, limit=limit, parts="rows,count")
+            equal(f"the first {limit}", (numbers(rows), done["matched"]), (wanted[:limit], 4))
+        # Beyond a row, also one that the query leaves out.
+        for q in (query, "kind=log n=29998"):
+            key = server.rows(q=q, limit=1, parts="rows")[0][0]["key"]
+            lines = server.lines("query", q=query, parts="rows", from_=key)
+            rows = [line["row"] for line in lines if "row" in line]
+            equal(f"beyond one of {q}", numbers(rows), wanted[1:] if q == query else wanted[2:])
+        # Where rows are there before all is counted, a line says so.
+        lines = server.lines("query", q="kind=log /1$/", limit=10, parts="rows,count")
+        order = [name for line in lines for name in line if name != "progress"]
+        equal("rows, then counts", order, ["row"] * 10 + ["rows", "done"])
+        equal("their number", next(line["rows"] for line in lines if "rows" in line), 10)
+        equal("all", lines[-1]["done"]["matched"], count // 10)
+
+
 def live(folder, seed):
     """While a writer writes and segments roll: a tail has every record once, pages lose none, and
     keys lead to the same records when they are archived."""

@@ -39,6 +39,7 @@ CASES = {
     "equal times": answers.equal_times,
     "large rows": answers.large_rows,
     "queries": answers.queries,
+    "certain rows": answers.certain_rows,
     "one record": answers.one_record,
     "live": answers.live,
     "floods": answers.floods,

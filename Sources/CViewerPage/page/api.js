@@ -35,8 +35,8 @@
  *   transaction?: {id: string, last_event?: number, last_ns: string},
  *   moment?: {key: string, time_ns: string, process: string, operation: string, event?: number,
  *     name?: string, error_code?: string, error_description?: string, duration_ms?: number},
- *   row?: Row, exchange?: Exchange, hist?: Histogram, facet?: Facet, progress?: number,
- *   problem?: string, done?: Done, skipped?: number, now_ns?: string}} Line
+ *   row?: Row, rows?: number, exchange?: Exchange, hist?: Histogram, facet?: Facet,
+ *   progress?: number, problem?: string, done?: Done, skipped?: number, now_ns?: string}} Line
  * @typedef {{version: string, problems: string[], locked: string[], stores: {path: string,
  *   records: number, archives: number, archive_bytes: number, lanes: number, lanes_live: number,
  *   first_ns: string, last_ns: string}[]}} Store

@@ -164,7 +164,7 @@ export class Rows extends Grid {
           edge = end();
         }
         // Rows are all there before the counting goes on.
-        if (count >= PAGE || lines.some((line) => line.progress !== undefined)) {
+        if (count >= PAGE || lines.some((line) => line.rows)) {
           this.isLoading[dir] = false;
         }
         this.listener.onLines(lines);

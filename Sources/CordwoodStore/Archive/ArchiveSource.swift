@@ -221,7 +221,10 @@ package final class ArchiveSource: RunSource, RecordSource {
             switch unsafe records?.next(into: &record) {
             case .record:
                 if !mayBeWanted(record) {
-                    if unsafe records?.isFollowedInOrder == true, isOfOneProcess { continue }
+                    if unsafe records?.isFollowedInOrder == true, isOfOneProcess {
+                        unsafe passed?.count &+= 1
+                        continue
+                    }
                 } else {
                     text?.render(&record)
                 }

@@ -124,6 +124,14 @@ struct KeptRecords {
 
     var isEmpty: Bool { slots.isEmpty }
 
+    /// Those that are held now.
+    var count: Int { slots.count - empty }
+
+    /// 0: the newest of them. In order, or settled; valid until the next call of anything else.
+    func newest(_ index: Int) -> RecordRef {
+        slots[(oldest + slots.count - 1 - index) % slots.count].record
+    }
+
     mutating func removeAll() {
         slots = []
         places = []

@@ -63,6 +63,12 @@ public final class StoreReader {
     package var onMatch: ((borrowing RecordRef) -> Void)?
     /// `onMatch` has had all of them.
     package private(set) var hasMatchedAll = false
+    /// With `ReaderOptions.last` or `window`: takes those of the records to return that are certain
+    /// while older ones are searched, newest first; `isLast`: of those that are certain now. They
+    /// are returned nevertheless.
+    package var onCertain: ((borrowing RecordRef, _ isLast: Bool) -> Void)?
+    /// The oldest that `onCertain` has had.
+    private var certain: RecordID?
     /// With `ReaderOptions.window`: how many records may still follow; nil: all.
     @exclusivity(unchecked) private var windowLeft: Int?
     /// With `ReaderOptions.isPage`: older records that were asked for were too large together.
@@ -370,11 +376,31 @@ public final class StoreReader {
                 return takeDelayed()
             }
             delayed = []
+            tellCertain(found)
             wanted = plan.taken &* EndPlan.share
             unsafe kept.removeAll()
             do throws(ReadProblem) { try open() } catch {
                 unsafe pending = [error]
                 return
+            }
+        }
+    }
+
+    /// So many of the newest records of a failed attempt came where a full read has them. Those
+    /// that were written since the attempt before are newer than what was told, and left out.
+    private func tellCertain(_ count: Int) {
+        guard let onCertain else { return }
+        unsafe kept.settle()
+        var isNew = certain == nil
+        let count = unsafe min(count, kept.count)
+        for index in 0..<count {
+            var record = unsafe kept.newest(index)
+            if isNew {
+                if !asksText { text?.render(&record) }
+                certain = record.id
+                onCertain(record, index + 1 == count)
+            } else {
+                isNew = record.id == certain
             }
         }
     }
@@ -430,6 +456,7 @@ public final class StoreReader {
                 return takeDelayed()
             }
             delayed = []
+            if isFound { tellCertain(placed) }
             wanted = max(plan.taken, wanted) &* EndPlan.share
             unsafe kept.removeAll()
             do throws(ReadProblem) { try open() } catch {

@@ -1,7 +1,7 @@
 // /api/query: a page of rows, from the newest or the oldest end or from a record on, and counts of
-// the whole result. Rows come first. Records are counted while the rows are searched where all must
-// be read for that, else in a second read, which needs no order and no texts, and makes no records
-// where columns decide. One thread a job.
+// the whole result. Rows come first, and those of a page back as soon as they are certain. Records
+// are counted while the rows are searched where all must be read for that, else in a second read,
+// which needs no order and no texts, and makes no records where columns decide. One thread a job.
 
 import Cordwood
 import class CordwoodStore.FacetTally
@@ -63,6 +63,8 @@ struct QueryJob: Sendable {
         /// Nothing was damaged, locked or left out.
         var isExact = true
         var rows = 0
+        /// The last row given.
+        var last: RecordKey?
         var next: RecordKey?
         var told: Set<String> = []
 
@@ -136,6 +138,7 @@ struct QueryJob: Sendable {
         run.hasCounted = request.isCounted && look.reader.hasMatchedAll
         if !run.hasCounted { run.counts = request.tally }
         run.tell(look)
+        if request.isCounted, !run.hasCounted { run.out += "{\"rows\":\(run.rows)}\n".utf8 }
         _ = run.stream.send(&run.out)
     }
 
@@ -148,9 +151,18 @@ struct QueryJob: Sendable {
         return withExtendedLifetime(look) { !request.selected.matches(record) }
     }
 
-    /// The newest first.
+    /// The newest first. Those that are certain are sent while older ones are searched.
     private func back(_ run: Run, _ look: Look) {
         let row = RowJSON()
+        look.reader.onCertain = { [from = request.from?.id] record, isLast in
+            if record.id != from {
+                row.appendLine(record, to: &run.out)
+                run.last = RecordKey(record)
+                run.rows += 1
+            }
+            // If nobody takes it, the reader ends.
+            if isLast || run.out.count >= LineStream.bytesMax / 4 { _ = run.stream.send(&run.out) }
+        }
         var lines: [(key: RecordKey, bytes: Range<Int>)] = []
         var text: [UInt8] = []
         var record = RecordRef()
@@ -160,33 +172,37 @@ struct QueryJob: Sendable {
             row.appendLine(record, to: &text)
             lines.append((RecordKey(record), start..<text.count))
         }
+        // What was written since the first were given is newer than these, and not on this page.
+        var isMore = look.reader.isCut
+        if let last = run.last {
+            let given = lines.lastIndex { $0.key.id == last.id }
+            isMore = isMore || given == nil
+            lines.removeSubrange((given ?? 0)...)
+        }
         for (key, bytes) in lines.reversed() {
             if run.rows == request.limit {
-                run.next = run.next ?? key
+                isMore = true
                 break
             }
             run.rows += 1
+            run.last = key
             run.out += text[bytes]
             if run.out.count >= LineStream.bytesMax / 4, !run.stream.send(&run.out) { return }
         }
-        // The last row given: what follows is before it.
-        if run.rows > 0, run.next != nil || look.reader.isCut {
-            run.next = lines[lines.count - run.rows].key
-        }
+        if isMore { run.next = run.last }
     }
 
     private func forward(_ run: Run, _ look: Look) {
         let row = RowJSON()
         var record = RecordRef()
-        var last: RecordKey?
         while look.next(&record) {
             if record.id == request.from?.id { continue }
             if run.rows == request.limit {
-                run.next = last
+                run.next = run.last
                 return
             }
             run.rows += 1
-            last = RecordKey(record)
+            run.last = RecordKey(record)
             row.appendLine(record, to: &run.out)
             if run.out.count >= LineStream.bytesMax / 4, !run.stream.send(&run.out) { return }
         }
