@@ -80,6 +80,74 @@ final class OpenFilesTests: XCTestCase {
         XCTAssertEqual(reader.problemCount, 0)
     }
 
+    /// A host that holds all of its descriptors but `free`.
+    private func withDescriptors(_ free: Int, _ body: () throws -> Void) throws {
+        var old = rlimit()
+        getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &old)
+        let highest = DirectoryListing("/proc/self/fd").names.compactMap { UInt($0) }.max() ?? 0
+        var low = old
+        low.rlim_cur = rlim_t(highest + 400)
+        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &low)
+        var taken: [Int32] = []
+        while case let one = open("/dev/null", O_RDONLY | O_CLOEXEC), one >= 0 { taken.append(one) }
+        for _ in 0..<free { close(taken.removeLast()) }
+        defer {
+            taken.forEach { close($0) }
+            setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &old)
+        }
+        try body()
+    }
+
+    func testAHostThatHasUsedNearlyAllDescriptorsIsReadToTheEnd() throws {
+        let count = 40
+        let paths = try (0..<count).map { try archive(400 + UInt64($0), dense: $0 % 2 == 0) }
+        let store = scratch.path + "/store"
+        mkdir(store, 0o700)
+        mkdir(store + "/archives", 0o700)
+        for path in paths {
+            writeAll(readAll(path), "\(store)/archives/\(path.split(separator: "/").last!)")
+        }
+        for free in [1, 2, 5] {
+            for isAhead in [false, true] {
+                for last in [0, 100] {
+                    var (files, folder) = (0, 0)
+                    var problems: [ReadProblem] = []
+                    try withDescriptors(free) {
+                        var options = ReaderOptions()
+                        options.readsAhead = isAhead
+                        options.last = last
+                        let single = try StoreReader(paths: paths, options: options)
+                        while single.nextRecord() != nil { files += 1 }
+                        let whole = try StoreReader(path: store, options: options)
+                        while whole.nextRecord() != nil { folder += 1 }
+                        problems = single.problems + whole.problems
+                    }
+                    let wanted = last == 0 ? count * 300 : last
+                    let what = "\(free) free, ahead \(isAhead), last \(last): \(problems)"
+                    XCTAssertEqual([files, folder], [wanted, wanted], what)
+                    XCTAssertEqual(problems.count, 0, what)
+                }
+            }
+        }
+    }
+
+    func testAHostWithoutADescriptorIsToldSo() throws {
+        let paths = [try archive(500), try archive(501)]
+        let reader = try StoreReader(paths: paths, options: options(1))
+        try withDescriptors(0) {
+            for path in [paths[0], scratch.path] {
+                XCTAssertThrowsError(try StoreReader(path: path)) { error in
+                    XCTAssertTrue("\(error)".contains("errno: \(EMFILE)"), "\(error)")
+                }
+            }
+            // One that has a descriptor is not disturbed.
+            var count = 0
+            while reader.nextRecord() != nil { count += 1 }
+            XCTAssertEqual(count, 600)
+            XCTAssertEqual(reader.problemCount, 0)
+        }
+    }
+
     func testWhatWasRemovedMeanwhileIsToldOnce() throws {
         for isReplaced in [false, true] {
             let paths = try (0..<2).map { try archive(300 + $0) }

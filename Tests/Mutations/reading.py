@@ -65,9 +65,14 @@ mutation("read", "another-file-is-read-on", STORE + "Archive/Pieces/OpenFiles.sw
          "swift OpenFilesTests/testWhatWasRemovedMeanwhileIsToldOnce",
          "an archive goes on in a file that has taken its name meanwhile")
 mutation("read", "no-file-is-closed", STORE + "Archive/Pieces/OpenFiles.swift",
-         "        while opened.count > limit {\n", "        while opened.count > .max {\n",
+         "        while opened.count > limit, closeIdle() {}\n",
+         "        while opened.count > .max, closeIdle() {}\n",
          "swift OpenFilesTests/testFewAreOpenAtATime",
          "archives of one time take every descriptor that the host has")
+mutation("read", "no-file-is-given-up", STORE + "Archive/Pieces/OpenFiles.swift",
+         "        number == Errno.EMFILE || number == Errno.ENFILE\n", "        false\n",
+         "swift OpenFilesTests/testAHostThatHasUsedNearlyAllDescriptorsIsReadToTheEnd",
+         "archives are missing where the host has nearly all descriptors")
 mutation("read", "names-lack-a-letter", "Sources/CordwoodCore/System/DirectoryListing.swift",
          "                names[index].key = names[index].key &<< 8 | UInt64(byte)\n",
          "                names[index].key = names[index].key &<< 4 | UInt64(byte)\n",

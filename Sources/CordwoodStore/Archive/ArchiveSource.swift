@@ -25,6 +25,17 @@ package final class ArchiveSource: RunSource, RecordSource {
     /// Throws `.damaged` if the file is not an archive, `.version` if it is a newer one. An
     /// encrypted archive that none of the identities opens has no records: `advance` throws
     /// `.locked` once. If the file does not even say which archive it is, this throws `.locked`.
+    /// `files`: gives up idle descriptors for it.
+    static func open(
+        path: String, identities: [AgeIdentity], files: OpenFiles?
+    ) throws(ReadProblem) -> ArchiveSource {
+        guard let files else { return try open(path: path, identities: identities) }
+        return try files.making { () throws(ReadProblem) in
+            try open(path: path, identities: identities)
+        }
+    }
+
+    /// The same, with the descriptors that are free.
     package static func open(
         path: String, identities: [AgeIdentity] = []
     ) throws(ReadProblem) -> ArchiveSource {

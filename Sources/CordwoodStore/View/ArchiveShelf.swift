@@ -13,6 +13,8 @@ final class ArchiveShelf {
     private let store: String
     private let identities: [AgeIdentity]
     private let facts: StoreFacts?
+    /// The reader's archives that are open.
+    private let files: OpenFiles?
     /// What was listed first, and that with all that came later; made when it is listed again.
     private var listedFirst: [String] = []
     private var known: Set<String> = []
@@ -25,10 +27,14 @@ final class ArchiveShelf {
     private(set) var passedOver: [ArchiveInfo] = []
     private let replaced: ReplacedArchives
 
-    init(store: String, identities: [AgeIdentity], facts: StoreFacts? = nil) {
+    init(
+        store: String, identities: [AgeIdentity], facts: StoreFacts? = nil,
+        files: OpenFiles? = nil
+    ) {
         self.store = store
         self.identities = identities
         self.facts = facts
+        self.files = files
         replaced = ReplacedArchives(store: store, identities: identities)
     }
 
@@ -37,7 +43,7 @@ final class ArchiveShelf {
         var found: [ArchiveInfo] = []
         var others: [String] = []
         do throws(ReadProblem) {
-            var paths = try StoreFolder.archives(store)
+            var paths = try listed()
             facts?.begin(paths.count)
             var gone: [(path: String, problem: ReadProblem)] = []
             var fresh = fresh(paths)
@@ -57,7 +63,7 @@ final class ArchiveShelf {
                 }
                 if gone.count == before { break }
                 // Deleted since they were listed, or replaced by one with another name.
-                paths = try StoreFolder.archives(store)
+                paths = try listed()
                 fresh = self.fresh(paths)
             }
             let there = gone.isEmpty ? [] : Set(paths)
@@ -73,6 +79,16 @@ final class ArchiveShelf {
         let whole = withoutReplaced(found)
         if atFirst == nil { atFirst = (whole, others) }
         return whole
+    }
+
+    private func listed() throws(ReadProblem) -> [String] {
+        try making { () throws(ReadProblem) in try StoreFolder.archives(store) }
+    }
+
+    /// Idle archives of the reader give up their descriptors for it.
+    func making<Made>(_ make: () throws(ReadProblem) -> Made) throws(ReadProblem) -> Made {
+        guard let files else { return try make() }
+        return try files.making(make)
     }
 
     private func fresh(_ paths: [String]) -> [String] {
@@ -131,7 +147,7 @@ final class ArchiveShelf {
     private func look(_ path: String) throws(ReadProblem) -> ArchiveInfo {
         let (key, remembered) = facts?.find(path) ?? (nil, nil)
         if let remembered { return remembered.info }
-        let source = try ArchiveSource.open(path: path, identities: identities)
+        let source = try ArchiveSource.open(path: path, identities: identities, files: files)
         facts?.note(path, key, source.header, source.intactBlocks)
         return source.header
     }
@@ -140,9 +156,10 @@ final class ArchiveShelf {
     /// record's monotonic time; nil: the archive cannot be opened.
     func first(of info: ArchiveInfo) -> (process: ProcessInfo?, monotonicNs: UInt64)? {
         if let (process, time) = facts?.facts(of: info.path)?.first { return (process, time) }
-        guard let source = try? ArchiveSource.open(path: info.path, identities: identities) else {
-            return nil
-        }
+        guard
+            let source = try? ArchiveSource.open(
+                path: info.path, identities: identities, files: files)
+        else { return nil }
         let (process, time) = (source.process, source.createdMonotonicNs)
         if let process, let remembered = facts?.facts(of: info.path) {
             remembered.learn(first: process, time)
@@ -208,7 +225,8 @@ final class ArchiveShelf {
     private func open(
         _ info: ArchiveInfo, _ options: ReaderOptions
     ) throws(ReadProblem) -> ArchiveSource {
-        let source = try ArchiveSource.open(path: info.path, identities: options.identities)
+        let source = try ArchiveSource.open(
+            path: info.path, identities: options.identities, files: files)
         let now = source.header
         if (now.id, now.recordCount, now.timeMin, now.timeMax) != (
             info.id, info.recordCount, info.timeMin, info.timeMax

@@ -62,6 +62,8 @@ struct EndPlan {
         self.upTo = upTo
         self.offset = offset
         for chain in chains { places.append(list(chain)) }
+        // It has a descriptor.
+        defer { opened = nil }
         guard let time = begin(chains, wanted), time > 0 else { return }
         self.time = time
         for index in chains.indices { leaveOut(chains[index], places[index]) }
@@ -184,7 +186,9 @@ struct EndPlan {
     private mutating func source(_ path: String) -> ArchiveSource? {
         if let opened, opened.path == path { return opened.source }
         opened = nil
-        guard let source = try? ArchiveSource.open(path: path, identities: options.identities)
+        guard
+            let source = try? ArchiveSource.open(
+                path: path, identities: options.identities, files: options.room?.files)
         else { return nil }
         opened = (path, source)
         return source

@@ -181,7 +181,8 @@ public final class StoreReader {
             lane.rendersText = false
             source = lane
         } else {
-            let archive = try ArchiveSource.open(path: path, identities: options.identities)
+            let archive = try ArchiveSource.open(
+                path: path, identities: options.identities, files: sourceOptions.room?.files)
             ArchiveShelf.prepare(archive, sourceOptions)
             source = archive
             isPlaced = archive.info.covers.count == 1

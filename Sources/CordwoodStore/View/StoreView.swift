@@ -65,7 +65,7 @@ final class StoreView {
         firstOrder = order
         shelf = ArchiveShelf(
             store: path, identities: options.identities,
-            facts: options.facts?.facts(ofStore: path))
+            facts: options.facts?.facts(ofStore: path), files: options.room?.files)
         if options.follow, options.fromEnd { startedNs = cw_realtime_ns() }
         try open()
     }
@@ -86,7 +86,9 @@ final class StoreView {
         var chains: [String: Chain] = [:]
         var byID: [LaneID: LaneSource] = [:]
         var reopened: Set<LaneID> = []
-        let listed = try LaneFiles.list(store: path)
+        let listed = try shelf.making { () throws(ReadProblem) in
+            try LaneFiles.list(store: path)
+        }
         for files in listed where files.hasLaneFile {
             knownLanes.insert(files.lane)
             guard let source = openLane(files) else { continue }
@@ -208,7 +210,9 @@ final class StoreView {
 
     private func openLane(_ files: LaneFiles) -> LaneSource? {
         do throws(ReadProblem) {
-            let source = try LaneSource(files: files, runningBoot: runningBoot)
+            let source = try shelf.making { () throws(ReadProblem) in
+                try LaneSource(files: files, runningBoot: runningBoot)
+            }
             if options.follow { source.reportsDrops = false }
             if !options.rendersText { source.rendersText = false }
             source.pausesAtLoss = true
@@ -266,11 +270,14 @@ final class StoreView {
         let covers = archived[id] ?? []
         let vanished = vanished
         let rendersText = options.rendersText
+        let shelf = shelf
         let expected = segments.filter { number in !covers.contains { $0.contains(number) } }
         return { [weak self] () throws(ReadProblem) -> (any RecordSource)? in
             do throws(ReadProblem) {
-                let again = try LaneSource.open(
-                    directory: path, lane: lane, segments: nil, runningBoot: boot)
+                let again = try shelf.making { () throws(ReadProblem) in
+                    try LaneSource.open(
+                        directory: path, lane: lane, segments: nil, runningBoot: boot)
+                }
                 again.pausesAtLoss = true
                 if !rendersText { again.rendersText = false }
                 for cover in covers { again.exclude(cover) }

@@ -1,8 +1,9 @@
 // The files of one reader's archives, of which a part is open at a time: a merge of ten thousand
 // archives needs a record of each, and a process has fewer descriptors, or its host needs them. The
 // file that was not read for longest is closed, and opened again by its name, if that still leads
-// to it. Up to the limit, an archive that is deleted meanwhile is read to its end. One reader owns
-// it; two threads.
+// to it. Up to the limit, an archive that is deleted meanwhile is read to its end. A host that has
+// used nearly all descriptors leaves fewer: then files that nobody reads are closed sooner. One
+// reader owns it; two threads.
 // SAFETY: @unchecked Sendable, since `monitor` guards the list and every descriptor; one that is
 // lent is not closed. Reads go into the caller's room.
 
@@ -19,6 +20,8 @@ final class OpenFiles: @unchecked Sendable {
     private let limit: Int
     private var opened: [OpenFile] = []
     private var turn: UInt64 = 0
+    /// Threads that wait for a descriptor of another thread.
+    private var waiting = 0
 
     /// `limit`: nil: what the process may have decides.
     init(limit: Int? = nil) {
@@ -36,7 +39,11 @@ final class OpenFiles: @unchecked Sendable {
     func lend(_ file: OpenFile) -> Int32 {
         monitor.locked {
             let wasClosed = file.descriptor < 0
-            if wasClosed, !file.open() { return -1 }
+            if wasClosed {
+                while !file.open() {
+                    guard OpenFiles.isForLack(Errno.last), giveUp() else { return -1 }
+                }
+            }
             // Before it is kept: where the other thread has all that may be open, it would be the
             // one to close.
             file.borrowers += 1
@@ -45,14 +52,36 @@ final class OpenFiles: @unchecked Sendable {
         }
     }
 
+    /// Makes what needs a descriptor. Where the process has none left, closes archives, one by one,
+    /// and tries again.
+    func making<Made>(_ make: () throws(ReadProblem) -> Made) throws(ReadProblem) -> Made {
+        while true {
+            do throws(ReadProblem) { return try make() } catch {
+                guard case .system(_, let number) = error, OpenFiles.isForLack(number),
+                    monitor.locked({ giveUp() })
+                else { throw error }
+            }
+        }
+    }
+
+    private static func isForLack(_ number: Int32) -> Bool {
+        number == Errno.EMFILE || number == Errno.ENFILE
+    }
+
     func isGone(_ file: OpenFile) -> Bool { monitor.locked { file.isLost } }
 
-    func takeBack(_ file: OpenFile) { monitor.locked { file.borrowers -= 1 } }
+    func takeBack(_ file: OpenFile) {
+        monitor.locked {
+            file.borrowers -= 1
+            if waiting > 0 { monitor.notify() }
+        }
+    }
 
     func remove(_ file: OpenFile) {
         monitor.locked {
             opened.removeAll { $0 === file }
             file.close()
+            if waiting > 0 { monitor.notify() }
         }
     }
 
@@ -66,20 +95,36 @@ final class OpenFiles: @unchecked Sendable {
     private func keep(_ file: OpenFile) {
         use(file)
         opened.append(file)
-        while opened.count > limit {
-            var oldest: Int?
-            for index in opened.indices where opened[index].borrowers == 0 {
-                guard let known = oldest else {
-                    oldest = index
-                    continue
-                }
-                if opened[index].lastUse < opened[known].lastUse { oldest = index }
-            }
-            guard let oldest else { return }
-            opened[oldest].close()
-            opened.swapAt(oldest, opened.count - 1)
-            opened.removeLast()
+        while opened.count > limit, closeIdle() {}
+    }
+
+    /// Likewise, where the process has no descriptor left. Closes a file that nobody reads, or
+    /// waits until the other thread has read its own. False: none is open.
+    private func giveUp() -> Bool {
+        while !closeIdle() {
+            if opened.isEmpty { return false }
+            waiting += 1
+            _ = monitor.wait(until: .never)
+            waiting -= 1
         }
+        return true
+    }
+
+    /// Likewise. Closes the file that was not read for longest; false: all are being read.
+    private func closeIdle() -> Bool {
+        var oldest: Int?
+        for index in opened.indices where opened[index].borrowers == 0 {
+            guard let known = oldest else {
+                oldest = index
+                continue
+            }
+            if opened[index].lastUse < opened[known].lastUse { oldest = index }
+        }
+        guard let oldest else { return false }
+        opened[oldest].close()
+        opened.swapAt(oldest, opened.count - 1)
+        opened.removeLast()
+        return true
     }
 }
 
