@@ -103,6 +103,7 @@
 @_exported import struct CordwoodShip.PlannedRequest
 @_exported import struct CordwoodShip.PolicyDocument
 @_exported import struct CordwoodShip.PolicyOptions
+@_exported import struct CordwoodShip.PreviewedRequest
 @_exported import struct CordwoodShip.ProbeReport
 @_exported import struct CordwoodShip.QueueEntry
 @_exported import struct CordwoodShip.RequestFailure

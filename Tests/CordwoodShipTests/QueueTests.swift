@@ -360,6 +360,48 @@ final class QueueTests: XCTestCase {
         XCTAssertEqual(try registry.list(), [])
     }
 
+    /// Of every kind: a target that is made of a registration makes the same bodies.
+    func testRegistrationsTellHowBodiesAreMade() throws {
+        let store = try TestStore()
+        let registry = TargetRegistry(storeDirectory: store.root)
+        for kind in TargetKind.allCases {
+            for format in kind.formats {
+                for encoding in kind.encodings(format) {
+                    let target = try store.target(
+                        kind == .s3 || kind == .sap ? "https://h/b" : "https://h"
+                    ) {
+                        $0.kind = kind.rawValue
+                        $0.name = "one"
+                        $0.format = format.rawValue
+                        $0.encoding = encoding.rawValue
+                        if kind == .clickhouse { $0.parameters = "table=t\nhost=h" }
+                        if kind == .loki { $0.parameters = "tenant=SECRET\nlabels=a=b,c=d" }
+                        guard format != .archive else { return }
+                        $0.level = 9
+                        $0.loggers = "app.db, other"
+                        $0.bodyRecordsMax = 5
+                        $0.bodyBytesMax = 99_000
+                    }
+                    try registry.register(target.registration)
+                    let found = try XCTUnwrap(registry.list().first)
+                    let made = try Target(registered: found)
+                    XCTAssertEqual(made.registration, target.registration)
+                    XCTAssertEqual(made.filter, target.filter)
+                    XCTAssertEqual(made.dialect.limits, target.dialect.limits)
+                    XCTAssertEqual(made.dialect.contentType, target.dialect.contentType)
+                }
+            }
+        }
+        let odd = try store.target("https://h") {
+            $0.kind = "http"
+            $0.name = "one"
+            $0.format = "json"
+            $0.loggers = "a\nbodies 1"
+        }
+        try registry.register(odd.registration)
+        XCTAssertNil(try XCTUnwrap(registry.list().first).bodies, "a name is a line of its own")
+    }
+
     func testStoreFileKeepsWhatItDoesNotKnow() throws {
         let store = try TestStore(consent: .pending)
         let path = store.root + "/store"

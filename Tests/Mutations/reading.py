@@ -377,6 +377,9 @@ mutation("view", "stuck-in-silence", PAGE + "histogram.js",
          "    const range = this.asked ?? this.range;\n    if (!range) return;\n    const half",
          "    const range = this.range;\n    if (!range) return;\n    const half",
          "journeys brushes", "no key leads back from a time without records")
+mutation("view", "preview-of-another-form", SHIP + "Targets/RegisteredRequest.swift",
+         "        options.bodyRecordsMax = bodies.recordsMax\n", "",
+         "viewer previews", "what is shown is not what is sent")
 mutation("view", "heaps-for-all", "Sources/CordwoodCLI/Main.swift",
          "        Memory.keepLittle()\n", "",
          "viewer large rows", "each thread keeps the most that it ever had")

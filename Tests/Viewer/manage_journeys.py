@@ -40,6 +40,13 @@ def uploads(place):
         page.keyboard.press("Enter")
         page.locator("#pair dd", has_text="retry: failed, and tried again").wait_for()
         place.screen(look, "uploads-pair")
+        failed.get_by_role("button", name="Preview").click()
+        page.locator("#pair h2", has_text="What would be sent").wait_for()
+        page.locator("#pair dd", has_text=f"POST {taker.url}…").wait_for()
+        # An archive as it is, in hexadecimal.
+        page.locator("#pair pre", has_text="CWARCH").wait_for()
+        equal("nothing was sent", taker.bodies, [])
+        place.screen(look, "uploads-preview")
         failed.get_by_role("button", name="Retry").click()
         page.locator("#said", has_text="it is tried again").wait_for()
         until(lambda: "attempt 1 failed" not in printed("queue", store), "the retry")

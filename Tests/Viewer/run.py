@@ -22,6 +22,7 @@ import cases  # noqa: E402
 import changes  # noqa: E402
 import devices  # noqa: E402
 import door  # noqa: E402
+import previews  # noqa: E402
 import views  # noqa: E402
 
 CASES = {
@@ -50,6 +51,9 @@ CASES = {
     "the queue": changes.the_queue,
     "hosts follow": changes.hosts_follow,
     "unwritable": changes.unwritable,
+    "previews": previews.previews,
+    "preview refusals": previews.preview_refusals,
+    "preview of media": previews.preview_of_media,
     "http": views.http,
     "http pending": views.http_pending,
     "http again": views.http_again,

@@ -57,8 +57,7 @@ function addTerm(term, isExcluded) {
 function tell(error) {
   if (error instanceof DOMException && error.name === "AbortError") return;
   const text = error instanceof Error ? error.message : String(error);
-  const isGone = error instanceof TypeError;
-  bar.tell(isGone ? "the server does not answer; it may have ended" : text,
+  bar.tell(error instanceof TypeError ? "the server does not answer; it may have ended" : text,
     error instanceof Refusal ? error.column : null);
 }
 
@@ -155,9 +154,9 @@ for (const [name, field] of /** @type {const} */ ([["zone", zone], ["theme", the
   field.addEventListener("change", () => {
     choice(name, field.value);
     paint();
-    const { view, root } = views.current;
+    const { view } = views.current;
     if (view.redraw) view.redraw();
-    else view.show(root);
+    else view.show();
   });
 }
 

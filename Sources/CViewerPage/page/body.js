@@ -14,11 +14,12 @@ const MATCHES_MAX = 1_000;
 
 /**
  * @param {HTMLElement} box @param {string} path of the API
+ * @param {import("./api.js").Words} asked
  * @param {string} kind json, form, text, image, bytes @param {string} name of the file
  * @param {AbortSignal} signal
  */
-export async function showBody(box, path, kind, name, signal) {
-  const blob = await getBlob(path, {}, signal);
+export async function showBody(box, path, asked, kind, name, signal) {
+  const blob = await getBlob(path, asked, signal);
   const bytes = new Uint8Array(await blob.arrayBuffer());
   if (signal.aborted) return;
   const content = element("div", {});
@@ -94,12 +95,11 @@ function tree(value) {
   const begin = () => {
     matches = search.value === "" ? [] : matching(value, search.value.toLowerCase());
     at = -1;
-    found.textContent = search.value === "" ? "" : `${matches.length === MATCHES_MAX ? "≥ " : ""}`
-      + `${matches.length} found`;
     next();
   };
   const next = () => {
     for (const old of root.querySelectorAll("mark")) old.replaceWith(...old.childNodes);
+    found.textContent = search.value && "0 found";
     if (matches.length === 0) return;
     at = (at + 1) % matches.length;
     found.textContent = `${at + 1} of ${matches.length === MATCHES_MAX ? "≥ " : ""}`

@@ -16,11 +16,8 @@ export class Devices extends Manager {
   name = "devices";
   title = "Devices";
   busy = "counting …";
-  list = element("div");
 
-  /** @param {HTMLElement} root */
-  show(root) {
-    if (!root.contains(this.list)) root.replaceChildren(this.bar, this.status, this.list);
+  show() {
     const controls = { by: this.by.select, sort: this.sort.select, part: this.part };
     for (const [name, control] of Object.entries(controls)) {
       if (control !== document.activeElement) {
@@ -39,6 +36,7 @@ export class Devices extends Manager {
   bar = element("p", { class: "bar" }, ...this.by.parts, ...this.sort.parts,
     this.part,
     button("Look again", () => this.load()));
+  parts = [this.bar, this.status, this.root];
 
   /** @param {string} name @param {string} value */
   ask(name, value) {
@@ -70,11 +68,9 @@ export class Devices extends Manager {
       if (device.errors > 0) row.children[4].className = "bad";
     }
     if (answer.rows.length > 0) parts.push(table.element);
-    if (answer.next !== null) {
-      const next = answer.next;
-      parts.push(button("Next page", () => this.askMore({ from: next })));
-    }
-    this.list.replaceChildren(...parts, ...alerts(answer.problems));
+    const { next } = answer;
+    if (next !== null) parts.push(button("Next page", () => this.askMore({ from: next })));
+    this.root.replaceChildren(...parts, ...alerts(answer.problems));
     let text = `${grouped(answer.matched)} of ${counted(answer.devices, noun)}`;
     if (answer.unknown_archives > 0) {
       text += `; ${grouped(answer.unknown_archives)} archives cannot be told apart`;
@@ -93,16 +89,15 @@ function picture(device, answer) {
   const most = Math.max(...device.counts, 1);
   const made = document.createElementNS(SVG, "svg");
   const path = document.createElementNS(SVG, "path");
-  const set = (/** @type {Element} */ one, /** @type {Record<string, string>} */ values) => {
-    for (const [name, value] of Object.entries(values)) one.setAttribute(name, value);
-  };
   path.setAttribute("d", device.counts.map((count, index) => {
     const height = count === 0 ? 0 : Math.max(1, Math.round(count / most * 16));
     return height === 0 ? "" : `M${index * 2} 16v${-height}h2v${height}z`;
   }).join(""));
   const span = agoText(BigInt(answer.last_ns) - BigInt(device.last_ns));
-  set(made, { viewBox: "0 0 96 16", class: "picture", role: "img", "aria-label":
-    `records from ${exactText(BigInt(device.first_ns)).slice(0, 19)}, the last one ${span}` });
+  for (const [name, value] of Object.entries({ viewBox: "0 0 96 16", class: "picture", role: "img",
+    "aria-label":
+      `records from ${exactText(BigInt(device.first_ns)).slice(0, 19)}, the last one ${span}`,
+  })) made.setAttribute(name, value);
   made.append(path);
   return made;
 }

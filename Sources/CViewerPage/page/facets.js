@@ -5,10 +5,6 @@ import { comparison, element, grouped, levelClass, named, oneLine, quoted } from
 
 /** @typedef {import("./api.js").Facet} Facet */
 
-const TITLES = /** @type {Record<string, string>} */ ({
-  level: "Level", logger: "Logger", service: "Service", host: "Host", process: "Process",
-  thread: "Thread", place: "Place",
-});
 const SHOWN = 12;
 
 /**
@@ -68,6 +64,6 @@ export class Facets {
     const rest = facet.top.slice(SHOWN).reduce((sum, [, count]) => sum + count, facet.others);
     if (rest > 0) rows.push(element("li", { class: "rest" }, `others: ${grouped(rest)}`));
     return element("section", { "data-facet": facet.key },
-      element("h2", {}, TITLES[facet.key] ?? facet.key), element("ul", {}, ...rows));
+      element("h2", {}, facet.key), element("ul", {}, ...rows));
   }
 }

@@ -1,13 +1,13 @@
 // The view of captured HTTP exchanges: a list with a waterfall on one axis of time, and one of them
 // with its headers, bodies, times and records.
 
-import { get, getBlob, stream } from "./api.js";
+import { get, stream } from "./api.js";
 import { showBody } from "./body.js";
 import { bar, Lines } from "./lines.js";
 import { aside, Asker, facts, fill, listed, selection } from "./parts.js";
 import { msText } from "./time.js";
 import {
-  button, comparison, copy, counted, download, element, grouped, nothing, oneLine, quoted, sizeText,
+  button, comparison, copy, counted, element, grouped, nothing, oneLine, quoted, sizeText,
   visible,
 } from "./text.js";
 
@@ -78,24 +78,22 @@ export class HTTP extends Asker {
       element("div", { class: "bar" },
         element("div", { role: "group", "aria-label": "Which" }, ...this.presets),
         ...this.sort.parts,
-        button("Save HAR", () => this.saveHAR(), { title: "Save these exchanges as HAR 1.2" }),
+        button("Save HAR", () => this.save("http.har", this.asked, "cordwood.har"), { title: "Save these exchanges as HAR 1.2" }),
         this.status),
       this.body,
     ];
   }
 
-  /** @param {HTMLElement} root */
-  show(root) {
+  show() {
     const { more } = this.state;
     this.begin();
     this.counts = null;
-    if (!root.contains(this.body)) root.replaceChildren(...this.parts);
     this.sort.select.value = more.sort ?? "";
     this.lines.show([]);
     this.lines.mark(more.open ?? "");
     this.tell();
     this.load(null);
-    if (more.open) this.showDetail(more.open);
+    if (more.open) this.run(this.showDetail(more.open));
     else this.aside.hidden = true;
   }
 
@@ -198,7 +196,7 @@ export class HTTP extends Asker {
   /** @param {string} key */
   open(key) {
     this.keep({ open: key });
-    this.showDetail(key);
+    this.run(this.showDetail(key));
   }
 
   /**
@@ -224,15 +222,11 @@ export class HTTP extends Asker {
     this.detailLife.abort();
     this.detailLife = new AbortController();
     const { signal } = this.detailLife;
-    try {
-      const one = /** @type {Exchange} */ (await get(`http/${key}`, {}, signal));
-      if (signal.aborted) return;
-      const hasFocus = this.wantsFocus || this.aside.contains(document.activeElement);
-      this.draw(one, signal);
-      if (hasFocus) this.focusTab();
-    } catch (error) {
-      this.host.tell(error);
-    }
+    const one = /** @type {Exchange} */ (await get(`http/${key}`, {}, signal));
+    if (signal.aborted) return;
+    const hasFocus = this.wantsFocus || this.aside.contains(document.activeElement);
+    this.draw(one, signal);
+    if (hasFocus) this.focusTab();
   }
 
   focusTab() {
@@ -256,7 +250,7 @@ export class HTTP extends Asker {
       if (name === "Headers") showHeaders(one, panel);
       else if (name === "Timing") showTiming(one, panel);
       else if (name === "Body") this.showBodies(one, panel, signal);
-      else this.showLogs(one, panel, signal);
+      else this.run(this.showLogs(one, panel, signal));
     };
     const tabs = TABS.map((name, at) => button(name, () => {
       this.keep({ tab: name.toLowerCase() });
@@ -272,7 +266,7 @@ export class HTTP extends Asker {
       },
     }));
     const actions = element("p", { class: "actions" },
-      button("Copy as curl", () => this.copyCurl(one, note)));
+      button("Copy as curl", () => this.run(this.copyCurl(one, note))));
     const { trace_id } = one;
     if (trace_id) actions.append(button("Its trace", () => this.toTrace(trace_id)));
     fill(this.aside, () => this.close(), [
@@ -289,21 +283,9 @@ export class HTTP extends Asker {
 
   /** @param {Exchange} one @param {HTMLElement} note */
   async copyCurl(one, note) {
-    try {
-      const answer = await get(`http/${one.key}/curl`);
-      await copy(answer.text, "curl command");
-      note.textContent = visible(answer.notes.join("; "));
-    } catch (error) {
-      this.host.tell(error);
-    }
-  }
-
-  async saveHAR() {
-    try {
-      download(await getBlob("http.har", this.asked, this.life.signal), "cordwood.har");
-    } catch (error) {
-      this.host.tell(error);
-    }
+    const answer = await get(`http/${one.key}/curl`);
+    await copy(answer.text, "curl command");
+    note.textContent = visible(answer.notes.join("; "));
   }
 
   /** @param {Exchange} one @param {HTMLElement} panel @param {AbortSignal} signal */
@@ -320,8 +302,8 @@ export class HTTP extends Asker {
         element("h2", {}, `${side === "request" ? "Request" : "Response"}: ${words.join(", ")}`));
       panel.append(box);
       if (message?.body_kind) {
-        showBody(box, `http/${one.key}/body/${side}`, message.body_kind,
-          `${one.id || "body"}-${side}`, signal).catch(this.host.tell);
+        this.run(showBody(box, `http/${one.key}/body/${side}`, {}, message.body_kind,
+          `${one.id || "body"}-${side}`, signal));
       }
     }
   }
@@ -335,14 +317,10 @@ export class HTTP extends Asker {
     const list = listed("ol", []);
     panel.append(element("h2", {}, scope === "trace"
       ? "Records of its trace" : "Records of its thread, around it"), list);
-    try {
-      await stream(`around/${one.key}`, { scope, n: 100 }, signal, (lines) => {
-        list.append(...lines.flatMap(({ row }) =>
-          row && !row.self ? element("li", {}, this.recordButton(row)) : []));
-      });
-    } catch (error) {
-      this.host.tell(error);
-    }
+    await stream(`around/${one.key}`, { scope, n: 100 }, signal, (lines) => {
+      list.append(...lines.flatMap(({ row }) =>
+        row && !row.self ? element("li", {}, this.recordButton(row)) : []));
+    });
   }
 
   get keys() {

@@ -48,7 +48,7 @@ export class Logs extends Asker {
     place.addEventListener("click", (event) => {
       const box = place.getBoundingClientRect();
       const time = this.histogram.timeAt((event.clientY - box.top) / box.height);
-      if (time !== null) this.rows.goTo(exactText(time));
+      if (time !== null) this.run(this.rows.goTo(exactText(time)));
     });
   }
 
@@ -58,9 +58,7 @@ export class Logs extends Asker {
     this.tally = { ...NONE };
     this.facets.clear();
     this.histogram.forget(state.since, state.until);
-    const problems = named("problems", HTMLElement);
-    problems.replaceChildren();
-    problems.hidden = true;
+    named("problems", HTMLElement).replaceChildren();
     named("follow", HTMLElement).setAttribute("aria-pressed", String(state.follow));
     this.showCount();
     this.rows.open(state.selected && !state.at ? { ...state, at: state.selected } : state);
@@ -159,7 +157,7 @@ export class Logs extends Asker {
       element("button", {}, "Go"));
     form.addEventListener("submit", () => {
       const time = field.value.trim();
-      if (time) this.rows.goTo(time);
+      if (time) this.run(this.rows.goTo(time));
       this.focus();
     });
     openDialog("Go to a time", form);
@@ -201,6 +199,5 @@ export class Logs extends Asker {
 /** @param {string} text */
 function tellProblem(text) {
   const list = named("problems", HTMLElement);
-  list.hidden = false;
   if (list.childElementCount < 20) list.append(element("li", {}, text));
 }

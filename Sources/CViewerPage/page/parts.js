@@ -1,8 +1,8 @@
 // What views are made of: how they ask, the detail beside a list, facts, records in short, tables,
 // choices.
 
-import { get, post, Refusal, stream } from "./api.js";
-import { button, element, levelClass, oneLine, say, valueText, visible } from "./text.js";
+import { get, getBlob, post, Refusal, stream } from "./api.js";
+import { button, download, element, levelClass, oneLine, say, valueText, visible } from "./text.js";
 
 /** @typedef {import("./api.js").Line} Line */
 /** @typedef {import("./views.js").Host} Host */
@@ -90,6 +90,16 @@ export class Asker {
     this.host.tell(error);
   }
 
+  /** @param {Promise<unknown>} work what fails of it is told */
+  run(work) {
+    work.catch(this.host.tell);
+  }
+
+  /** @param {string} path @param {import("./api.js").Words} asked @param {string} name */
+  save(path, asked, name) {
+    this.run(getBlob(path, asked, this.life.signal).then((blob) => download(blob, name)));
+  }
+
   /** @param {string | bigint} ns */
   time(ns) {
     return this.host.time(ns);
@@ -123,15 +133,13 @@ export class Manager extends Asker {
   asks = false;
   help = [["r", "look again"]];
   keys = { r: () => this.load() };
-  root = /** @type {HTMLElement} */ (element("div"));
+  root = element("div");
+  parts = /** @type {Node[]} */ ([this.root]);
 
-  /** @param {HTMLElement} root */
-  show(root) {
-    this.root = root;
+  show() {
     this.load();
   }
 
-  /** Asks, and shows the answer. */
   async load() {
     this.begin();
     const { signal } = this.life;
@@ -174,7 +182,6 @@ export function aside(label) {
 }
 
 /**
- * Shows a detail.
  * @param {HTMLElement} box @param {() => void} onClose @param {Node[]} heads
  * @param {...(Node | string)} content
  */

@@ -33,7 +33,6 @@ export class QueryBar {
    * @param {number | null} [column] of the query's text, from 1
    */
   tell(text, column = null) {
-    this.error.hidden = text === "";
     this.error.textContent = text;
     this.text.setAttribute("aria-invalid", String(text !== "" && column !== null));
     if (column !== null && text !== "") {

@@ -111,29 +111,25 @@ export class Rows extends Grid {
     if (!state) return;
     this.restart(state);
     const signal = this.life.signal;
-    try {
-      const ask = async (/** @type {Record<string, string>} */ part) => {
-        /** @type {Line[]} */
-        const all = [];
-        await stream("query", { q: state.q, since: state.since, until: state.until, limit: PAGE,
-          parts: "rows", ...part }, signal, (lines) => all.push(...lines));
-        return { rows: all.flatMap((line) => line.row ?? []),
-          isMore: all.some((line) => line.done && line.done.next !== null) };
-      };
-      const [back, forward] = await Promise.all([
-        ask({ until: time, dir: "back" }), ask({ since: time, dir: "forward" })]);
-      const before = back.rows.reverse();
-      if (signal.aborted) return;
-      // A record of exactly that time may be in both.
-      const known = new Set(before.map((row) => row.key));
-      this.items = [...before, ...forward.rows.filter((row) => !known.has(row.key))];
-      this.hasOlder = back.isMore;
-      this.hasNewer = forward.isMore;
-      this.reveal(before.length, "start");
-      if (this.items[before.length]) this.select(before.length);
-    } catch (error) {
-      this.listener.onError(error);
-    }
+    const ask = async (/** @type {Record<string, string>} */ part) => {
+      /** @type {Line[]} */
+      const all = [];
+      await stream("query", { q: state.q, since: state.since, until: state.until, limit: PAGE,
+        parts: "rows", ...part }, signal, (lines) => all.push(...lines));
+      return { rows: all.flatMap((line) => line.row ?? []),
+        isMore: all.some((line) => line.done && line.done.next !== null) };
+    };
+    const [back, forward] = await Promise.all([
+      ask({ until: time, dir: "back" }), ask({ since: time, dir: "forward" })]);
+    const before = back.rows.reverse();
+    if (signal.aborted) return;
+    // A record of exactly that time may be in both.
+    const known = new Set(before.map((row) => row.key));
+    this.items = [...before, ...forward.rows.filter((row) => !known.has(row.key))];
+    this.hasOlder = back.isMore;
+    this.hasNewer = forward.isMore;
+    this.reveal(before.length, "start");
+    if (this.items[before.length]) this.select(before.length);
   }
 
   /**

@@ -34,8 +34,8 @@ export class Stores extends Manager {
     }
     /** @type {HTMLElement[]} */
     const parts = [element("h2", {}, "Stores"), table.element];
-    for (const [what, texts] of /** @type {[string, string[]][]} */ ([
-      ["Damage", store.problems], ["Locked: no key opens them", store.locked]])) {
+    for (const [what, texts] of Object.entries(
+      { Damage: store.problems, "Locked: no key opens them": store.locked })) {
       if (texts.length === 0) continue;
       parts.push(element("h2", {}, what), element("ul", {},
         ...texts.slice(0, 100).map((text) => element("li", {}, visible(text)))));
@@ -57,9 +57,8 @@ export class Stores extends Manager {
     });
     const levels = new Table("Levels", ["Loggers", "Level", ""]);
     for (const text of store.levels.value) {
-      const [prefix, level] = [text.slice(0, text.lastIndexOf("=")),
-        text.slice(text.lastIndexOf("=") + 1)];
-      const row = levels.add([prefix || "(all)", level]);
+      const at = text.lastIndexOf("="), prefix = text.slice(0, at);
+      const row = levels.add([prefix || "(all)", text.slice(at + 1)]);
       if (!store.writable) continue;
       row.lastElementChild?.append(button("Programs decide", () =>
         this.send("levels", store, [`${prefix}=default`], "programs decide"),

@@ -32,10 +32,8 @@ function padded(number, digits = 2) {
 export function rowText(ns, zone, now = nanoseconds(Date.now())) {
   if (zone === "ago") return agoText(now - ns);
   const date = new Date(Number(ns / MILLISECOND));
-  if (zone === "utc") return date.toISOString().slice(0, 23).replace("T", " ");
-  return `${date.getFullYear()}-${padded(date.getMonth() + 1)}-${padded(date.getDate())} `
-    + `${padded(date.getHours())}:${padded(date.getMinutes())}:${padded(date.getSeconds())}.`
-    + padded(date.getMilliseconds(), 3);
+  if (zone === "local") date.setTime(date.getTime() - date.getTimezoneOffset() * 60_000);
+  return date.toISOString().slice(0, 23).replace("T", " ");
 }
 
 /**

@@ -56,21 +56,17 @@ export class Traces extends Asker {
     this.parts = [element("div", { class: "bar" }, this.back, this.status), this.body];
   }
 
-  /** @param {HTMLElement} root */
-  show(root) {
+  show() {
     const { more } = this.state;
     this.begin();
-    if (!root.contains(this.body)) root.replaceChildren(...this.parts);
     const isOne = Boolean(more.open);
     this.back.hidden = this.spans.box.hidden = !isOne;
     this.list.box.hidden = isOne;
     this.aside.hidden = true;
     this.body.querySelector(".nothing")?.remove();
-    if (isOne) this.loadOne(more.open);
-    else {
-      this.list.show([]);
-      this.load(null);
-    }
+    if (isOne) return this.loadOne(more.open);
+    this.list.show([]);
+    this.load(null);
   }
 
   focus() {

@@ -17,11 +17,9 @@ export class Transactions extends Asker {
   parts = [element("div", { class: "bar" }, this.status),
     element("div", { class: "columns" }, this.box, this.aside)];
 
-  /** @param {HTMLElement} root */
-  show(root) {
-    const { more } = this.state;
+  show() {
+    const { usecase, id } = this.state.more;
     this.begin();
-    if (!root.contains(this.box)) root.replaceChildren(...this.parts);
     this.aside.hidden = true;
     this.read("transactions", this.asked, (lines, { left_out: left = 0 }) => {
       const all = lines.flatMap((line) => line.usecase ?? []);
@@ -33,7 +31,6 @@ export class Transactions extends Asker {
         : figures(["Use case", "Count", "Open", "Failed", "p50", "p95", "max"],
           all.map((one) => this.cells(one))));
     });
-    const { usecase, id } = more;
     if (id) this.showOne(id);
     else if (usecase) this.showFunnel(usecase);
   }

@@ -1,9 +1,10 @@
 // The uploads view: waiting archives per target, with reason and expiry; consent; retries.
 
 import { get } from "./api.js";
+import { showBody } from "./body.js";
 import { alerts, choiceOf, facts, Manager, selection, Table } from "./parts.js";
 import { nanoseconds } from "./time.js";
-import { button, copy, element, grouped, nothing, sizeText, visible } from "./text.js";
+import { button, copy, element, grouped, named, nothing, sizeText, visible } from "./text.js";
 
 /** @typedef {import("./api.js").Pair} Pair */
 /** @typedef {import("./api.js").Queue} Queue */
@@ -21,6 +22,7 @@ const STATES = {
   quarantined: "refused, unreadable or given up",
 };
 const FAILED = ["retry", "paused", "kept", "quarantined"];
+const WAITING = ["waiting", "retry", "paused"];
 
 export class Uploads extends Manager {
   name = "uploads";
@@ -96,10 +98,13 @@ export class Uploads extends Manager {
       const next = pair.not_before ? this.time(nanoseconds(Date.parse(pair.not_before))) : "";
       const row = table.add([pair.archive, sizeText(pair.bytes), pair.target, pair.state,
         String(pair.attempts), next, pair.cause ?? ""], () => this.open(pair));
+      const offer = (/** @type {string} */ word, /** @type {() => void} */ action) =>
+        row.lastElementChild?.append(button(word, action,
+          { "aria-label": `${word} ${pair.archive} for ${pair.target}` }));
       if (isWritable.get(pair.store) && FAILED.includes(pair.state)) {
-        row.lastElementChild?.append(button("Retry", () => this.retry(pair),
-          { "aria-label": `Retry ${pair.archive} for ${pair.target}` }));
+        offer("Retry", () => this.retry(pair));
       }
+      if (WAITING.includes(pair.state)) offer("Preview", () => this.run(this.preview(pair, 0)));
     }
     if (queue.pairs.length === 0) part.append(nothing("Nothing waits."));
     else part.append(table.element);
@@ -115,8 +120,8 @@ export class Uploads extends Manager {
   filters(queue) {
     const bar = element("p", { class: "bar" });
     const targets = queue.stores.flatMap((store) => store.targets.map(({ name }) => name));
-    for (const [name, words] of /** @type {[string, string[]][]} */ ([
-      ["state", Object.keys(STATES)], ["target", [...new Set(targets)]]])) {
+    for (const [name, words] of Object.entries(
+      { state: Object.keys(STATES), target: [...new Set(targets)] })) {
       const { select, parts } = selection(`uploads-${name}`, name,
         [["", `any ${name}`], ...words.map((word) => [word, word])],
         (value) => this.askMore({ [name]: value }));
@@ -150,17 +155,44 @@ export class Uploads extends Manager {
     add("Target", pair.target);
     add("State", `${pair.state}: ${meaning}`);
     add("Why", pair.cause);
-    for (const [name, count] of /** @type {[string, number][]} */ ([
-      ["Attempts that failed", pair.attempts], ["HTTP status", pair.http_status],
-      ["Records sent", pair.records_sent], ["Records refused", pair.records_refused]])) {
+    for (const [name, count] of Object.entries({
+      "Attempts that failed": pair.attempts, "HTTP status": pair.http_status,
+      "Records sent": pair.records_sent, "Records refused": pair.records_refused })) {
       if (count) add(name, grouped(count));
     }
     add("Newest record", pair.last_ns ? this.time(pair.last_ns) : "");
     add("Kept until", pair.kept_until_ns ? this.time(pair.kept_until_ns)
       : "all targets have it, or the program's limits of age and size remove it");
-    const box = document.getElementById("pair");
-    box?.replaceChildren(element("h2", {}, "Archive and target"), list,
+    this.fill("Archive and target", list,
       button("Copy name", () => copy(pair.archive, "name")));
-    box?.scrollIntoView({ block: "nearest" });
+  }
+
+  /** @param {string} title @param {...Node} content */
+  fill(title, ...content) {
+    const box = named("pair", HTMLElement);
+    box.replaceChildren(element("h2", {}, title), ...content);
+    box.scrollIntoView({ block: "nearest" });
+    return box;
+  }
+
+  /** @param {Pair} pair @param {number} part of its requests */
+  async preview(pair, part) {
+    const { store, archive, target } = pair, { signal } = this.life;
+    const asked = { store, archive, target, part };
+    const one = await get("preview", asked, signal);
+    if (signal.aborted) return;
+    const { list, add } = facts();
+    add("Request", `${one.method} ${one.origin}/…`);
+    for (const { name, value } of one.headers) add(name, value, "", true);
+    add("Records", one.records);
+    add("Body", `${sizeText(one.body_bytes)}, before compression ${sizeText(one.content_bytes)}`
+      + (one.content_kept < one.content_bytes ? `, shown ${sizeText(one.content_kept)}` : ""));
+    const actions = element("p", { class: "actions" }, button("Save as sent",
+      () => this.save("preview/sent", asked, `${archive}-${part}.body`)));
+    const { next } = one;
+    if (next) actions.append(button("Next request", () => this.run(this.preview(pair, next))));
+    const box = this.fill(`What would be sent of ${visible(archive)} to ${visible(target)}`, element("p", { class: "note" },
+      "*** is a secret. The store knows no path of a URL."), list, actions);
+    await showBody(box, "preview/content", asked, one.body_kind, archive, signal);
   }
 }

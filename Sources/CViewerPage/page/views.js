@@ -20,7 +20,7 @@ import { Uploads } from "./uploads.js";
  */
 /**
  * @typedef {{name: string, title: string, asks: boolean,
- *   show: (root: HTMLElement) => void, hide: () => void,
+ *   parts?: Node[], show: () => void, hide: () => void,
  *   redraw?: () => void, focus?: () => void, keys: Record<string, () => void>,
  *   help: string[][], command?: () => Promise<string>}} View
  */
@@ -75,7 +75,8 @@ export class Views {
         || what === "command" && command !== undefined;
       one.toggleAttribute("hidden", !isShown);
     }
-    next.view.show(next.root);
+    if (!next.root.firstChild) next.root.append(...next.view.parts ?? []);
+    next.view.show();
     if (isLost) this.focus();
   }
 

@@ -72,6 +72,29 @@ public enum StoreSettings {
         }
     }
 
+    /// The request of this number, from 0, that a waiting archive would make, as far as the
+    /// target's registration tells. Sends nothing, takes no lock and writes nothing.
+    /// - Parameters:
+    ///   - isEncoded: pieces are those of the body as it is sent, else those of its content.
+    ///   - begin: false: no pieces.
+    ///   - piece: false: no more.
+    package static func preview(
+        _ number: Int, archive: String, target: String, isEncoded: Bool, directory: String,
+        identities: [AgeIdentity], shouldStop: @escaping () -> Bool,
+        begin: (PreviewedRequest) -> Bool, piece: ([UInt8]) -> Bool
+    ) throws(CordwoodError) {
+        try requireStore(directory)
+        do throws(UploadError) {
+            try UploadPreview(
+                storeDirectory: directory, archive: archive, target: target,
+                identities: identities
+            ).make(
+                number, isEncoded: isEncoded, shouldStop: shouldStop, begin: begin, piece: piece)
+        } catch {
+            throw CordwoodError(error.status.rawValue, error.text)
+        }
+    }
+
     private static func onQueue<Result>(
         _ directory: String, _ body: (QueueListing) throws(UploadError) -> Result
     ) throws(CordwoodError) -> Result {

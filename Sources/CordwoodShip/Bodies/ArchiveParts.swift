@@ -44,6 +44,7 @@ struct ArchiveParts: ~Copyable {
     private let filter: TargetFilter
     private let limits: BodyLimits
     private let identities: [AgeIdentity]
+    private let room: BodyRoom
     private var encoder: any RecordEncoder
     private var source: ArchiveSource?
     /// Read but not taken yet; its ordinal is `nextOrdinal`.
@@ -57,7 +58,8 @@ struct ArchiveParts: ~Copyable {
 
     init(
         paths: StorePaths, stem: String, archiveID: String, filter: TargetFilter,
-        limits: BodyLimits, encoder: any RecordEncoder, identities: [AgeIdentity] = []
+        limits: BodyLimits, encoder: any RecordEncoder, identities: [AgeIdentity] = [],
+        room: BodyRoom = .queue
     ) {
         self.paths = paths
         self.stem = stem
@@ -66,6 +68,7 @@ struct ArchiveParts: ~Copyable {
         self.limits = limits
         self.encoder = encoder
         self.identities = identities
+        self.room = room
     }
 
     /// The body of the records from `first` on.
@@ -81,7 +84,7 @@ struct ArchiveParts: ~Copyable {
         encoding: BodyEncoding, bytesMax: UInt64 = 0, shouldStop: () -> Bool
     ) throws(UploadError) -> Next {
         guard try seek(first, shouldStop) else { return .stopped }
-        let descriptor = try TemporaryBody.open(paths, stem)
+        let descriptor = try TemporaryBody.open(paths, stem, room)
         var isTaken = false
         defer { if !isTaken { Files.close(descriptor) } }
         var sink = try CompressingSink(
@@ -284,10 +287,28 @@ private struct DistinctTimes {
     }
 }
 
+/// Where bodies are made.
+enum BodyRoom {
+    /// In files without names in the store's `queue`.
+    case queue
+    /// In files of memory, for those who may not write to the store.
+    case memory
+}
+
 enum TemporaryBody {
     /// Opens an empty file for a body and unlinks it. Its name began with a dot, so readers ignored
     /// it.
-    static func open(_ paths: StorePaths, _ stem: String) throws(UploadError) -> Int32 {
+    static func open(
+        _ paths: StorePaths, _ stem: String, _ room: BodyRoom = .queue
+    ) throws(UploadError) -> Int32 {
+        if room == .memory {
+            let descriptor = Files.openMemory()
+            guard descriptor >= 0 else {
+                throw UploadError.system(
+                    call: "memfd_create", path: stem, errno: Errno.last)
+            }
+            return descriptor
+        }
         // Two targets may make bodies of one archive at once; the thread's number keeps the files
         // apart.
         let path = paths.queue + "/" + StorePaths.body(of: stem, thread: cw_gettid())
@@ -304,9 +325,9 @@ enum TemporaryBody {
     /// Compresses the archive's own bytes; nil: stopped.
     static func copy(
         _ archive: borrowing ArchiveLock, _ paths: StorePaths, encoding: BodyEncoding,
-        shouldStop: () -> Bool
+        room: BodyRoom = .queue, shouldStop: () -> Bool
     ) throws(UploadError) -> Body? {
-        let descriptor = try open(paths, archive.stem)
+        let descriptor = try open(paths, archive.stem, room)
         var isTaken = false
         defer { if !isTaken { Files.close(descriptor) } }
         var sink = try CompressingSink(

@@ -41,6 +41,34 @@ struct Body: ~Copyable {
 
     deinit { if let temporary { Files.close(temporary) } }
 
+    /// Hands out its bytes, piece by piece. False: `take` wants no more.
+    func read(_ take: (UnsafeRawBufferPointer) -> Bool) throws(UploadError) -> Bool {
+        var buffer = [UInt8](repeating: 0, count: CompressingSink.chunkBytes)
+        var at: UInt64 = 0
+        while at < bytes {
+            let wanted = min(buffer.count, Int(bytes - at))
+            let got = try read(&buffer, wanted, at)
+            at += UInt64(got)
+            let goesOn = unsafe buffer.withUnsafeBytes {
+                unsafe take(UnsafeRawBufferPointer(rebasing: $0[..<got]))
+            }
+            if !goesOn { return false }
+        }
+        return true
+    }
+
+    /// At least one byte.
+    private func read(
+        _ buffer: inout [UInt8], _ wanted: Int, _ at: UInt64
+    ) throws(UploadError) -> Int {
+        let got = Files.readOnce(descriptor, into: &buffer, wanted, at: at)
+        guard got > 0 else {
+            throw UploadError.system(
+                call: "pread", path: "body", errno: got < 0 ? Errno.last : Errno.EIO)
+        }
+        return got
+    }
+
     /// SHA-256 of bytes [offset, offset + count) in lowercase hex.
     /// SAFETY: at most the buffer's own count is hashed; the state is initialised first.
     func sha256(offset: UInt64, count: UInt64) throws(UploadError) -> String {
@@ -50,11 +78,7 @@ struct Body: ~Copyable {
         var at = offset
         while at < offset + count {
             let wanted = min(buffer.count, Int(offset + count - at))
-            let got = Files.readOnce(descriptor, into: &buffer, wanted, at: at)
-            guard got > 0 else {
-                throw UploadError.system(
-                    call: "pread", path: "body", errno: got < 0 ? Errno.last : Errno.EIO)
-            }
+            let got = try read(&buffer, wanted, at)
             unsafe crypto_hash_sha256_update(&state, buffer, UInt64(got))
             at += UInt64(got)
         }

@@ -10,6 +10,11 @@ struct TargetFilter: Equatable, Sendable {
     let loggers: [[UInt8]]
     static let loggersMax = 64
 
+    /// As `init` takes them.
+    var loggersText: String {
+        loggers.map { String(decoding: $0, as: UTF8.self) }.joined(separator: ",")
+    }
+
     var takesAll: Bool { level == 0 && loggers.isEmpty }
 
     /// - Parameter loggers: names separated by commas.

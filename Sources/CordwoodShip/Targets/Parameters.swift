@@ -33,6 +33,11 @@ struct Parameters: Equatable, Sendable {
     /// nil: not given.
     subscript(_ name: String) -> String? { values[name] }
 
+    /// The given ones of these names, as `name=value`.
+    func lines(_ names: [String]) -> [String] {
+        names.compactMap { name in values[name].map { "\(name)=\($0)" } }
+    }
+
     /// Returns the value and removes it.
     mutating func take(_ name: String) -> String? { values.removeValue(forKey: name) }
 

@@ -53,6 +53,8 @@ package struct Target: Sendable {
     /// nil: libcurl.
     let host: (any UploadTransport)?
     let dialect: any Dialect
+    /// `name=value`, those that others may know (`TargetKind.told`).
+    let toldParameters: [String]
     let callbacks: TargetCallbacks
 
     package init(
@@ -99,6 +101,10 @@ package struct Target: Sendable {
         // Treated as a secret like the others, and replaced together with them.
         let sessionToken = kind == .s3 ? parameters.take("session_token") : nil
         let credentials = try Target.credentials(options, headers, sessionToken)
+        let told = kind.told
+        toldParameters =
+            parameters.lines(told.parameters)
+            + told.hidden.filter { parameters[$0] != nil }.map { "\($0)=\(SentSecrets.mark)" }
         dialect = try kind.makeDialect(
             DialectOptions(
                 url: options.url, address: address, format: format, encoding: encoding,
@@ -109,12 +115,6 @@ package struct Target: Sendable {
         key = TargetKey(name: name)
         keeper = CredentialKeeper(credentials, target: name, ask: options.credentials)
         self.callbacks = callbacks
-    }
-
-    var registration: RegisteredTarget {
-        RegisteredTarget(
-            key: key, name: name, kind: kind.rawValue, format: format.rawValue,
-            encoding: encoding.rawValue, origin: origin)
     }
 
     /// True if the host lets the server answer 412 for objects it already has.

@@ -12,7 +12,7 @@ struct SentSecrets {
     /// Shorter path segments are more likely names than tokens.
     private static let segmentBytesMin = 8
     /// Our own headers, or those of every request.
-    private static let plainHeaders: Set<String> = [
+    static let plainHeaders: Set<String> = [
         "accept", "content-encoding", "content-length", "content-type", "host", "idempotency-key",
         "if-none-match", "user-agent",
     ]

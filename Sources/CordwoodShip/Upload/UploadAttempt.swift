@@ -131,11 +131,8 @@ struct UploadAttempt {
         _ stem: String, _ summary: ArchiveSummary, range: PartRange?, _ course: UploadCourse
     ) throws(UploadError) -> Delivery {
         var delivery = Delivery(
-            id: Delivery.id(
-                archiveID: summary.idText, range: range, round: course.refusals.round),
-            archiveID: summary.idText, range: range, fileName: StorePaths.file(ofStem: stem),
-            encoding: course.encoding, credentials: target.keeper.current,
-            nowUnixMs: service.clock.realtimeMs())
+            target, summary, stem: stem, range: range, round: course.refusals.round,
+            encoding: course.encoding, nowUnixMs: service.clock.realtimeMs())
         delivery.isEncodingProven =
             course.encoding == .none || runner.learned.isEncodingProven
         if target.dialect.needsOrigin {

@@ -39,11 +39,17 @@ extension UploadService {
                 let lock = try? ArchiveLock(paths: paths, stem: archive.stem, target: target.key)
             else { continue }
             var planner = Planner(
-                target: target, service: self, summary: summary, progress: state.progress,
-                refusals: try outbox.refusals(archive.stem, target.key, state))
+                target: target, paths: paths, identities: identities, summary: summary,
+                progress: state.progress,
+                refusals: try outbox.refusals(archive.stem, target.key, state), lines: lines)
             do throws(UploadError) {
-                let goesOn = try unsafe planner.run(lock, begin, piece)
-                count += planner.count
+                let goesOn = try planner.run(lock) { (delivery, part, body) throws(UploadError) in
+                    count += 1
+                    let wanted = begin(PlannedRequest(target, delivery, part, body))
+                    guard let wanted else { return true }
+                    guard wanted else { return false }
+                    return try unsafe body.read(piece)
+                }
                 if !goesOn { break }
             } catch .locked {
                 // None of it would be sent: it waits for a key.
@@ -54,50 +60,81 @@ extension UploadService {
     }
 }
 
-private struct Planner {
-    let target: Target
-    let service: UploadService
-    let summary: ArchiveSummary
-    var progress: Progress
-    var refusals: PairRefusals
-    var count = 0
+extension PlannedRequest {
+    fileprivate init(
+        _ target: Target, _ delivery: Delivery, _ part: Planner.Part, _ body: borrowing Body
+    ) {
+        archive = delivery.fileName
+        id = delivery.id
+        method = target.dialect.method
+        contentType = target.dialect.contentType
+        encoding = target.encoding.rawValue
+        bytes = body.bytes
+        records = part.records
+    }
+}
+
+/// Makes the bodies of one archive for one target in the order of an attempt that succeeds.
+struct Planner {
+    struct Part {
+        /// nil: the archive is sent as a file.
+        var records: UInt32?
+        /// Nothing of the archive follows.
+        var isLast = true
+    }
+
+    /// False: no more requests.
+    typealias Visit = (Delivery, Part, borrowing Body) throws(UploadError) -> Bool
+
+    private let target: Target
+    private let paths: StorePaths
+    private let identities: [AgeIdentity]
+    private let lines: LineRenderers
+    private let summary: ArchiveSummary
+    private var progress: Progress
+    private let refusals: PairRefusals
+    /// Another one than the target's shows what is in a body.
+    var encoding: BodyEncoding
+    var room = BodyRoom.queue
+    /// Asked once for each chunk of a body's content at least.
+    var shouldStop: () -> Bool = { false }
 
     /// - Parameter refusals: nil: they cannot be read, so all records would be sent.
     init(
-        target: Target, service: UploadService, summary: ArchiveSummary, progress: Progress,
-        refusals: PairRefusals?
+        target: Target, paths: StorePaths, identities: [AgeIdentity], summary: ArchiveSummary,
+        progress: Progress, refusals: PairRefusals?, lines: LineRenderers = .standard
     ) {
         self.target = target
-        self.service = service
+        self.paths = paths
+        self.identities = identities
+        self.lines = lines
         self.summary = summary
         self.progress = refusals == nil ? .start : progress
         self.refusals = refusals ?? .none
+        encoding = target.encoding
     }
 
+    /// False: `visit` wants no more, or it was stopped.
     mutating func run(
-        _ archive: borrowing ArchiveLock, _ begin: (PlannedRequest) -> Bool?,
-        _ piece: (UnsafeRawBufferPointer) -> Bool
+        _ archive: borrowing ArchiveLock, _ visit: Visit
     ) throws(UploadError) -> Bool {
-        guard
-            let encoder = try target.dialect.makeEncoder(service.lines, store: service.paths)
-        else {
-            if target.encoding == .none {
-                return try unsafe visit(
-                    archive.stem, nil, nil, Body(archive: archive), begin, piece)
+        guard let encoder = try target.dialect.makeEncoder(lines, store: paths) else {
+            let delivery = delivery(archive.stem, nil)
+            if encoding == .none {
+                return try visit(delivery, Part(), Body(archive: archive))
             }
             let copy = try TemporaryBody.copy(
-                archive, service.paths, encoding: target.encoding, shouldStop: { false })
+                archive, paths, encoding: encoding, room: room, shouldStop: shouldStop)
             guard let copy else { return false }
-            return try unsafe visit(archive.stem, nil, nil, copy, begin, piece)
+            return try visit(delivery, Part(), copy)
         }
         var parts = ArchiveParts(
-            paths: service.paths, stem: archive.stem, archiveID: summary.idText,
-            filter: target.filter, limits: target.dialect.limits, encoder: encoder,
-            identities: service.identities)
+            paths: paths, stem: archive.stem, archiveID: summary.idText, filter: target.filter,
+            limits: target.dialect.limits, encoder: encoder, identities: identities, room: room)
         while true {
             let next = try parts.next(
                 from: progress.done, end: progress.doubt > progress.done ? progress.doubt : nil,
-                wanted: refusals, encoding: target.encoding, shouldStop: { false })
+                wanted: refusals, encoding: encoding, shouldStop: shouldStop)
             switch consume next {
             case .stopped: return false
             case .nothing(let upTo, let isLast, _):
@@ -105,43 +142,22 @@ private struct Planner {
                 progress = Progress(done: upTo)
             case .part(let part):
                 let isWhole = part.range.first == 0 && part.isLast && refusals.round == 0
-                let goesOn = try unsafe visit(
-                    archive.stem, isWhole ? nil : part.range, part.entries, part.body, begin, piece)
+                var delivery = delivery(archive.stem, isWhole ? nil : part.range)
+                delivery.contentBytes = part.body.contentBytes
+                delivery.entries = part.entries
+                delivery.ordinals = part.ordinals
+                delivery.recordIDs = part.recordIDs
+                let goesOn = try visit(
+                    delivery, Part(records: part.entries, isLast: part.isLast), part.body)
                 if !goesOn || part.isLast { return goesOn }
                 progress = Progress(done: part.range.end)
             }
         }
     }
 
-    private mutating func visit(
-        _ stem: String, _ range: PartRange?, _ records: UInt32?, _ body: borrowing Body,
-        _ begin: (PlannedRequest) -> Bool?, _ piece: (UnsafeRawBufferPointer) -> Bool
-    ) throws(UploadError) -> Bool {
-        count += 1
-        let wanted = begin(
-            PlannedRequest(
-                archive: StorePaths.file(ofStem: stem),
-                id: Delivery.id(
-                    archiveID: summary.idText, range: range, round: refusals.round),
-                method: target.dialect.method, contentType: target.dialect.contentType,
-                encoding: target.encoding.rawValue, bytes: body.bytes, records: records))
-        guard let wanted else { return true }
-        guard wanted else { return false }
-        var buffer = [UInt8](repeating: 0, count: CompressingSink.chunkBytes)
-        var at: UInt64 = 0
-        while at < body.bytes {
-            let got = Files.readOnce(
-                body.descriptor, into: &buffer, min(buffer.count, Int(body.bytes - at)), at: at)
-            guard got > 0 else {
-                throw UploadError.system(
-                    call: "pread", path: stem, errno: got < 0 ? Errno.last : Errno.EIO)
-            }
-            at += UInt64(got)
-            let goesOn = unsafe buffer.withUnsafeBytes {
-                unsafe piece(UnsafeRawBufferPointer(rebasing: $0[..<got]))
-            }
-            if !goesOn { return false }
-        }
-        return true
+    private func delivery(_ stem: String, _ range: PartRange?) -> Delivery {
+        Delivery(
+            target, summary, stem: stem, range: range, round: refusals.round, encoding: encoding,
+            nowUnixMs: 0)
     }
 }

@@ -56,6 +56,19 @@ struct ArchiveSummary: Sendable {
     }
 }
 
+extension Delivery {
+    /// What is known before its body is made.
+    init(
+        _ target: Target, _ summary: ArchiveSummary, stem: String, range: PartRange?,
+        round: UInt32, encoding: BodyEncoding, nowUnixMs: UInt64
+    ) {
+        self.init(
+            id: Delivery.id(archiveID: summary.idText, range: range, round: round),
+            archiveID: summary.idText, range: range, fileName: StorePaths.file(ofStem: stem),
+            encoding: encoding, credentials: target.keeper.current, nowUnixMs: nowUnixMs)
+    }
+}
+
 /// cw_upload_result.
 public struct UploadResult: Equatable, Sendable {
     public var uploaded: UInt32 = 0

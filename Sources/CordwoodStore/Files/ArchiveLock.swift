@@ -47,6 +47,20 @@ package struct ArchiveLock: ~Copyable {
         bytes = held.bytes
     }
 
+    /// Opens an archive to look at it, without possession: nobody is kept from sending or deleting
+    /// it. nil: it is gone.
+    package init?(lookingIn paths: StorePaths, stem: String) {
+        let opened = Files.open(paths.archive(stem), [.read, .nonBlocking, .noTerminal])
+        guard opened >= 0 else { return nil }
+        guard StoreFiles.isRegular(opened), let held = FileFacts(of: opened) else {
+            Files.close(opened)
+            return nil
+        }
+        self.stem = stem
+        descriptor = opened
+        bytes = held.bytes
+    }
+
     deinit {
         Files.unlockOpenFile(descriptor)
         Files.close(descriptor)

@@ -10,10 +10,12 @@ public struct RegisteredTarget: Equatable, Sendable {
     public var encoding: String
     /// `https://logs.example.com:8443`.
     public var origin: String
+    /// nil: an older version registered it.
+    package var bodies: RegisteredBodies?
 
     package init(
         key: TargetKey, name: String, kind: String, format: String, encoding: String,
-        origin: String
+        origin: String, bodies: RegisteredBodies? = nil
     ) {
         self.key = key
         self.name = name
@@ -21,6 +23,68 @@ public struct RegisteredTarget: Equatable, Sendable {
         self.format = format
         self.encoding = encoding
         self.origin = origin
+        self.bodies = bodies
+    }
+}
+
+/// What decides about the bodies of a target's requests beside its form, so that others can make
+/// the same ones (FORMAT §2.6). Of secrets it names only that they exist.
+package struct RegisteredBodies: Equatable, Sendable {
+    package var level: UInt8 = 0
+    /// Names separated by commas.
+    package var loggers = ""
+    /// 0: no limit.
+    package var bytesMax: UInt64 = 0
+    package var recordsMax: UInt32 = 0
+    package var method = ""
+    /// `name=value`.
+    package var parameters: [String] = []
+    /// The names of the host's own headers.
+    package var headers: [String] = []
+    /// `token`, `user` or empty.
+    package var credentials = ""
+
+    package init() {}
+
+    /// nil: a value does not fit a line.
+    fileprivate var lines: [String]? {
+        var lines = ["bodies 1"]
+        func add(_ key: String, _ value: String) {
+            if !value.isEmpty, value != "0" { lines.append("\(key) \(value)") }
+        }
+        add("level", String(level))
+        add("loggers", loggers)
+        add("body_bytes_max", String(bytesMax))
+        add("body_records_max", String(recordsMax))
+        add("method", method)
+        for parameter in parameters { add("parameter", parameter) }
+        for header in headers { add("header", header) }
+        add("credentials", credentials)
+        let isText = lines.allSatisfy { $0.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F } }
+        return isText ? lines : nil
+    }
+
+    /// False: a value that this version does not understand.
+    fileprivate mutating func take(_ line: KeyValueFile.Line) -> Bool {
+        let value = String(line.value)
+        func number<Number: FixedWidthInteger>(_ into: inout Number) -> Bool {
+            guard let number = Number(value) else { return false }
+            into = number
+            return true
+        }
+        switch line.key {
+        case "bodies": return value == "1"
+        case "level": return number(&level)
+        case "body_bytes_max": return number(&bytesMax)
+        case "body_records_max": return number(&recordsMax)
+        case "loggers": loggers = value
+        case "method": method = value
+        case "parameter": parameters.append(value)
+        case "header": headers.append(value)
+        case "credentials": credentials = value
+        default: break
+        }
+        return true
     }
 }
 
@@ -70,21 +134,22 @@ package struct TargetRegistry: Sendable {
     }
 
     private static func text(_ target: RegisteredTarget) -> String {
-        """
-        \(firstLine)
-        name \(target.name)
-        kind \(target.kind)
-        format \(target.format)
-        encoding \(target.encoding)
-        origin \(target.origin)
-
-        """
+        let lines = [
+            firstLine, "name \(target.name)", "kind \(target.kind)", "format \(target.format)",
+            "encoding \(target.encoding)", "origin \(target.origin)",
+        ]
+        return (lines + (target.bodies?.lines ?? []) + [""]).joined(separator: "\n")
     }
 
     private static func parse(_ bytes: [UInt8], key: TargetKey) -> RegisteredTarget {
         var target = RegisteredTarget(
             key: key, name: key.text, kind: "", format: "", encoding: "", origin: "")
-        for line in KeyValueFile.lines(bytes) where !line.value.isEmpty {
+        let lines = KeyValueFile.lines(bytes)
+        if lines.contains(where: { $0.key == "bodies" }) {
+            var bodies = RegisteredBodies()
+            if lines.allSatisfy({ bodies.take($0) }) { target.bodies = bodies }
+        }
+        for line in lines where !line.value.isEmpty {
             let value = String(line.value)
             switch line.key {
             case "name": target.name = value

@@ -13,6 +13,14 @@ enum ChangeableStore {
         options.paths.filter { FileFacts(following: $0)?.isDirectory == true }
     }
 
+    /// - Parameter name: nil: the only one.
+    static func named(_ name: String?, _ options: ViewerOptions) throws(Rejection) -> String {
+        let stores = paths(options)
+        guard let store = name ?? (stores.count == 1 ? stores[0] : nil), stores.contains(store)
+        else { throw Rejection(.notFound, "store names none of the viewer's stores") }
+        return store
+    }
+
     /// Neither is a store on read-only media, nor one of another user.
     static func isWritable(_ path: String, _ options: ViewerOptions) -> Bool {
         !options.isReadOnly && Files.mayChange(directory: path)
@@ -133,11 +141,7 @@ struct ChangeRequest: Sendable {
             default: throw Rejection("\(name) takes a string")
             }
         }
-        let asked = try text("store")
-        let stores = ChangeableStore.paths(options)
-        guard let store = asked ?? (stores.count == 1 ? stores[0] : nil), stores.contains(store)
-        else { throw Rejection(.notFound, "store names none of the viewer's stores") }
-        self.store = store
+        store = try ChangeableStore.named(try text("store"), options)
         version = try text("version") ?? ""
         switch path {
         case "consent":
@@ -211,9 +215,7 @@ struct ChangeRequest: Sendable {
                 return try perform()
             } catch {
                 let isWrong = error.status == UploadStatus.argument.rawValue
-                let isGone = error.status == UploadStatus.notFound.rawValue
-                throw Rejection(
-                    isWrong ? .badRequest : isGone ? .notFound : .internalServerError, error.text)
+                throw Rejection(error, otherwise: isWrong ? .badRequest : .internalServerError)
             }
         } catch {
             return error.reply

@@ -39,6 +39,8 @@ struct ViewerAPI: Sendable {
             case ("settings", nil): return .job(.query, SettingsJob(options).run)
             case ("queue", nil):
                 return .job(.query, try QueueJob(options, parameters).run)
+            case ("preview", let rest):
+                return .job(.query, try PreviewJob(options, parameters, rest).run)
             case ("http", nil):
                 return .job(.query, ExchangesJob(options, try ExchangesRequest(parameters)).run)
             case ("http.har", nil):
@@ -99,6 +101,12 @@ struct Rejection: Error {
     init(_ status: HTTPResponseStatus, _ text: String) {
         self.status = status
         self.text = text
+    }
+
+    /// - Parameter otherwise: the status where nothing is missing.
+    init(_ error: CordwoodError, otherwise status: HTTPResponseStatus) {
+        let isGone = error.status == UploadStatus.notFound.rawValue
+        self.init(isGone ? .notFound : status, error.text)
     }
 
     var reply: Reply { .error(status, text, column: column) }
