@@ -114,7 +114,11 @@ let package = Package(
             swiftSettings: strict),
         .target(
             name: "CordwoodServing",
-            dependencies: [.product(name: "NIOCore", package: "swift-nio")],
+            dependencies: [
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+            ],
             swiftSettings: strict),
         // Its files lie in page/ and are embedded by page.c.
         .target(name: "CViewerPage", exclude: ["page"]),

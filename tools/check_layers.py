@@ -27,7 +27,7 @@ MODULES = {
     "CordwoodURLSession": {"Cordwood", "Foundation", "FoundationNetworking"},
     "CordwoodHTTPCapture": {"Cordwood", "CordwoodURLSession", "Foundation", "FoundationNetworking"},
     "CordwoodABI": ENGINE | {"CCordwood", "CShims"} | SYNC,
-    "CordwoodServing": {"NIOCore"} | SYNC,
+    "CordwoodServing": {"NIOCore", "NIOPosix", "NIOHTTP1"} | SYNC,
     "CordwoodCollector": {"Cordwood", "CordwoodServing", "NIOCore", "NIOPosix", "NIOHTTP1"} | SYNC,
     "CordwoodViewer": STORE | {"Cordwood", "CordwoodServing", "CViewerPage", "NIOCore", "NIOPosix",
                                "NIOHTTP1"} | SYNC,

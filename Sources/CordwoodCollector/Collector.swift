@@ -1,34 +1,22 @@
 // The server: owns the listening socket, two event loops, the file pool and every connection. Made
 // once, started once, stopped once; any thread. While it runs it holds a lock on its directory.
 
-import NIOCore
-import NIOHTTP1
-import NIOPosix
 import CordwoodServing
-import Synchronization
+import NIOCore
 
 public final class Collector: Sendable {
     private static let loops = 2
 
     private struct Running {
-        var group: MultiThreadedEventLoopGroup
+        var server: Server
         var pools: Pools
-        var server: any Channel
-        var connections: Connections
-        var log: RefusalLog
         /// Keeps the directory's lock.
         var depot: Depot
     }
 
-    private enum State {
-        case fresh
-        case running(Running)
-        case stopped
-    }
-
     private let options: CollectorOptions
     private let inspector: ArchiveInspector
-    private let state = Mutex(State.fresh)
+    private let lifetime = Lifetime<Running>()
 
     public convenience init(options: CollectorOptions) {
         self.init(options: options, inspector: .cordwood)
@@ -43,99 +31,41 @@ public final class Collector: Sendable {
     /// Prepares the directory, then listens. Returns the port.
     @discardableResult
     public func start() throws(CollectorError) -> Int {
-        let address = try listenAddress()
-        let isFresh = state.withLock { state in
-            guard case .fresh = state else { return false }
-            state = .stopped
-            return true
+        let address: SocketAddress
+        do throws(ListenFailure) {
+            address = try ListenAddress(host: options.host, port: options.port).socketAddress()
+        } catch {
+            throw .listen(error.text)
         }
-        guard isFresh else { throw .started }
+        guard lifetime.begin() else { throw .started }
         let depot = try Depot(directory: options.directory, inspector: inspector)
-        let group = MultiThreadedEventLoopGroup(numberOfThreads: Collector.loops)
+        var serving = Server.Options(
+            headerBytesMax: options.headerBytesMax, limits: options.limits,
+            notice: options.notice,
+            buffers: AdaptiveRecvByteBufferAllocator(
+                minimum: 4 << 10, initial: 64 << 10, maximum: 128 << 10))
+        serving.loops = Collector.loops
+        serving.readsOnDemand = true
+        let server = Server(serving)
         let pools = Pools()
         pools.start()
-        let connections = Connections(options.limits)
-        let log = RefusalLog(options.notice)
-        let server: any Channel
-        do {
-            let service = Service(
-                options: options, check: RequestCheck(options), depot: depot, pools: pools,
-                connections: connections, largeChecks: LargeChecks(options), log: log)
-            server = try bootstrap(group, service).bind(to: address).wait()
+        let service = Service(
+            options: options, check: RequestCheck(options), depot: depot, pools: pools,
+            connections: server.connections, largeChecks: LargeChecks(options), log: server.log)
+        do throws(ListenFailure) {
+            let port = try server.listen(on: address) { Connection(service, place: $0) }
+            lifetime.run(Running(server: server, pools: pools, depot: depot))
+            return port ?? options.port
         } catch {
             pools.stop()
-            try? group.syncShutdownGracefully()
-            throw .listen("\(address): \(error)")
+            throw .listen(error.text)
         }
-        group.next().scheduleRepeatedTask(
-            initialDelay: RefusalLog.window, delay: RefusalLog.window
-        ) { _ in log.flush() }
-        let running = Running(
-            group: group, pools: pools, server: server, connections: connections, log: log,
-            depot: depot)
-        state.withLock { $0 = .running(running) }
-        return server.localAddress?.port ?? options.port
     }
 
     /// Accepts no new connections; requests being served finish within the time limit of the
     /// options. Calls after the first do nothing.
     public func stop() {
-        let running = state.withLock { state -> Running? in
-            defer { state = .stopped }
-            if case .running(let running) = state { return running }
-            return nil
-        }
-        guard let running else { return }
-        try? running.server.close().wait()
-        running.connections.drain(timeoutMs: options.stopTimeoutMs)
-        running.pools.stop()
-        try? running.group.syncShutdownGracefully()
-        running.log.flush(isLast: true)
-    }
-
-    private func listenAddress() throws(CollectorError) -> SocketAddress {
-        let address = ListenAddress(host: options.host, port: options.port)
-        guard let found = address.socketAddress else {
-            throw .listen("\(options.host) is not an IP address")
-        }
-        return found
-    }
-
-    private func bootstrap(
-        _ group: MultiThreadedEventLoopGroup, _ service: Service
-    ) -> ServerBootstrap {
-        let headerBytesMax = options.headerBytesMax
-        return ServerBootstrap(group: group)
-            .serverChannelOption(.backlog, value: 128)
-            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-            .childChannelOption(.autoRead, value: false)
-            .childChannelOption(.allowRemoteHalfClosure, value: true)
-            .childChannelOption(.maxMessagesPerRead, value: 2)
-            .childChannelOption(
-                .recvAllocator,
-                value: AdaptiveRecvByteBufferAllocator(
-                    minimum: 4 << 10, initial: 64 << 10, maximum: 128 << 10)
-            )
-            .childChannelInitializer { channel in
-                channel.eventLoop.makeCompletedFuture {
-                    let pipeline = channel.pipeline.syncOperations
-                    let peer = Peer(channel.remoteAddress)
-                    if let refusal = service.connections.add(channel, peer: peer) {
-                        return try pipeline.addHandler(
-                            RefusedConnection(refusal, service.connections, service.log))
-                    }
-                    var limits = NIOHTTPDecoderLimitConfiguration()
-                    limits.maxHeaderFieldSize = headerBytesMax
-                    limits.maxHeaderListSize = headerBytesMax
-                    let decoder = HTTPRequestDecoder(limitConfiguration: limits)
-                    // After a request that asks for an upgrade, the decoder only collects.
-                    let bytes = ByteToMessageHandler(
-                        decoder, maximumBufferSize: 2 * headerBytesMax)
-                    try pipeline.addHandlers([
-                        HTTPResponseEncoder(), bytes, HTTPServerPipelineHandler(),
-                        Connection(service, place: Connections.Place(channel)),
-                    ])
-                }
-            }
+        guard let running = lifetime.end() else { return }
+        running.server.stop(timeoutMs: options.stopTimeoutMs) { running.pools.stop() }
     }
 }

@@ -25,8 +25,12 @@ package struct ListenAddress: Sendable, Equatable {
         self.init(host: String(host), port: Int(port))
     }
 
-    /// `localhost` means 127.0.0.1. Nil: not an IP address.
-    package var socketAddress: SocketAddress? {
-        try? SocketAddress(ipAddress: host == "localhost" ? "127.0.0.1" : host, port: port)
+    /// `localhost` means 127.0.0.1.
+    package func socketAddress() throws(ListenFailure) -> SocketAddress {
+        let ip = host == "localhost" ? "127.0.0.1" : host
+        guard let found = try? SocketAddress(ipAddress: ip, port: port) else {
+            throw ListenFailure("\(host) is not an IP address")
+        }
+        return found
     }
 }

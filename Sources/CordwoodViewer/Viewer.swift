@@ -4,27 +4,19 @@
 import Cordwood
 import CordwoodServing
 import NIOCore
-import NIOHTTP1
 import NIOPosix
 import Synchronization
 
 public final class Viewer: Sendable {
     private struct Running {
-        var group: MultiThreadedEventLoopGroup
-        var server: any Channel
+        var server: Server
         var service: ViewerService
-    }
-
-    private enum State {
-        case fresh
-        case running(Running)
-        case stopped
     }
 
     private let options: ViewerOptions
     private let keys: Keys
     private let activity = Activity()
-    private let state = Mutex(State.fresh)
+    private let lifetime = Lifetime<Running>()
 
     public init(options: ViewerOptions) {
         self.options = options
@@ -35,49 +27,46 @@ public final class Viewer: Sendable {
     @discardableResult
     public func start() throws(ViewerError) -> Int {
         let address = try listenAddress()
-        let isFresh = state.withLock { state in
-            guard case .fresh = state else { return false }
-            state = .stopped
-            return true
-        }
-        guard isFresh else { throw .started }
+        guard lifetime.begin() else { throw .started }
         for path in options.paths {
             guard FileFacts(following: path) != nil else {
                 throw .store("\(path): \(Errno.text(Errno.last))")
             }
         }
-        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        let server = Server(
+            Server.Options(
+                headerBytesMax: options.headerBytesMax, limits: options.limits,
+                notice: options.notice,
+                buffers: FixedSizeRecvByteBufferAllocator(capacity: 16 << 10)))
+        let service = makeService(server)
+        let port: Int
+        do {
+            let found = try Files.privately {
+                try server.listen(on: address) { ViewerConnection(service, place: $0) }
+            }
+            port = found ?? 0
+        } catch {
+            service.end()
+            throw .listen((error as? ListenFailure)?.text ?? "\(error)")
+        }
+        keys.setPort(port)
+        lifetime.run(Running(server: server, service: service))
+        return port
+    }
+
+    private func makeService(_ server: Server) -> ViewerService {
         let files = NIOThreadPool(numberOfThreads: 2)
         let seats = ViewerSeats(options)
         files.start()
         seats.start()
-        let log = RefusalLog(options.notice)
         let pages = PageFiles(directory: options.pageDirectory)
-        let service = ViewerService(
+        return ViewerService(
             options: options,
             check: ViewerCheck(
                 keys: keys, pageNames: pages.names, bodyBytesMax: options.bodyBytesMax,
                 mayChange: !options.isReadOnly),
             pages: pages, api: ViewerAPI(options), seats: seats, files: files,
-            connections: Connections(options.limits), log: log, activity: activity, stop: Stop())
-        let server: any Channel
-        do {
-            let bootstrap = bootstrap(group, service)
-            server = try Files.privately { try bootstrap.bind(to: address).wait() }
-        } catch {
-            seats.stop()
-            try? files.syncShutdownGracefully()
-            try? group.syncShutdownGracefully()
-            throw .listen("\(address): \(error)")
-        }
-        let port = server.localAddress?.port ?? 0
-        keys.setPort(port)
-        group.next().scheduleRepeatedTask(
-            initialDelay: RefusalLog.window, delay: RefusalLog.window
-        ) { _ in log.flush() }
-        let running = Running(group: group, server: server, service: service)
-        state.withLock { $0 = .running(running) }
-        return port
+            connections: server.connections, log: server.log, activity: activity, stop: Stop())
     }
 
     /// The path of a new link, which works once and for a minute.
@@ -88,31 +77,17 @@ public final class Viewer: Sendable {
 
     /// For how long nobody has asked anything; zero while an answer is under way.
     public var idle: Duration {
-        let running = state.withLock { state -> Running? in
-            if case .running(let running) = state { running } else { nil }
-        }
-        if let running, running.service.seats.areTaken { return .zero }
+        if let running = lifetime.running, running.service.seats.areTaken { return .zero }
         return activity.idle
     }
 
     /// Accepts no new connections; answers that are under way end. Calls after the first do
     /// nothing.
     public func stop() {
-        let running = state.withLock { state -> Running? in
-            defer { state = .stopped }
-            if case .running(let running) = state { return running }
-            return nil
-        }
-        guard let running else { return }
-        let service = running.service
-        service.stop.ask()
-        try? running.server.close().wait()
-        service.connections.drain(timeoutMs: options.stopTimeoutMs)
-        service.seats.stop()
-        try? service.files.syncShutdownGracefully()
-        try? running.group.syncShutdownGracefully()
+        guard let running = lifetime.end() else { return }
+        running.service.stop.ask()
+        running.server.stop(timeoutMs: options.stopTimeoutMs) { running.service.end() }
         if let path = options.socketPath { Files.remove(path) }
-        service.log.flush(isLast: true)
     }
 
     private func listenAddress() throws(ViewerError) -> SocketAddress {
@@ -122,46 +97,14 @@ public final class Viewer: Sendable {
             }
             return address
         }
-        let address = ListenAddress(host: options.host, port: options.port)
-        guard let found = address.socketAddress else {
-            throw .listen("\(options.host) is not an IP address")
+        let found: SocketAddress
+        do throws(ListenFailure) {
+            found = try ListenAddress(host: options.host, port: options.port).socketAddress()
+        } catch {
+            throw .listen(error.text)
         }
         guard Peer(found).isLoopback else { throw .notLoopback(options.host) }
         return found
-    }
-
-    private func bootstrap(
-        _ group: MultiThreadedEventLoopGroup, _ service: ViewerService
-    ) -> ServerBootstrap {
-        let headerBytesMax = options.headerBytesMax
-        let bootstrap = ServerBootstrap(group: group)
-            .serverChannelOption(.backlog, value: 128)
-            .childChannelOption(.maxMessagesPerRead, value: 2)
-            .childChannelOption(
-                .recvAllocator, value: FixedSizeRecvByteBufferAllocator(capacity: 16 << 10)
-            )
-            .childChannelInitializer { channel in
-                channel.eventLoop.makeCompletedFuture {
-                    let pipeline = channel.pipeline.syncOperations
-                    let peer = Peer(channel.remoteAddress)
-                    if let refusal = service.connections.add(channel, peer: peer) {
-                        return try pipeline.addHandler(
-                            RefusedConnection(refusal, service.connections, service.log))
-                    }
-                    var limits = NIOHTTPDecoderLimitConfiguration()
-                    limits.maxHeaderFieldSize = headerBytesMax
-                    limits.maxHeaderListSize = headerBytesMax
-                    let decoder = HTTPRequestDecoder(limitConfiguration: limits)
-                    let bytes = ByteToMessageHandler(
-                        decoder, maximumBufferSize: 2 * headerBytesMax)
-                    try pipeline.addHandlers([
-                        HTTPResponseEncoder(), bytes, HTTPServerPipelineHandler(),
-                        ViewerConnection(service, place: Connections.Place(channel)),
-                    ])
-                }
-            }
-        guard options.socketPath == nil else { return bootstrap }
-        return bootstrap.serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
     }
 }
 
@@ -187,7 +130,12 @@ final class ViewerSeats: Sendable {
     private let tailsMax: Int
     private let queries: NIOThreadPool
     private let tails: NIOThreadPool
-    private let taken = Mutex((queries: 0, tails: 0))
+    private let taken = Mutex(Taken())
+
+    private struct Taken {
+        var queries = 0
+        var tails = 0
+    }
 
     init(_ options: ViewerOptions) {
         queriesMax = options.queriesMax
@@ -211,22 +159,20 @@ final class ViewerSeats: Sendable {
     /// Nil: all are taken.
     func take(_ kind: Kind) -> Seat? {
         switch kind {
-        case .query:
-            let isFree = taken.withLock { taken in
-                guard taken.queries < queriesMax else { return false }
-                taken.queries += 1
-                return true
-            }
-            guard isFree else { return nil }
-            return Seat(pool: queries) { self.taken.withLock { $0.queries -= 1 } }
-        case .tail:
-            let isFree = taken.withLock { taken in
-                guard taken.tails < tailsMax else { return false }
-                taken.tails += 1
-                return true
-            }
-            guard isFree else { return nil }
-            return Seat(pool: tails) { self.taken.withLock { $0.tails -= 1 } }
+        case .query: take(queries, \.queries, queriesMax)
+        case .tail: take(tails, \.tails, tailsMax)
         }
+    }
+
+    private func take(
+        _ pool: NIOThreadPool, _ count: WritableKeyPath<Taken, Int> & Sendable, _ max: Int
+    ) -> Seat? {
+        let isFree = taken.withLock { taken in
+            guard taken[keyPath: count] < max else { return false }
+            taken[keyPath: count] += 1
+            return true
+        }
+        return isFree
+            ? Seat(pool: pool) { self.taken.withLock { $0[keyPath: count] -= 1 } } : nil
     }
 }

@@ -251,4 +251,10 @@ struct ViewerService: Sendable {
     let log: RefusalLog
     let activity: Activity
     let stop: Stop
+
+    /// Ends its threads.
+    func end() {
+        seats.stop()
+        try? files.syncShutdownGracefully()
+    }
 }

@@ -388,8 +388,8 @@ mutation("view", "pages-overlap", VIEWER + "API/ExchangesJob.swift",
          "        if let after, place > after { return }\n",
          "viewer http", "the last exchange of a page is the first of the next")
 mutation("view", "deleted-is-shown", VIEWER + "API/TransactionsJob.swift",
-         "                if let moment = forgotten.moment(record) { body(moment, record) }\n",
-         "                if let moment = TransactionMoment(record) { body(moment, record) }\n",
+         "            if let moment = forgotten.moment(record) { body(moment, record) }\n",
+         "            if let moment = TransactionMoment(record) { body(moment, record) }\n",
          "viewer transactions", "a deleted transaction is listed")
 mutation("view", "clocks-agree", VIEWER + "API/TraceJob.swift",
          "            if skew != 0 {", "            if skew > 0 {",

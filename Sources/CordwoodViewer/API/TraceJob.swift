@@ -120,11 +120,10 @@ struct TraceJob: Sendable {
     }
 
     func run(_ stream: LineStream) -> Reply? {
-        let began = Machine.realtimeNs()
+        var walk = StoreWalk(options, stream)
         do throws(Rejection) {
             var out: [UInt8] = []
-            var isExact = true
-            let found = try gather(stream, &isExact, &out)
+            let found = try gather(&walk)
             if stream.isOver { return nil }
             if found.records == 0 { throw Rejection(.notFound, "no record has this trace") }
             let tree = TraceTree(found.spans)
@@ -135,50 +134,26 @@ struct TraceJob: Sendable {
                 out += "{\"log\":\(log.text)}\n".utf8
                 if out.count >= LineStream.bytesMax / 4, !stream.send(&out) { return nil }
             }
-            let ms = (Machine.realtimeNs() &- began) / 1_000_000
-            out += "{\"done\":{\"matched\":\(found.records),\"exact\":\(isExact)".utf8
-            out += ",\"ms\":\(ms),\"left_out\":\(found.leftOut),\"next\":null}}\n".utf8
-            _ = stream.send(&out)
+            walk.end(matched: found.records, leftOut: found.leftOut, &out)
             return nil
         } catch {
             return error.reply
         }
     }
 
-    private func gather(
-        _ stream: LineStream, _ isExact: inout Bool, _ out: inout [UInt8]
-    ) throws(Rejection) -> Gathered {
-        let facts = options.remembersFacts ? FactsCache.find() : nil
+    private func gather(_ walk: inout StoreWalk) throws(Rejection) -> Gathered {
         var found = Gathered()
-        var told: Set<String> = []
         var exchanges = ExchangeGatherer(bodies: false, watch: LaneWatch(paths: options.paths))
-        for path in options.paths {
-            let forgotten: ForgottenTransactions
-            do throws(ReadProblem) {
-                forgotten = try ForgottenTransactions(store: path)
-            } catch {
-                throw Rejection(.internalServerError, error.line)
+        let digits = id.utf8.map { ASCII.hex($0) }
+        try walk.read(nil, { $0.origin.traceDigits = digits }) { record, forgotten in
+            found.records &+= 1
+            if record.kind == 4 {
+                exchanges.take(record) { found.take($0) }
+            } else if TransactionMoment(record) != nil {
+                if let moment = forgotten.moment(record) { found.take(moment, record) }
+            } else {
+                found.log(record)
             }
-            var asked = ReaderOptions()
-            asked.identities = options.identities
-            asked.facts = facts
-            asked.readsAhead = true
-            asked.origin.traceDigits = id.utf8.map { ASCII.hex($0) }
-            let look = try Look(options, asked, stream, path: path)
-            look.watch()
-            var record = RecordRef()
-            while look.next(&record) {
-                found.records &+= 1
-                if record.kind == 4 {
-                    exchanges.take(record) { found.take($0) }
-                } else if TransactionMoment(record) != nil {
-                    if let moment = forgotten.moment(record) { found.take(moment, record) }
-                } else {
-                    found.log(record)
-                }
-            }
-            if look.problemCount > 0 { isExact = false }
-            look.appendProblems(told: &told, to: &out)
         }
         exchanges.finish { found.take($0) }
         return found

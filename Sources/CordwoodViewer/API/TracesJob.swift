@@ -70,23 +70,21 @@ struct TracesJob: Sendable {
     }
 
     func run(_ stream: LineStream) -> Reply? {
-        let began = Machine.realtimeNs()
-        var told: Set<String> = []
-        var isExact = true
+        var walk = StoreWalk(options, stream)
         var out: [UInt8] = []
         var leftOut = 0
         do throws(Rejection) {
             var wanted: Set<String>?
             if selected.query != nil || selected.since != 0 || selected.until != 0 {
                 var found: Set<String> = []
-                try read(stream, isWhole: false, &told, &isExact, &out) { record, _ in
+                try walk.read(selected, TracesJob.askTraced) { record, _ in
                     guard let id = Record.hex(record.traceID) else { return }
                     if found.count < TracesJob.tracesMax { found.insert(id) } else { leftOut += 1 }
                 }
                 wanted = found
             }
             var traces: [String: Figures] = [:]
-            try read(stream, isWhole: true, &told, &isExact, &out) { record, forgotten in
+            try walk.read(nil, TracesJob.askTraced) { record, forgotten in
                 guard let id = Record.hex(record.traceID), wanted?.contains(id) ?? true else {
                     return
                 }
@@ -106,48 +104,18 @@ struct TracesJob: Sendable {
             }
             let last = rest.count > limit ? rest.prefix(limit).last : nil
             let next = last.map { "\"\($0.value.first)-\($0.key)\"" } ?? "null"
-            let ms = (Machine.realtimeNs() &- began) / 1_000_000
-            out += "{\"done\":{\"matched\":\(traces.count),\"exact\":".utf8
-            out += "\(isExact && leftOut == 0),\"ms\":\(ms),\"left_out\":\(leftOut)".utf8
-            out += ",\"next\":\(next)}}\n".utf8
-            _ = stream.send(&out)
+            walk.end(
+                matched: traces.count, leftOut: leftOut, isExact: leftOut == 0, next: next, &out)
             return nil
         } catch {
             return error.reply
         }
     }
 
-    private func read(
-        _ stream: LineStream, isWhole: Bool, _ told: inout Set<String>, _ isExact: inout Bool,
-        _ out: inout [UInt8],
-        _ body: (borrowing RecordRef, ForgottenTransactions) -> Void
-    ) throws(Rejection) {
-        let facts = options.remembersFacts ? FactsCache.find() : nil
-        for path in options.paths {
-            let forgotten: ForgottenTransactions
-            var asked = ReaderOptions()
-            do throws(ReadProblem) {
-                forgotten = try ForgottenTransactions(store: path)
-            } catch {
-                throw Rejection(.internalServerError, error.line)
-            }
-            if isWhole {
-                asked.identities = options.identities
-                asked.facts = facts
-                asked.readsAhead = true
-            } else {
-                asked = selected.readerOptions(options, facts)
-            }
-            if let traced = try? Query("trace=*", nowNs: 0) { asked.require(traced) }
-            asked.rendersText = false
-            asked.isUnordered = true
-            let look = try Look(options, asked, stream, path: path)
-            look.watch()
-            var record = RecordRef()
-            while look.next(&record) { body(record, forgotten) }
-            if look.problemCount > 0 { isExact = false }
-            look.appendProblems(told: &told, to: &out)
-        }
-        if !stream.isOver { facts?.save() }
+    /// Records of traces, in any order and without their texts.
+    private static func askTraced(_ asked: inout ReaderOptions) {
+        if let traced = try? Query("trace=*", nowNs: 0) { asked.require(traced) }
+        asked.rendersText = false
+        asked.isUnordered = true
     }
 }

@@ -48,65 +48,35 @@ struct TransactionsJob: Sendable {
     }
 
     func run(_ stream: LineStream) -> Reply? {
-        let began = Machine.realtimeNs()
+        var walk = StoreWalk(options, stream)
         do throws(Rejection) {
-            var end = End()
             var out: [UInt8] = []
+            var leftOut: UInt64 = 0
             let matched =
                 switch part {
-                case .usecases: try figures(nil, stream, &end, &out)
-                case .funnel(let usecase): try figures(usecase, stream, &end, &out)
-                case .one(let id): try moments(id, stream, &end, &out)
+                case .usecases: try figures(nil, &walk, &leftOut, &out)
+                case .funnel(let usecase): try figures(usecase, &walk, &leftOut, &out)
+                case .one(let id): try moments(id, &walk, &leftOut, &out)
                 }
-            if stream.isOver { return nil }
-            let ms = (Machine.realtimeNs() &- began) / 1_000_000
-            out += end.problems
-            out += "{\"done\":{\"matched\":\(matched),\"exact\":\(end.isExact),\"ms\":\(ms)".utf8
-            out += ",\"left_out\":\(end.leftOut),\"next\":null}}\n".utf8
-            _ = stream.send(&out)
+            if !stream.isOver { walk.end(matched: matched, leftOut: leftOut, &out) }
             return nil
         } catch {
             return error.reply
         }
     }
 
-    private struct End {
-        var isExact = true
-        var leftOut: UInt64 = 0
-        var problems: [UInt8] = []
-    }
-
     private func read(
-        _ stream: LineStream, _ end: inout End,
-        _ body: (TransactionMoment, borrowing RecordRef) -> Void
+        _ walk: inout StoreWalk, _ body: (TransactionMoment, borrowing RecordRef) -> Void
     ) throws(Rejection) {
-        let facts = options.remembersFacts ? FactsCache.find() : nil
-        var told: Set<String> = []
-        for path in options.paths {
-            let forgotten: ForgottenTransactions
-            do throws(ReadProblem) {
-                forgotten = try ForgottenTransactions(store: path)
-            } catch {
-                throw Rejection(.internalServerError, error.line)
-            }
-            var asked = selected.readerOptions(options, facts)
-            asked.kinds = TransactionMoment.kinds
-            let look = try Look(options, asked, stream, path: path)
-            look.watch()
-            var record = RecordRef()
-            while look.next(&record) {
-                if let moment = forgotten.moment(record) { body(moment, record) }
-            }
-            if look.problemCount > 0 { end.isExact = false }
-            look.appendProblems(told: &told, to: &end.problems)
+        try walk.read(selected, { $0.kinds = TransactionMoment.kinds }) { record, forgotten in
+            if let moment = forgotten.moment(record) { body(moment, record) }
         }
-        if !stream.isOver { facts?.save() }
     }
 
     // MARK: Use cases
 
     private func figures(
-        _ usecase: Int32?, _ stream: LineStream, _ end: inout End, _ out: inout [UInt8]
+        _ usecase: Int32?, _ walk: inout StoreWalk, _ leftOut: inout UInt64, _ out: inout [UInt8]
     ) throws(Rejection) -> Int {
         var gatherer = TransactionGatherer()
         var figures = TransactionFigures()
@@ -119,7 +89,7 @@ struct TransactionsJob: Sendable {
             stuck.append(one)
             if stuck.count >= 2 * TransactionsJob.stuckMax { TransactionsJob.cut(&stuck) }
         }
-        try read(stream, &end) { moment, _ in
+        try read(&walk) { moment, _ in
             guard usecase == nil || usecase == moment.id.usecase else { return }
             figures.learn(moment)
             gatherer.take(moment, add)
@@ -134,7 +104,7 @@ struct TransactionsJob: Sendable {
             object.add("last_ns", String(one.last))
             TransactionsJob.append("transaction", object, to: &out)
         }
-        end.leftOut = figures.leftOut &+ UInt64(stuckCount - stuck.count)
+        leftOut = figures.leftOut &+ UInt64(stuckCount - stuck.count)
         return figures.all.count
     }
 
@@ -151,14 +121,14 @@ struct TransactionsJob: Sendable {
     // MARK: One of them
 
     private func moments(
-        _ id: TransactionID, _ stream: LineStream, _ end: inout End, _ out: inout [UInt8]
+        _ id: TransactionID, _ walk: inout StoreWalk, _ leftOut: inout UInt64, _ out: inout [UInt8]
     ) throws(Rejection) -> Int {
         var lines: [(time: UInt64, text: [UInt8])] = []
-        var leftOut: UInt64 = 0
-        try read(stream, &end) { moment, record in
+        var more: UInt64 = 0
+        try read(&walk) { moment, record in
             guard moment.id == id else { return }
             guard lines.count < TransactionsJob.momentsMax else {
-                leftOut &+= 1
+                more &+= 1
                 return
             }
             var object = TransactionJSON.object(moment)
@@ -168,17 +138,17 @@ struct TransactionsJob: Sendable {
             TransactionsJob.append("moment", object, to: &line)
             lines.append((moment.time, line))
         }
-        if lines.isEmpty, !stream.isOver {
+        if lines.isEmpty, !walk.stream.isOver {
             throw Rejection(.notFound, "no record of this transaction")
         }
-        end.leftOut = leftOut
+        leftOut = more
         // The offset keeps the order of equal times.
         let sorted = lines.enumerated().sorted {
             ($0.element.time, $0.offset) < ($1.element.time, $1.offset)
         }
         for (_, line) in sorted {
             out += line.text
-            if out.count >= LineStream.bytesMax / 4, !stream.send(&out) { break }
+            if out.count >= LineStream.bytesMax / 4, !walk.stream.send(&out) { break }
         }
         return lines.count
     }

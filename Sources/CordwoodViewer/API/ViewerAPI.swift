@@ -119,6 +119,10 @@ struct Selected: Sendable {
     let since: UInt64
     let until: UInt64
 
+    static let all = Selected()
+
+    private init() { (query, since, until) = (nil, 0, 0) }
+
     init(_ parameters: URLParameters) throws(Rejection) {
         let now = Machine.realtimeNs()
         since = try Selected.time(parameters["since"], "since", now)
