@@ -377,6 +377,19 @@ mutation("view", "stuck-in-silence", PAGE + "histogram.js",
          "    const range = this.asked ?? this.range;\n    if (!range) return;\n    const half",
          "    const range = this.range;\n    if (!range) return;\n    const half",
          "journeys brushes", "no key leads back from a time without records")
+mutation("view", "follows-on", PAGE + "rows.js",
+         "    if (state.follow) this.listener.onLeave();\n", "",
+         "journeys leaves", "the page says that it follows after the reader went elsewhere")
+for setting, case in (("consent", "who may change"), ("levels", "as the command"),
+                      ("capture", "as the command")):
+    mutation("view", f"old-{setting}", VIEWER + "API/Settings.swift",
+             f"            guard state.{setting}Version == version,\n",
+             f"            guard !state.{setting}Version.isEmpty,\n",
+             f"viewer {case}", "what somebody else changed meanwhile is changed unseen")
+mutation("view", "old-queue", VIEWER + "API/Settings.swift",
+         "            guard QueueJob.version(entry) == version,\n",
+         "            guard !QueueJob.version(entry).isEmpty,\n",
+         "viewer the queue", "an archive is tried again in a state that nobody saw")
 mutation("view", "preview-of-another-form", SHIP + "Targets/RegisteredRequest.swift",
          "        options.bodyRecordsMax = bodies.recordsMax\n", "",
          "viewer previews", "what is shown is not what is sent")

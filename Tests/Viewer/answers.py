@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 
+import changes
 from stores import EVERYTHING, PARTS, cat, let_go, mixed, oracle, plain, tool, write
 from asking import Asking
 from cases import equal, holds
@@ -335,6 +336,23 @@ def live(folder, seed):
             equal("archived since", again["record_id"], row["record_id"])
         with server.stream("tail", q="nothing") as answer:
             holds("now_ns" in json.loads(answer.readline()), "no clock")
+
+
+def young(folder, seed):
+    """A tail goes on from a record that was written just now, and gives the next one."""
+    store = folder / "store"
+    with changes.Host(store) as host, Server(store) as server:
+        for number in range(20):
+            host.say(f"word {number}")
+            rows, _ = server.rows(limit=1)
+            equal("the newest", rows[0]["message"], f"loud word {number}")
+            with server.stream("tail", **{"from": rows[0]["key"]}) as answer:
+                host.say(f"next {number}")
+                while True:
+                    line = json.loads(answer.readline())
+                    if "row" in line:
+                        break
+                equal("the next", line["row"]["message"], f"loud next {number}")
 
 
 def floods(folder, seed):

@@ -308,6 +308,48 @@ def follows(place):
     look.end()
 
 
+def leaves(place):
+    """A reader that follows and goes elsewhere follows no more, and the page says so."""
+    store = place.directory / "store"
+    writer = Writer(store)
+    writer.log("old %N", count=700)
+    look = place.look(place.server(store))
+    page = look.page
+    follow = page.locator("#follow")
+    pressed, released = (page.locator(f"#follow[aria-pressed={word}]")
+                         for word in ("true", "false"))
+
+    def goes_to_a_time():
+        page.keyboard.press("t")
+        page.locator("#go-to-time").fill("1h ago")
+        page.keyboard.press("Enter")
+
+    for number, leave in enumerate((lambda: page.keyboard.press("g"), goes_to_a_time)):
+        page.keyboard.press("f")
+        pressed.wait_for()
+        writer.log(f"seen {number}")
+        look.until_row(f"seen {number}")
+        leave()
+        released.wait_for()
+        until(lambda: any("old 0" in row for row in look.rows()), "the oldest")
+        holds("following" not in page.locator("#count").text_content(), "it says that it follows")
+        holds("follow" not in page.url, f"the address: {page.url}")
+        page.keyboard.press("G")
+        look.until_row(f"seen {number}")
+        equal("what it says", follow.get_attribute("aria-pressed"), "false")
+    # With all of it in the list there is no way to leave.
+    look.ask('"seen"')
+    page.keyboard.press("Escape")
+    page.keyboard.press("f")
+    pressed.wait_for()
+    page.keyboard.press("g")
+    writer.log("seen 2")
+    look.until_row("seen 2")
+    pressed.wait_for()
+    writer.end()
+    look.end()
+
+
 def survives_a_kill(place):
     """The host is killed; its last record is there, and the page goes on."""
     store = place.directory / "store"
@@ -460,7 +502,8 @@ def counts_as_the_command(place):
 
 
 JOURNEYS = {f.__name__: f for f in (
-    opens_once, finds, scrolls, brushes, follows, survives_a_kill, links_last, keyboard_only,
+    opens_once, finds, scrolls, brushes, follows, leaves, survives_a_kill, links_last,
+    keyboard_only,
     obeys_nothing, has_no_violations, counts_as_the_command, manage_journeys.uploads,
     manage_journeys.fleet_of, manage_journeys.read_only,
     manage_journeys.managing_has_no_violations)}

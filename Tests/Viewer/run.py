@@ -43,6 +43,7 @@ CASES = {
     "certain rows": answers.certain_rows,
     "one record": answers.one_record,
     "live": answers.live,
+    "young": answers.young,
     "floods": answers.floods,
     "steady": answers.steady,
     "hostile": answers.hostile,

@@ -32,7 +32,7 @@ export class Logs extends Asker {
         this.detail.show(row);
       },
       onLines: (lines) => this.take(lines),
-      onMove: () => this.showPlace(), time: host.time,
+      onMove: () => this.showPlace(), onLeave: () => this.setFollow(false), time: host.time,
       onError: (error) => {
         host.tell(error);
         if (error instanceof Refusal) named("count", HTMLElement).textContent = "";
@@ -59,8 +59,7 @@ export class Logs extends Asker {
     this.facets.clear();
     this.histogram.forget(state.since, state.until);
     named("problems", HTMLElement).replaceChildren();
-    named("follow", HTMLElement).setAttribute("aria-pressed", String(state.follow));
-    this.showCount();
+    this.setFollow(state.follow);
     this.rows.open(state.selected && !state.at ? { ...state, at: state.selected } : state);
   }
 
@@ -145,6 +144,13 @@ export class Logs extends Asker {
     const part = this.state.follow ? { follow: false } : { follow: true, at: "", until: "" };
     this.host.change(part, false);
     this.show();
+  }
+
+  /** @param {boolean} follow */
+  setFollow(follow) {
+    this.host.change({ follow }, false);
+    named("follow", HTMLElement).setAttribute("aria-pressed", String(follow));
+    this.showCount();
   }
 
   askTime() {

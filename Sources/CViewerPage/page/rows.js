@@ -29,8 +29,10 @@ function originText(row) {
 export class Rows extends Grid {
   /**
    * @param {{onSelect: (row: Row) => void, onLines: (lines: Line[]) => void, onMove: () => void,
-   *   onError: (error: unknown) => void, time: (ns: string) => string}} listener
+   *   onLeave: () => void, onError: (error: unknown) => void, time: (ns: string) => string}}
+   *   listener
    *   onLines: gets all lines: histogram, facets, counts and damage are among them.
+   *   onLeave: new records are followed no more.
    */
   constructor(listener) {
     super(named("rows", HTMLElement), (row) => row.key, listener.onSelect, 0);
@@ -87,6 +89,15 @@ export class Rows extends Grid {
     this.paint();
   }
 
+  /** Begins anew elsewhere in the same result. */
+  leave() {
+    const { state } = this;
+    if (!state) return null;
+    this.restart({ ...state, follow: false });
+    if (state.follow) this.listener.onLeave();
+    return state;
+  }
+
   /** @param {State} state @param {string} key @param {AbortSignal} signal */
   async openAt(state, key, signal) {
     const row = /** @type {Row} */ (await get(`record/${key}`, {}, signal));
@@ -107,9 +118,8 @@ export class Rows extends Grid {
    * @param {string} time as --since takes it
    */
   async goTo(time) {
-    const state = this.state;
+    const state = this.leave();
     if (!state) return;
-    this.restart(state);
     const signal = this.life.signal;
     const ask = async (/** @type {Record<string, string>} */ part) => {
       /** @type {Line[]} */
@@ -200,6 +210,7 @@ export class Rows extends Grid {
       if (!signal.aborted) throw new Error("the server ended");
     } catch (error) {
       this.listener.onError(error);
+      if (!signal.aborted) this.listener.onLeave();
     } finally {
       if (this.life.signal === signal) this.isFollowing = false;
     }
@@ -287,7 +298,7 @@ export class Rows extends Grid {
     if (!state) return;
     if (isLast ? !this.hasNewer : !this.hasOlder) return super.goToEnd(end);
     if (isLast && this.isFollowing) return this.open({ ...state, at: "" });
-    this.restart(state);
+    this.leave();
     try {
       if (isLast) this.hasOlder = true;
       else this.hasNewer = true;

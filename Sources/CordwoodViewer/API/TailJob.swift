@@ -7,6 +7,9 @@ struct TailJob: Sendable {
     private static let batchMs: UInt64 = 50
     private static let rowsPerSecond = 2_000
     private static let clockMs: UInt64 = 10_000
+    /// Looks for the record to follow from, and the time between two of them.
+    private static let looksMax = 40
+    private static let lookMs: UInt64 = 50
     /// Records between two looks at the clock.
     private static let recordsMax = 256
 
@@ -41,12 +44,15 @@ struct TailJob: Sendable {
 
     func run(_ stream: LineStream) -> Reply? {
         do throws(Rejection) {
-            let look = try Look(options, try asked(stream), stream)
-            follow(look, stream)
-            if look.reader.isMissing, !stream.hasBegun {
-                throw Rejection(.notFound, "no record has this key")
+            for _ in 0..<TailJob.looksMax {
+                let look = try Look(options, try asked(stream), stream)
+                follow(look, stream)
+                // It is there, but so young that a reader that follows holds it back: a slower
+                // thread may still write an older one.
+                guard look.reader.isMissing, !stream.hasBegun, stream.pause(ms: TailJob.lookMs)
+                else { return nil }
             }
-            return nil
+            throw Rejection(.notFound, "no record has this key")
         } catch {
             return error.reply
         }
