@@ -119,20 +119,22 @@ struct BlockBuilder: ~Copyable {
     mutating func fill(from source: any RecordSource) throws(ReadProblem) -> Filled {
         var record = RecordRef()
         while try source.next(&record) {
-            if !hasRoom(for: record) { return .noRoom(record) }
+            // Counted here: a record that is handed over is copied.
+            let wanted =
+                record.message.count &+ record.arguments.count &+ record.sections.count
+                &+ record.context.count
+            if !hasRoom(for: wanted) { return .noRoom(record) }
             add(record)
             if isFull() { return .full }
         }
         return .end
     }
 
-    /// False if the block must be closed first: the record is large and would share the block.
-    private mutating func hasRoom(for record: borrowing RecordRef) -> Bool {
-        let wanted =
-            record.message.count &+ record.arguments.count &+ record.sections.count
-            &+ record.context.count
-        return isEmpty || wanted <= target
-            || size() &+ wanted <= 2 &* target
+    /// False if the block must be closed first: the record of so many bytes is large and would
+    /// share the block.
+    @inline(__always)
+    private mutating func hasRoom(for wanted: Int) -> Bool {
+        wanted <= target || isEmpty || size() &+ wanted <= 2 &* target
     }
 
     var failed: Bool {
@@ -155,8 +157,10 @@ struct BlockBuilder: ~Copyable {
         offset.append(zigzag: toUTC &- lastOffset)
         lastOffset = toUTC
         level.append(record.level)
-        let name = unsafe UnsafeRawBufferPointer(
-            rebasing: record.logger.prefix(ArchiveLimits.stringMax))
+        let name =
+            unsafe record.logger.count <= ArchiveLimits.stringMax
+            ? record.logger
+            : UnsafeRawBufferPointer(rebasing: record.logger.prefix(ArchiveLimits.stringMax))
         logger.append(varint: UInt64(loggers.index(name)))
 
         let plain =
@@ -230,6 +234,7 @@ struct BlockBuilder: ~Copyable {
         return unsafe formats.index(scratch.bytes)
     }
 
+    @inline(__always)
     private mutating func appendKind(_ record: borrowing RecordRef, cut: Bool) {
         var bits = BlockKind.stored(record.kind)
         if cut || record.flags.contains(.truncated) { bits |= BlockKind.truncated }

@@ -504,21 +504,24 @@ private struct DeadLanes {
 /// A lane whose first record is known before it is read, and whose end is final.
 private final class PrimedSource: RecordSource {
     private let source: LaneSource
-    private var first: RecordRef?
+    private var first = RecordRef()
+    private(set) var hasRecord = false
+    /// `first` was passed on. An optional would be copied to see whether it has a value.
+    private var isPassedOn = false
     private(set) var damage: [String] = []
 
     init(_ source: LaneSource) { self.source = source }
 
-    var hasRecord: Bool { first != nil }
     var createdMonotonicNs: UInt64 { source.createdMonotonicNs }
     var process: ProcessInfo? { source.process }
 
     func prime() throws(ReadProblem) {
-        while first == nil {
+        while !hasRecord {
             do {
                 var record = RecordRef()
                 guard try fromSource(&record) else { return }
                 first = record
+                hasRecord = true
             } catch .damaged(let text) {
                 damage.append(text)
             } catch {
@@ -528,9 +531,9 @@ private final class PrimedSource: RecordSource {
     }
 
     func next(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
-        guard let primed = first else { return try fromSource(&record) }
-        first = nil
-        record = primed
+        if isPassedOn || !hasRecord { return try fromSource(&record) }
+        isPassedOn = true
+        record = first
         return true
     }
 

@@ -15,6 +15,8 @@ import CordwoodCore
         @safe var function: UnsafeRawBufferPointer
         @safe var format: UnsafeRawBufferPointer
         @safe var types: UnsafeRawBufferPointer
+        /// Of all arguments together; -1: they say it themselves, or a type is not known.
+        var fixedBytes: Int
 
         /// Views of a definition's payload (FORMAT §5); nil if it does not parse.
         init?(_ payload: UnsafeRawBufferPointer) {
@@ -31,6 +33,20 @@ import CordwoodCore
             self.function = unsafe function
             self.format = unsafe format
             self.types = unsafe types
+            fixedBytes = Site.fixedBytes(types)
+        }
+
+        @safe private static func fixedBytes(_ types: UnsafeRawBufferPointer) -> Int {
+            var sum = 0
+            for index in 0..<types.count {
+                let type = Bytes.u8(types, index)
+                let bytes = ArgumentType.fixedBytes(type)
+                guard bytes > 0, type != ArgumentType.text, type != ArgumentType.wide else {
+                    return -1
+                }
+                sum &+= bytes
+            }
+            return sum
         }
     }
 

@@ -16,7 +16,7 @@ package final class LaneSource: RecordSource {
     package private(set) var lostSegments: [UInt64] = []
     /// When a segment disappears while it is being read, returns no more records while `isPaused`:
     /// the archive's share of the segment comes before the records that follow here.
-    package var pausesAtLoss = false
+    @exclusivity(unchecked) package var pausesAtLoss = false
     @exclusivity(unchecked) package var isPaused = false
     /// Whether unreported refused records become a gap at the end of the lane (FORMAT §3.2).
     package var reportsDrops: Bool
@@ -331,7 +331,7 @@ package final class LaneSource: RecordSource {
             var isPassedOver = try stream.isCutOff()
             if !isPassedOver {
                 give(stream, &record)
-                isPassedOver = stream.passesOver(record)
+                isPassedOver = stream.mayPassOver && stream.passesOver(record)
             }
             if isPassedOver {
                 current = nil
@@ -582,7 +582,7 @@ package final class LaneSource: RecordSource {
     }
 
     func lose(_ segment: SegmentFile) {
-        if drop(segment) { unsafe isPaused = pausesAtLoss }
+        if drop(segment) { unsafe isPaused = unsafe pausesAtLoss }
     }
 
     @discardableResult

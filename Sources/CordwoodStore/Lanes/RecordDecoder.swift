@@ -1,7 +1,8 @@
 // Builds a RecordRef from a stream's current record (FORMAT §8): finds the parts, resolves logger
 // and site, renders gaps. Copies nothing except the words of a gap.
 // SAFETY: a record's views point into its stream's buffer, the catalog and `scratch`, none of which
-// changes before the source moves on; each is a checked slice.
+// changes before the source moves on; each is a checked slice. Nothing calls back while the
+// unchecked property is used.
 
 import CordwoodFormats
 import CordwoodCore
@@ -12,6 +13,7 @@ import CordwoodCore
     private(set) var hasMissed = false
     private var loggerID = UInt32.max
     @safe private var loggerName = Bytes.none
+    @exclusivity(unchecked)
     private var recentSites = [(id: UInt32, site: Catalog.Site)?](repeating: nil, count: 64)
     /// The words of a gap record; valid until the next one.
     let scratch = ReadBuffer()
@@ -73,12 +75,12 @@ import CordwoodCore
     /// The first definition of a site wins, so a cached one stays right.
     private func siteOf(_ id: UInt32) -> Catalog.Site? {
         let slot = Int(id & 63)
-        if let known = recentSites[slot], known.id == id { return known.site }
+        if let known = unsafe recentSites[slot], known.id == id { return known.site }
         guard let site = catalog.sites[id] else {
             hasMissed = true
             return nil
         }
-        recentSites[slot] = (id, site)
+        unsafe recentSites[slot] = (id, site)
         return site
     }
 
@@ -199,7 +201,8 @@ import CordwoodCore
         record.format = site.format
         record.argumentTypes = site.types
         // Excludes the record's padding. Arguments that do not parse leave only the format.
-        let size = DeferredText.size(site.types, arguments) ?? 0
+        let isFixed = site.fixedBytes >= 0 && site.fixedBytes <= arguments.count
+        let size = isFixed ? site.fixedBytes : DeferredText.size(site.types, arguments) ?? 0
         record.arguments = unsafe Bytes.slice(arguments, 0, size) ?? Bytes.none
         text?.render(&record)
     }

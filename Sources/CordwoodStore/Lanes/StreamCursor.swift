@@ -22,6 +22,7 @@ final class StreamCursor {
     var hasRecord = false
     var thread: ThreadInfo
     /// The chunks to come, ordered by sequence.
+    @exclusivity(unchecked)
     private var queue: [(segment: SegmentFile, offset: UInt64, bound: UInt64, sequence: UInt32)] =
         []
     private var next = 0
@@ -33,6 +34,10 @@ final class StreamCursor {
     private var base: UInt64 = 0
     private var index: UInt32 = 0
     @exclusivity(unchecked) private var hint = 0
+    /// What `times` gave last, for how many clock pairs; 0: nothing. Lines that one read of a file
+    /// brought have one time.
+    private var lastTicks: UInt64 = 0
+    private var lastPairs = 0
     private(set) var context: (at: Int, count: Int) = (0, 0)
     private(set) var traceAt = 0
     /// After another boot: nil if all bytes are trusted.
@@ -71,18 +76,18 @@ final class StreamCursor {
     }
 
     var tie: UInt64 { UInt64(serial) << 8 | UInt64(stream) }
-    var hasQueued: Bool { next < queue.count }
+    var hasQueued: Bool { unsafe next < queue.count }
     /// Nothing more will come from the known part of this stream.
     var isIdle: Bool { !hasQueued && again == nil && head.map { $0.final != 0 } ?? true }
     /// No record of the next chunk is older, unless the clock went back.
-    var bound: UInt64 { hasQueued ? queue[next].bound : monotonic }
+    var bound: UInt64 { hasQueued ? unsafe queue[next].bound : monotonic }
 
     func enqueue(_ segment: SegmentFile, _ chunk: ChunkHead) {
         let bound = unsafe segment.clock.times(of: chunk.baseTicks).monotonic
         // Nearly always the last: a segment that was a spare when it was listed may come too early.
-        var at = queue.count
-        while at > next, queue[at &- 1].sequence > chunk.sequence { at &-= 1 }
-        queue.insert((segment, chunk.offset, bound, chunk.sequence), at: at)
+        var at = unsafe queue.count
+        while at > next, unsafe queue[at &- 1].sequence > chunk.sequence { at &-= 1 }
+        unsafe queue.insert((segment, chunk.offset, bound, chunk.sequence), at: at)
     }
 
     /// Drops the records of a segment that were not returned yet, even loaded ones: an archive
@@ -96,19 +101,19 @@ final class StreamCursor {
             isBroken = true
             mustMove = true
         }
-        for entry in queue[next...] where entry.segment === lost { note(entry.sequence, 0) }
-        queue = queue[next...].filter { $0.segment !== lost }
+        for entry in unsafe queue[next...] where entry.segment === lost { note(entry.sequence, 0) }
+        unsafe queue = unsafe queue[next...].filter { $0.segment !== lost }
         next = 0
     }
 
     /// Segments that records may still come from.
     var segments: [SegmentFile] {
-        queue[next...].map(\.segment) + (isBroken ? [] : [segment].compactMap { $0 })
+        unsafe queue[next...].map(\.segment) + (isBroken ? [] : [segment].compactMap { $0 })
     }
 
     /// Skips all chunks to come except the last, whose state is needed to continue after it.
     func keepLastChunk() {
-        if queue.count &- next > 1 { queue = [queue[queue.count &- 1]] }
+        if unsafe queue.count &- next > 1 { unsafe queue = unsafe [queue[queue.count &- 1]] }
         next = 0
     }
 
@@ -221,11 +226,14 @@ final class StreamCursor {
         return true
     }
 
+    /// Whether `passesOver` has to see the current record: to ask costs less than to hand it over.
+    var mayPassOver: Bool { again != nil || isLastOfOpenChunk }
+
     /// True if the current record, as decoded, is a copy of one that was already returned from its
     /// original place. A skipped copy may be cut off again.
     func passesOver(_ record: borrowing RecordRef) -> Bool {
         let isLast = isLastOfOpenChunk
-        guard isLast || again != nil else { return false }
+        guard mayPassOver else { return false }
         let digest = record.digest
         if isLast { given = (start, digest) }
         // The records that a chunk itself starts with come before it.
@@ -256,10 +264,10 @@ final class StreamCursor {
     }
 
     private func open(in lane: LaneSource) throws(ReadProblem) {
-        let entry = queue[next]
+        let entry = unsafe queue[next]
         next &+= 1
-        if next == queue.count || next > 1_024 {
-            queue.removeFirst(next)
+        if unsafe next == queue.count || next > 1_024 {
+            unsafe queue.removeFirst(next)
             next = 0
         }
         let place = "\(entry.segment.path): chunk at \(entry.offset)"
@@ -283,6 +291,7 @@ final class StreamCursor {
         base = found.baseTicks
         index = 0
         unsafe hint = 0
+        lastPairs = 0
         context = (0, 0)
         traceAt = 0
         lastStart = 0
@@ -365,9 +374,11 @@ final class StreamCursor {
         sequence = UInt64(head?.sequence ?? 0) << 32 | UInt64(index)
         index &+= 1
         let ticks = base &+ UInt64(Bytes.u32(bytes, at &+ RecordHeader.delta))
-        if let segment {
-            (monotonic, realtime) = unsafe segment.clock.times(of: ticks, hint: &hint)
-        }
+        guard let segment else { return }
+        let pairs = unsafe segment.clock.pairs.count
+        if ticks == lastTicks, pairs == lastPairs { return }
+        (monotonic, realtime) = unsafe segment.clock.times(of: ticks, hint: &hint)
+        (lastTicks, lastPairs) = (ticks, pairs)
     }
 
     @safe private func takeTrace(_ bytes: UnsafeRawBufferPointer, _ at: Int, _ size: Int) {

@@ -215,7 +215,7 @@ final class StoreView {
             }
             if options.follow { source.reportsDrops = false }
             if !options.rendersText { source.rendersText = false }
-            source.pausesAtLoss = true
+            unsafe source.pausesAtLoss = true
             return source
         } catch {
             // It disappeared between listing and opening: an archive has it.
@@ -278,7 +278,7 @@ final class StoreView {
                     try LaneSource.open(
                         directory: path, lane: lane, segments: nil, runningBoot: boot)
                 }
-                again.pausesAtLoss = true
+                unsafe again.pausesAtLoss = true
                 if !rendersText { again.rendersText = false }
                 for cover in covers { again.exclude(cover) }
                 again.miss(expected)
