@@ -59,6 +59,14 @@ static const int8_t groups_high[3][32] __attribute__((aligned(32))) = {
 static const int8_t signs_low[32] __attribute__((aligned(32))) =
     TWICE(1, 0, 0, 0, 0, '%', 0, 0, 0, 0, 0, 0, 0, '=', 0, '/');
 
+/* Bytes of words by their halves, a bit for each higher half with some; '/' has one more. */
+static const int8_t words_low[32] __attribute__((aligned(32))) =
+    TWICE(46, 62, 62, 63, 63, 63, 63, 62, 62, 62, 60, 21, 28, 21, 53, 93);
+static const int8_t words_high[32] __attribute__((aligned(32))) =
+    TWICE(0, 0, 65, 2, 4, 8, 16, 32, 0, 0, 0, 0, 0, 0, 0, 0);
+/* Those of digits and of '/'. */
+enum { VARYING = 2 | 64 };
+
 /* Out of the function that chooses by width, so that it only jumps. */
 #define NOINLINE static __attribute__((noinline))
 

@@ -75,23 +75,36 @@ TARGET NOINLINE _Bool NAME(word_marks)(const uint8_t *text, size_t count, uint64
     size_t block = 0;
     for (size_t at = 0; at < count; at += BLOCK, block++) {
         uint8_t room[WINDOW];
-        const uint8_t *const window = at + BLOCK <= count ? text + at
-                                                          : window_of(text, at, count, room);
+        const uint8_t *window = text + at;
+        /* The last block of a longer text is read with the bytes before it. */
+        unsigned before = 0;
+        if (at + BLOCK > count) {
+            if (count < BLOCK) window = window_of(text, at, count, room);
+            else window = text + count - BLOCK, before = (unsigned)(at + BLOCK - count);
+        }
         uint64_t word = 0, vary = 0, sign = 0;
         for (int i = 0; i < BLOCK; i += LANE) {
             const NAME(bytes) v = LOAD(window + i);
-            const NAME(bytes) lower = v | 0x20;
             const NAME(bytes) escape = (NAME(bytes))(v == '\\');
+            sign |= BITS((NAME(bytes))((v == '"') | escape)) << i;
+#if LANE == 32
+            /* What has a bit is negative then; the bytes from 0x80 on are words, too. */
+            NAME(bytes) kind = (NAME(bytes))SHUFFLE(words_low, v);
+            kind &= (NAME(bytes))SHUFFLE(words_high, (NAME(bytes))((v32u)v >> 4));
+            word |= BITS(-kind | v) << i;
+            vary |= BITS(-(kind & VARYING)) << i;
+#else
+            const NAME(bytes) lower = v | 0x20;
             word |= BITS((NAME(bytes))(WITHIN(lower, 'a', 'z') | WITHIN(v, '-', '9') |
                                        WITHIN(v, '#', '&') | (v < 0) | (v == '_') |
                                        (v == '@') | (v == '+') | (v == '~') | escape))
                     << i;
             vary |= BITS((NAME(bytes))WITHIN(v, '/', '9')) << i;
-            sign |= BITS((NAME(bytes))((v == '"') | escape)) << i;
+#endif
         }
-        words[block] = word;
-        varying[block] = vary;
-        signs[block] = sign;
+        words[block] = word >>= before;
+        varying[block] = vary >>= before;
+        signs[block] = sign >>= before;
         any |= sign;
     }
     words[block] = varying[block] = signs[block] = 0;

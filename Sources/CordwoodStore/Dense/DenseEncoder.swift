@@ -60,15 +60,15 @@ struct DenseEncoder: ~Copyable {
         try contexts(streams[4])
         let kind = try octets(streams[10], records)
         try ints(kind)
-        try ints(octets(streams[9], records))
-        try ints(varints(streams[5], records))
+        if try !constant(streams[9], records) { try ints(octets(streams[9], records)) }
+        try varyingInts(streams[5], records)
         let time = try sums(streams[6], records)
         try ints(time)
         let offset = try sums(streams[7], records)
         try ints(offset)
-        try ints(zigzags(streams[8], records))
-        try ints(varints(streams[11], records))
-        try ints(varints(streams[12], records))
+        try varyingInts(streams[8], records, isSigned: true)
+        try varyingInts(streams[11], records)
+        try varyingInts(streams[12], records)
         var deferred = 0
         var sectioned = 0
         for index in 0..<records {
@@ -108,6 +108,28 @@ struct DenseEncoder: ~Copyable {
 
     // MARK: streams of numbers
 
+    /// Ints(n) of a stream of varints, of zigzags if `isSigned`.
+    private mutating func varyingInts(
+        _ stream: Slice, _ count: Int, isSigned: Bool = false
+    ) throws(DenseProblem) {
+        if try constant(stream, count, isSigned: isSigned) { return }
+        try ints(isSigned ? zigzags(stream, count) : varints(stream, count))
+    }
+
+    /// False: the stream is not the same byte for each record; nothing was written. Most columns of
+    /// most blocks are, and this takes no memory for them.
+    private mutating func constant(
+        _ stream: Slice, _ count: Int, isSigned: Bool = false
+    ) throws(DenseProblem) -> Bool {
+        let first = stream[0]
+        guard count > 0, stream.count == count, first < 0x80,
+            stream.part(1, count - 1).isSame(stream.part(0, count - 1))
+        else { return false }
+        out.meta.append(IntsCodec.const)
+        out.meta.append(zigzag: isSigned ? Zigzag.plain(UInt64(first)) : UInt64(first))
+        return true
+    }
+
     private mutating func octets(
         _ stream: Slice, _ count: Int
     ) throws(DenseProblem) -> Flat<UInt64> {
@@ -121,6 +143,19 @@ struct DenseEncoder: ~Copyable {
         _ stream: Slice, _ count: Int
     ) throws(DenseProblem) -> Flat<UInt64> {
         let values: Flat<UInt64> = try arena.flat(count)
+        if stream.count == count, let start = unsafe stream.start {
+            // A byte each.
+            let (bytes, target) = unsafe (
+                start.assumingMemoryBound(to: UInt8.self), values.base
+            )
+            var all: UInt8 = 0
+            for index in 0..<count {
+                unsafe all |= bytes[index]
+                unsafe target[index] = UInt64(bytes[index])
+            }
+            guard all < 0x80 else { throw .unfit }
+            return values
+        }
         var cursor = ByteCursor(stream.bytes)
         for index in 0..<count {
             guard let value = cursor.varint() else { throw .unfit }

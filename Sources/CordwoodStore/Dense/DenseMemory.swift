@@ -63,8 +63,11 @@ enum DenseProblem: Error {
         guard count > 0, let start = unsafe start, let second = unsafe other.start else {
             return true
         }
-        return unsafe count > 16
-            ? Memory.isSame(start, second, count) : Self.isSameShort(start, second, count)
+        if count > 32 { return unsafe Memory.isSame(start, second, count) }
+        if count <= 16 { return unsafe Self.isSameShort(start, second, count) }
+        let rest = count &- 16
+        return unsafe Self.isSameShort(start, second, 16)
+            && Self.isSameShort(start + rest, second + rest, 16)
     }
 
     /// 1 … 16 bytes.
@@ -100,6 +103,26 @@ enum DenseProblem: Error {
     func has(_ byte: UInt8) -> Bool {
         guard count > 0, let start = unsafe start else { return false }
         return unsafe Memory.find(byte, in: start, count) != nil
+    }
+
+    /// Where the first byte is from `at` on that is below `end`, at most 128; `count`: nowhere.
+    @inline(__always) func firstLow(below end: UInt8, from at: Int) -> Int {
+        guard let start = unsafe start else { return count }
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        let limits = ones &* UInt64(end)
+        var index = at
+        while index &+ 8 <= count {
+            let word = unsafe UInt64(
+                littleEndian: start.loadUnaligned(fromByteOffset: index, as: UInt64.self))
+            // The lowest bit is right: the subtraction borrows only from behind such a byte.
+            let found = (word &- limits) & ~word & (ones &* 0x80)
+            if found != 0 { return index &+ found.trailingZeroBitCount &>> 3 }
+            index &+= 8
+        }
+        while index < count, unsafe start.load(fromByteOffset: index, as: UInt8.self) >= end {
+            index &+= 1
+        }
+        return index
     }
 
     /// How many bytes are below that one, which is at most 128.

@@ -1,7 +1,7 @@
 // Ints and Doubles of FORMAT §11.8, written: each codec's cost is estimated on values from the
 // middle of the column, and the cheapest is taken. A wrong estimate costs bytes and nothing else.
 // Part of one encoder.
-// SAFETY: a plane has as many bytes as the column has values.
+// SAFETY: a plane has as many bytes as the column has values, and so have columns made of it.
 
 import CordwoodCore
 
@@ -20,14 +20,17 @@ extension DenseEncoder {
     mutating func ints(_ values: Flat<UInt64>, isList: Bool = false) throws(DenseProblem) {
         let count = values.count
         if count == 0 { return }
-        var least = Int64(bitPattern: values[0])
-        var most = least
-        var runs = 1
-        for index in 1..<max(count, 1) {
-            let value = Int64(bitPattern: values[index])
+        let source = unsafe UnsafePointer(values.base)
+        var last = unsafe Int64(bitPattern: source[0])
+        var (least, most, runs) = (last, last, 1)
+        var place = 1
+        while place < count {
+            let value = unsafe Int64(bitPattern: source[place])
             least = min(least, value)
             most = max(most, value)
-            if values[index] != values[index &- 1] { runs &+= 1 }
+            runs &+= value != last ? 1 : 0
+            last = value
+            place &+= 1
         }
         if least == most {
             out.meta.append(IntsCodec.const)
@@ -42,13 +45,17 @@ extension DenseEncoder {
         let base = UInt64(bitPattern: least)
         let offsets: Flat<UInt64> = try arena.flat(count)
         let deltas: Flat<UInt64> = try arena.flat(count)
-        deltas[0] = 0
-        offsets[0] = values[0] &- base
+        let (above, steps) = unsafe (offsets.base, deltas.base)
+        unsafe steps[0] = 0
+        unsafe above[0] = source[0] &- base
         var deltaBits: UInt64 = 0
-        for index in 1..<count {
-            offsets[index] = values[index] &- base
-            deltas[index] = Zigzag.coded(values[index] &- values[index &- 1])
-            deltaBits |= deltas[index]
+        place = 1
+        while place < count {
+            let delta = unsafe Zigzag.coded(source[place] &- source[place &- 1])
+            unsafe above[place] = source[place] &- base
+            unsafe steps[place] = delta
+            deltaBits |= delta
+            place &+= 1
         }
         let offsetWidth = Self.width(UInt64(bitPattern: most) &- base)
         let deltaWidth = Self.width(deltaBits)

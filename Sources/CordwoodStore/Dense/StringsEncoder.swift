@@ -149,6 +149,11 @@ extension DenseEncoder {
         let chosen: Flat<UInt64> = try arena.flat(count)
         var table = try SliceTable(limit: count * 3 / 4, seed: seed, &arena)
         for index in 0..<count {
+            // Often the same as before, which costs less to see than to look up.
+            if index > 0, values[index].isSame(values[index &- 1]) {
+                chosen[index] = chosen[index &- 1]
+                continue
+            }
             guard let found = try table.index(values[index], &arena) else { return false }
             chosen[index] = UInt64(found)
         }
@@ -316,11 +321,15 @@ enum Numeral {
 
     /// At most 18 digits and nothing else.
     private static func read(_ text: Slice, _ from: Int, _ to: Int) -> UInt64? {
+        guard let start = unsafe text.start, from >= 0, to <= text.count else { return nil }
+        let bytes = unsafe start.assumingMemoryBound(to: UInt8.self)
         var number: UInt64 = 0
-        for index in from..<max(to, from) {
-            let digit = text[index] &- 0x30
+        var index = from
+        while index < to {
+            let digit = unsafe bytes[index] &- 0x30
             guard digit < 10 else { return nil }
             number = number &* 10 &+ UInt64(digit)
+            index &+= 1
         }
         return number
     }

@@ -55,8 +55,11 @@ extension DenseEncoder {
 
     private mutating func tokens(of miner: TemplateMiner) throws(DenseProblem) -> Tokens {
         let count = miner.templates.count
+        var bytes = 0
+        for index in 0..<miner.pieces.count { bytes &+= miner.pieces[index].count }
+        var marks = try LineMarks(&arena)
         var found = Tokens(
-            tokens: try Growing(&arena, expected: miner.pieces.count * 3),
+            tokens: try Growing(&arena, expected: miner.pieces.count * 2 + bytes / 5),
             first: try arena.flat(count + 1),
             skeleton: try arena.flat(count))
         for index in 0..<count {
@@ -65,11 +68,12 @@ extension DenseEncoder {
             var skeleton = seed
             for number in 0...template.variables {
                 let piece = miner.pieces[template.firstPiece + number]
+                try marks.set(piece, &arena)
                 var at = 0
                 while at < piece.count {
                     let start = at
-                    at = miner.endOfKind(piece, at)
-                    let isWord = ByteClass.isWord(piece[start])
+                    let isWord = marks.isWord(at)
+                    at = isWord ? marks.endOfWords(at) : marks.startOfWords(behind: at)
                     let isKey = piece[at] == 0x22 && piece[at + 1] == 0x3A
                     let bytes = piece.part(start, at - start)
                     let varies = isWord && !isKey

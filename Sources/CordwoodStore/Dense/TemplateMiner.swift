@@ -2,7 +2,7 @@
 // static text one number. A line is passed over once and allocates nothing but room that grows.
 // Two ways to cut: coarse, for messages and quoted text; fine, for runs that hold
 // digits, where only the digits vary. A value of one encoder.
-// SAFETY: the class table has 256 entries; positions stay below the line's count.
+// SAFETY: positions stay below the line's count.
 
 import CShims
 import CordwoodCore
@@ -41,6 +41,7 @@ struct TemplateMiner {
     private var following: Growing<UInt32>
     private var lastTemplate = 0
     private var lastDate = TimeForm.LastDate()
+    private var lastStamp = TimeForm.LastDate()
     /// Of each line: its template.
     private(set) var rows: Growing<UInt32>
     /// Of all lines. A column that grows would leave as much behind as it holds.
@@ -54,7 +55,6 @@ struct TemplateMiner {
     private var marks: LineMarks
     /// Template + 1; 0: free.
     private var slots: Flat<UInt32>
-    private let classes: Flat<UInt8>
     private let seed: UInt64
 
     /// Variables of one line; the rest of it is static text.
@@ -75,8 +75,6 @@ struct TemplateMiner {
         lineKinds = try arena.flat(Self.lineVariablesMax)
         marks = try LineMarks(&arena)
         slots = try arena.flat(1_024, of: 0)
-        classes = try arena.flat(256, of: 0)
-        for byte in 0..<256 { classes[byte] = ByteClass.of(UInt8(byte)) }
     }
 
     /// Makes room for the variables of one line.
@@ -136,7 +134,7 @@ struct TemplateMiner {
                 if unsafe next > at && bytes[next &- 1] == 0x20,
                     let month = unsafe month(bytes, before: next, from: at)
                 {
-                    if let time = TimeForm.stamp(line, at: month) {
+                    if let time = TimeForm.stamp(line, at: month, after: &lastStamp) {
                         take(
                             unsafe Slice(start: base + start, count: month &- start),
                             VariableKind.time + UInt32(time.form.code), Slice(number: time.number))
@@ -234,19 +232,6 @@ struct TemplateMiner {
             at &+= 1
         }
         return (min(first, place), end)
-    }
-
-    /// Where the word bytes, or the others, end that begin at `start`.
-    @inline(__always) func endOfKind(_ text: Slice, _ start: Int) -> Int {
-        guard let base = unsafe text.start, start < text.count else { return text.count }
-        let bytes = unsafe base.assumingMemoryBound(to: UInt8.self)
-        let classes = unsafe self.classes.base
-        let kind = unsafe classes[Int(bytes[start])] & ByteClass.word
-        var at = start &+ 1
-        while unsafe at < text.count && classes[Int(bytes[at])] & ByteClass.word == kind {
-            at &+= 1
-        }
-        return at
     }
 
     /// The quote that closes the one at `at`; a backslash hides the byte behind it.
@@ -362,7 +347,7 @@ struct TemplateMiner {
 
 /// Which bytes of one line are of words, vary, or are quotes and backslashes: a bit each.
 /// SAFETY: every map has a word for each 64 bytes of the line, and one of zeros behind them.
-@safe private struct LineMarks {
+@safe struct LineMarks {
     private var words: Flat<UInt64>
     private var varying: Flat<UInt64>
     private var signs: Flat<UInt64>
@@ -445,16 +430,27 @@ struct TemplateMiner {
         return max(block &<< 6 &+ 64 &- bits.leadingZeroBitCount, least)
     }
 
+    @inline(__always) func isWord(_ at: Int) -> Bool {
+        unsafe words.base[at &>> 6] &>> UInt64(at & 63) & 1 != 0
+    }
+
+    /// The first byte of words behind the other one at `at`.
+    @inline(__always) func startOfWords(behind at: Int) -> Int {
+        var block = at &>> 6
+        var bits = unsafe words.base[block] &>> UInt64(at & 63)
+        if bits != 0 { return at &+ bits.trailingZeroBitCount }
+        repeat {
+            block &+= 1
+            if block >= blocks { return count }
+            bits = unsafe words.base[block]
+        } while bits == 0
+        return block &<< 6 &+ bits.trailingZeroBitCount
+    }
+
     @inline(__always) func hasSign(_ from: Int, _ to: Int) -> Bool { firstSign(from) < to }
 }
 
 enum ByteClass {
-    static let word: UInt8 = 1
-    static let digit: UInt8 = 2
-    static let slash: UInt8 = 4
-    static let quote: UInt8 = 8
-    static let backslash: UInt8 = 16
-
     /// Bit by bit, of the bytes below 64 and below 128; all others are of words.
     private static let wordsLow: UInt64 = 0x03FF_E878_0000_0000
     private static let wordsHigh: UInt64 = 0x47FF_FFFE_97FF_FFFF
@@ -463,18 +459,5 @@ enum ByteClass {
         if byte >= 0x80 { return true }
         let set = byte < 64 ? wordsLow : wordsHigh
         return set &>> UInt64(byte & 63) & 1 != 0
-    }
-
-    static func of(_ byte: UInt8) -> UInt8 {
-        switch byte {
-        case 0x30...0x39: word | digit
-        case 0x41...0x5A, 0x61...0x7A, 0x80...0xFF: word
-        case 0x2F: word | slash
-        case 0x5C: word | backslash
-        case 0x22: quote
-        // _ . - @ + % $ # ~ &
-        case 0x5F, 0x2E, 0x2D, 0x40, 0x2B, 0x25, 0x24, 0x23, 0x7E, 0x26: word
-        default: 0
-        }
     }
 }

@@ -68,14 +68,12 @@ extension DenseDecoder {
 
     private mutating func parse(_ text: Slice, _ count: Int) throws(DenseProblem) -> Templates {
         guard let source = unsafe text.start else { throw .damaged }
-        let bytes = unsafe source.assumingMemoryBound(to: UInt8.self)
         var variables = 0
-        var at = 0
+        var at = text.firstLow(below: 6, from: 0)
         var ends = 0
         while at < text.count {
-            let byte = unsafe bytes[at]
+            let byte = text[at]
             at &+= 1
-            if byte >= 6 { continue }
             switch byte {
             case 0: ends += 1
             case 4:
@@ -84,6 +82,7 @@ extension DenseDecoder {
             case 5: at += 1
             default: variables += 1
             }
+            at = text.firstLow(below: 6, from: at)
         }
         guard ends == count, at == text.count, variables <= DenseLimits.variablesMax else {
             throw .damaged
@@ -92,9 +91,13 @@ extension DenseDecoder {
             pieces: try arena.flat(variables + count), forms: try arena.flat(variables, of: 0),
             columns: try arena.flat(variables), first: try arena.flat(count + 1),
             bytes: try arena.flat(count, of: 0))
-        let literals = unsafe try arena.allocate(text.count)
-        var out = unsafe literals
-        var start = unsafe literals
+        // Of pieces with escapes: others stay where they are, in the arena as these.
+        var literals: UnsafeMutableRawPointer?
+        var out = 0
+        // The piece, as far as it was copied.
+        var copied = 0
+        // What was not copied of it begins here.
+        var first = 0
         var variable = 0
         var template = 0
         found.first[0] = 0
@@ -102,22 +105,34 @@ extension DenseDecoder {
         while at < text.count {
             // Bytes behind the last template.
             guard template < count else { throw .damaged }
-            let first = at
-            while unsafe at < text.count && bytes[at] >= 6 { at &+= 1 }
-            unsafe out = text.part(first, at &- first).copy(to: out)
+            at = text.firstLow(below: 6, from: at)
             guard at < text.count else { break }
             let byte = text[at]
             at += 1
+            let rest = unsafe Slice(start: source + first, count: at &- 1 &- first)
             if byte == 5 {
                 guard text[at] < 6 else { throw .damaged }
-                unsafe out.storeBytes(of: text[at], as: UInt8.self)
-                unsafe out += 1
+                if unsafe literals == nil { unsafe literals = try arena.allocate(text.count) }
+                guard let literals = unsafe literals else { throw .memory }
+                let end = unsafe rest.copy(to: literals + out)
+                unsafe end.storeBytes(of: text[at], as: UInt8.self)
+                out += rest.count + 1
+                copied += rest.count + 1
                 at += 1
+                first = at
                 continue
             }
-            found.pieces[variable + template] = unsafe Slice(start: start, count: out - start)
-            found.bytes[template] += unsafe out - start
-            unsafe start = out
+            var piece = rest
+            if copied > 0, let literals = unsafe literals {
+                _ = unsafe rest.copy(to: literals + out)
+                out += rest.count
+                copied += rest.count
+                piece = unsafe Slice(start: literals + (out - copied), count: copied)
+                copied = 0
+            }
+            first = at
+            found.pieces[variable + template] = piece
+            found.bytes[template] += piece.count
             if byte == 0 {
                 guard variable - Int(found.first[template]) <= DenseLimits.variablesOfTemplateMax
                 else { throw .damaged }
@@ -130,6 +145,7 @@ extension DenseDecoder {
                     throw .damaged
                 }
                 at += 2
+                first = at
                 found.forms[variable] = 4 + UInt32(form.code)
                 found.bytes[template] += form.bytes
             } else {

@@ -274,10 +274,12 @@ extension DenseEncoder {
 
     /// The last run of word bytes with all that is behind it; nil: no word byte.
     private static func lastWord(_ piece: Slice) -> Slice? {
+        guard let first = unsafe piece.start else { return nil }
+        let bytes = unsafe first.assumingMemoryBound(to: UInt8.self)
         var end = piece.count
-        while end > 0, !ByteClass.isWord(piece[end - 1]) { end -= 1 }
+        while end > 0, unsafe !ByteClass.isWord(bytes[end &- 1]) { end &-= 1 }
         var start = end
-        while start > 0, ByteClass.isWord(piece[start - 1]) { start -= 1 }
+        while start > 0, unsafe ByteClass.isWord(bytes[start &- 1]) { start &-= 1 }
         return start < end ? piece.part(start, piece.count - start) : nil
     }
 

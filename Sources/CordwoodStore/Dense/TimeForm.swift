@@ -219,7 +219,8 @@ struct TimeForm {
 
     // MARK: reading
 
-    /// A date that was read, as its 11 bytes: most lines have that of the one before.
+    /// A date that was read, as its 11 bytes, or the 7 of a stamp: most lines have that of the one
+    /// before.
     struct LastDate {
         fileprivate var years: UInt64 = 0
         /// From the fourth byte on.
@@ -313,21 +314,33 @@ struct TimeForm {
     }
 
     /// The stamp of 15 bytes that begins with the month at `at`; nil: none, or a digit follows.
-    static func stamp(_ text: Slice, at: Int) -> Found? {
+    static func stamp(_ text: Slice, at: Int, after last: inout LastDate) -> Found? {
         guard text.count &- at >= 15, let start = unsafe text.start else { return nil }
         let bytes = unsafe (start + at).assumingMemoryBound(to: UInt8.self)
+        let date =
+            unsafe UInt64(
+                littleEndian: (start + at).loadUnaligned(as: UInt64.self)) &<< 8
+        if last.years != date {
+            guard let days = unsafe daysOfStamp(bytes) else { return nil }
+            last = LastDate(years: date, rest: 0, days: days)
+        }
+        guard let seconds = unsafe seconds(bytes + 7), !isDigit(text[at &+ 15]) else { return nil }
+        return Found(
+            form: TimeForm(form: stamp, slash: false, letter: false, mark: 0, digits: 0),
+            number: last.days &* Self.day &+ seconds, bytes: 15)
+    }
+
+    /// Of 7 bytes: with the blank before the clock.
+    private static func daysOfStamp(_ bytes: UnsafePointer<UInt8>) -> Int64? {
         let name = unsafe UInt32(bytes[0]) << 16 | UInt32(bytes[1]) << 8 | UInt32(bytes[2])
         let tens = unsafe bytes[4] == 0x20 ? 0 : bytes[4] &- 0x30
         let ones = unsafe bytes[5] &- 0x30
         let day = Int64(tens) &* 10 &+ Int64(ones)
         // Without its tens a day has a blank.
         guard tens < 10, ones < 10, unsafe bytes[3] == 0x20 && bytes[4] != 0x30 && bytes[6] == 0x20,
-            let month = month(named: name), isDay(2_000, month, day),
-            let seconds = unsafe seconds(bytes + 7), !isDigit(text[at &+ 15])
+            let month = month(named: name), isDay(2_000, month, day)
         else { return nil }
-        return Found(
-            form: TimeForm(form: stamp, slash: false, letter: false, mark: 0, digits: 0),
-            number: (days(2_000, month, day) &- stampYear) &* Self.day &+ seconds, bytes: 15)
+        return days(2_000, month, day) &- stampYear
     }
 
     private static func end(
@@ -376,13 +389,20 @@ struct TimeForm {
     }
 
     @inline(__always) private static func seconds(_ bytes: UnsafePointer<UInt8>) -> Int64? {
-        var worst: UInt8 = 0
-        let hours = unsafe pair(bytes, &worst)
-        let minutes = unsafe pair(bytes + 3, &worst)
-        let seconds = unsafe pair(bytes + 6, &worst)
-        guard unsafe bytes[2] == 0x3A && bytes[5] == 0x3A, worst < 10, hours < 24, minutes < 60,
-            seconds < 60
-        else { return nil }
+        // All eight at once: digits without their high half, and zeros for the colons.
+        let text = unsafe UInt64(
+            littleEndian: UnsafeRawPointer(bytes).loadUnaligned(as: UInt64.self))
+        let plain = text ^ 0x3030_3A30_303A_3030
+        // Six more than a digit has no high half.
+        guard (plain | plain &+ 0x0606_0006_0600_0606) & 0xF0F0_FFF0_F0FF_F0F0 == 0 else {
+            return nil
+        }
+        // Ten times each, and the next one: nothing is carried.
+        let pairs = plain &* 10 &+ plain &>> 8
+        let hours = Int64(pairs & 0xFF)
+        let minutes = Int64(pairs &>> 24 & 0xFF)
+        let seconds = Int64(pairs &>> 48 & 0xFF)
+        guard hours < 24, minutes < 60, seconds < 60 else { return nil }
         return hours &* 3_600 &+ minutes &* 60 &+ seconds
     }
 
