@@ -20,6 +20,8 @@ LARGE_BYTES = 2_000_000
 # Of these, instructions and memory are counted, where they are there.
 COUNTED = ("kafka.log", "Linux_full.log", "apache_elastic.log")
 SERVICE_RECORDS, SERVICE_THREADS, LANE_RECORDS = 400_000, 4, 5_000
+# Of so many, instructions are counted.
+COUNTED_RECORDS = 40_000
 
 
 def seconds_of(command):
@@ -100,10 +102,24 @@ def costs(house, source):
             "compact_kib": compact}
 
 
-def typed(house, records, threads):
-    """Typed records of nine places, and `zstd -3` of their text."""
+def served(house, records, threads):
     store = house.where()
     output(house.program("service", "service.c", *OURS), store, records, threads)
+    return store
+
+
+def typed_cost(house):
+    """Instructions of archiving a service's records, each; an archive of none is subtracted."""
+    archive = [CORDWOOD, "archive", "--method", "dense"]
+    own, _ = counted(house, [*archive, str(logged(house, os.devnull))])
+    all_of_them, _ = counted(
+        house, [*archive, str(served(house, COUNTED_RECORDS, SERVICE_THREADS))])
+    return round((all_of_them - own) / COUNTED_RECORDS)
+
+
+def typed(house, records, threads):
+    """Typed records of nine places, and `zstd -3` of their text."""
+    store = served(house, records, threads)
     lines = house.folder / "service.txt"
     with lines.open("wb") as file:
         subprocess.run([CORDWOOD, "cat", str(store)], check=True, stdout=file)
@@ -155,5 +171,8 @@ def gates(house, rows, files):
     house.gate("a service's records, of text under zstd -3", service["of_zstd3"],
                limits["typed_of_zstd3"])
     house.gate("a lane of 5,000, bytes each", lane["bytes_a_record"], limits["lane_bytes"])
+    service["instructions_a_record"] = typed_cost(house)
+    house.gate("a service's records, instructions each", service["instructions_a_record"],
+               limits["typed_instructions"])
     house.more["archive_costs"] = counts
     house.more["archive_typed"] = [service, lane]

@@ -201,8 +201,8 @@ mutation("read", "kinds-share-a-column", STORE + "Dense/TemplatesEncoder.swift",
          "swift DenseCodecTests/testColumnsHaveOneKind",
          "a time's number is taken for a string's length: archiving does not end",
          also=((STORE + "Dense/TemplatesEncoder.swift",
-                "piece, prefix &+ UInt64(kind) &* 0x9E37_79B9_7F4A_7C15)\n",
-                "piece, prefix &+ UInt64(kind))\n"),))
+                "hash &+ UInt64(kind) &* 0x9E37_79B9_7F4A_7C15)\n",
+                "hash &+ UInt64(kind))\n"),))
 mutation("read", "old-rows-are-left-out", STORE + "Dense/DenseRows.swift",
          "unsafe row &+ 1 < records && Int64(bitPattern: time[row &+ 1] &- time[row]) >= 0\n",
          "row &+ 1 < records\n",

@@ -107,15 +107,14 @@
     public mutating func append(varint value: UInt64) {
         guard reserve(10) else { return }
         var rest = value
+        var target = unsafe base + used
         while rest >= 0x80 {
-            unsafe base.storeBytes(
-                of: UInt8(truncatingIfNeeded: rest) | 0x80, toByteOffset: used, as: UInt8.self)
-            used &+= 1
+            unsafe target.storeBytes(of: UInt8(truncatingIfNeeded: rest) | 0x80, as: UInt8.self)
+            unsafe target += 1
             rest &>>= 7
         }
-        unsafe base.storeBytes(
-            of: UInt8(truncatingIfNeeded: rest), toByteOffset: used, as: UInt8.self)
-        used &+= 1
+        unsafe target.storeBytes(of: UInt8(truncatingIfNeeded: rest), as: UInt8.self)
+        used = unsafe target + 1 - base
     }
 
     /// Takes the signed number as its 64 bits.

@@ -178,6 +178,16 @@ extension Flat<UInt64> {
 
     /// Zigzags of the differences.
     func writeSteps(to out: inout GrowingBytes) throws(DenseProblem) {
+        if count > 0 {
+            var differ: UInt64 = 0
+            for index in 1..<count { unsafe differ |= base[index] ^ base[0] }
+            if differ == 0 {
+                out.append(zigzag: self[0])
+                guard let rest = unsafe out.claim(count &- 1) else { throw .memory }
+                unsafe rest.initializeMemory(as: UInt8.self, repeating: 0, count: count &- 1)
+                return
+            }
+        }
         guard out.reserve(10 &* count) else { throw .memory }
         let start = unsafe out.base + out.count
         var target = unsafe start

@@ -47,6 +47,27 @@ enum ColumnSharing {
     case place
 }
 
+/// The hash of a template's first pieces and variables: few variables ask for it.
+private struct HashedPieces {
+    private(set) var hash: UInt64
+    private var count = 0
+
+    init(hash: UInt64) { self.hash = hash }
+
+    /// Takes those that are not in it yet, with the variable.
+    mutating func take(
+        through variable: Int, of template: FinalTemplates.Template, _ found: FinalTemplates
+    ) {
+        while count <= variable {
+            let kind = found.kinds[template.firstVariable + count]
+            hash = SliceTable.hash(
+                found.pieces[template.firstPiece + count],
+                hash &+ UInt64(kind) &* 0x9E37_79B9_7F4A_7C15)
+            count += 1
+        }
+    }
+}
+
 private struct VariableColumn: BitwiseCopyable {
     var kind: UInt32
     /// A time is a slice of nothing whose count is the number.
@@ -63,7 +84,7 @@ extension DenseEncoder {
     /// Blocks from one choice to the next.
     private static let choicePeriod = 16
     /// What a choice looks at.
-    private static let choiceBytes = 40 << 10
+    private static let choiceBytes = 24 << 10
     private static let choiceLinesLeast = 64
     /// Some lines are not all: another way must be so much smaller, in hundredths.
     private static let choiceGain = 92
@@ -161,14 +182,11 @@ extension DenseEncoder {
         var counts = try Growing<Int>(&arena)
         for index in 0..<order.count {
             let template = found.templates[order[index]]
-            var prefix = seed
+            var before = HashedPieces(hash: seed)
             for variable in 0..<template.variables {
-                let piece = found.pieces[template.firstPiece + variable]
                 let kind = found.kinds[template.firstVariable + variable]
-                prefix = SliceTable.hash(
-                    piece, prefix &+ UInt64(kind) &* 0x9E37_79B9_7F4A_7C15)
                 let key = try self.key(
-                    piece, kind, prefix, variable, template, index, &occurrences)
+                    variable, kind, template, index, found, &before, &occurrences)
                 let slot = try known.slot(of: key, &arena)
                 var column = Int(known.values[slot]) - 1
                 // Hashes may be equal, and a string is no time: then this is a column by itself.
@@ -191,18 +209,20 @@ extension DenseEncoder {
         return columns
     }
 
-    /// Variables with the same key share a column. `piece`: the text before the variable;
-    /// `prefix`: the hash of all before it. `number`: of the template.
+    /// Variables with the same key share a column. `number`: of the template.
     private mutating func key(
-        _ piece: Slice, _ kind: UInt32, _ prefix: UInt64, _ variable: Int,
-        _ template: FinalTemplates.Template, _ number: Int, _ occurrences: inout NumberTable
+        _ variable: Int, _ kind: UInt32, _ template: FinalTemplates.Template, _ number: Int,
+        _ found: FinalTemplates, _ before: inout HashedPieces, _ occurrences: inout NumberTable
     ) throws(DenseProblem) -> UInt64 {
         if sharing == .place {
             let place = UInt64(template.variables) &<< 32 | UInt64(variable)
             return SliceTable.mixed(
                 seed ^ place ^ UInt64(kind) &* 0x9E37_79B9_7F4A_7C15, 0xA076_1D64_78BD_642F)
         }
-        guard let word = Self.lastWord(piece) else { return prefix }
+        guard let word = Self.lastWord(found.pieces[template.firstPiece + variable]) else {
+            before.take(through: variable, of: template, found)
+            return before.hash
+        }
         let base = SliceTable.hash(word, seed ^ 0x5bd1)
         let place = SliceTable.mixed(base ^ UInt64(number), 0xA076_1D64_78BD_642F)
         let slot = try occurrences.slot(of: place, &arena)
