@@ -52,18 +52,31 @@ COMPILERS = (("gcc", "c", C, "c11", ("-O1", "-O2", "-O3")),
 WHOLE = {"gcc": ["-fno-reorder-blocks-and-partition"], "g++": ["-fno-reorder-blocks-and-partition"]}
 LINE = re.compile(r"^\s*([0-9a-f]+):\t(.*?)\s*(?:#.*)?$")
 RELOCATION = re.compile(r"^\s*[0-9a-f]+: R_X86_64_(?:PLT32|PC32|GOTPCRELX?|REX_GOTPCRELX)\s+"
-                        r"([\w.]+)")
-NAME = re.compile(r"^[0-9a-f]+ <([^>]*(?:place_|_slow_|_is_kept_)[^>]*)>:$")
+                        r"([\w.]+)(?:([-+]0x[0-9a-f]+))?")
+SECTION = re.compile(r"^Disassembly of section (.*):$")
+ANY_NAME = re.compile(r"^([0-9a-f]+) <(.*)>:$")
+NAME = re.compile(r"^[0-9a-f]+ <([^>]*(?:place_|_slow_|_is_kept_|_coarse_)[^>]*)>:$")
 # What may be called while busy; `rep movs` is a copy, too. Behind SLOW the place does nothing more.
-SLOW = re.compile(r"^(?:call|jmp).*(?:cw_\w+_slow_|@\.text\.unlikely)")
-BUSY = {"memcpy"}
+SLOW = re.compile(r"^(?:call|jmp).*cw_\w+_slow_")
+BUSY = re.compile(r"@memcpy$|cw_append_coarse_")
 CHUNK, BASE, LIMIT, BUSY_WORD, ENGINE, RECORDS = 0x10, 0x18, 0x8, 0x20, 0x28, 0x30
 MEMORY = re.compile(r"(-?0x[0-9a-f]+)?\((%\w+)(?:,[^)]*)?\)")
 
 
+def names_of(text):
+    """(section, address) → the function that begins there."""
+    names, section = {}, None
+    for line in text.splitlines():
+        if new := SECTION.match(line):
+            section = new[1]
+        elif name := ANY_NAME.match(line):
+            names[section, int(name[1], 16)] = name[2]
+    return names
+
+
 def functions(text):
     """name → {address: instruction}; a call has its target behind an @."""
-    found, now, last = {}, None, None
+    found, now, last, names = {}, None, None, names_of(text)
     for line in text.splitlines():
         if name := NAME.match(line):
             now = found.setdefault(name[1], {})
@@ -73,7 +86,9 @@ def functions(text):
             continue
         elif relocation := RELOCATION.match(line):
             if now[last].startswith(("call", "jmp")):  # a jump: the function's last call
-                now[last] = now[last].split()[0] + " @" + relocation[1].split("-")[0]
+                # Relative to the end of the instruction's last four bytes.
+                at = (relocation[1], int(relocation[2] or "0", 16) + 4)
+                now[last] = now[last].split()[0] + " @" + names.get(at, relocation[1])
         elif instruction := LINE.match(line):
             last = int(instruction[1], 16)
             now[last] = instruction[2]
@@ -147,7 +162,7 @@ def problems_of(code):
     if not way or not is_idle(way[-1], block):
         return ["a record does not end with its count and busy = 0"]
     wrong = [f"calls {line} while busy" for line in busy
-             if (line.startswith("call") or "@" in line) and line.split("@")[-1] not in BUSY
+             if (line.startswith("call") or "@" in line) and not BUSY.search(line)
              and not SLOW.match(line)]
     if not any(SLOW.match(line) for line in busy):
         wrong.append("a record whose chunk was closed is not settled")
@@ -179,11 +194,14 @@ def problems_of(code):
 
 def problems_of_slow(found):
     """cw_append_slow_ and cw_write_slow_ ask first whether the record is kept. cw_append_is_kept_
-    asks the library while busy, and counts only then."""
+    asks the library while busy, and counts only then. cw_append_coarse_ asks the system alone."""
     wrong = []
     for name, code in found.items():
         lines = [code[at] for at in sorted(code)]
         calls = [line for line in lines if line.startswith("call")]
+        if "_coarse_" in name and (calls != ["call @clock_gettime"] or any(
+                operand(line, True)[1] != "%rsp" for line in lines if is_store(line))):
+            wrong.append(f"{name} calls more than the clock, or stores")
         if "_slow_" in name and (not calls or "cw_append_is_kept_" not in calls[0]):
             wrong.append(f"{name} does not ask first whether the record is kept")
         if "_is_kept_" not in name:

@@ -19,7 +19,8 @@ import tempfile
 from pathlib import Path
 
 sys.dont_write_bytecode = True
-from check_append import BASE, BUSY_WORD, C, CHUNK, CPP, ENGINE, LIMIT, RECORDS, ROOT  # noqa: E402
+from check_append import BASE, BUSY_WORD, C, CHUNK, CPP, ENGINE, LIMIT  # noqa: E402
+from check_append import RECORDS, ROOT, names_of  # noqa: E402
 
 PREFIX = "aarch64-linux-gnu-"
 COMPILERS = (("gcc", "c", C, "c11"), ("g++", "c++", CPP, "c++17"))
@@ -28,19 +29,20 @@ WHOLE = "-fno-reorder-blocks-and-partition"
 # A place of an int and a double with what it calls, at -O2.
 BYTES_MAX = 320
 LINE = re.compile(r"^\s*([0-9a-f]+):\t(.*?)\s*(?://.*)?$")
-RELOCATION = re.compile(r"^\s*[0-9a-f]+: R_AARCH64_(?:CALL|JUMP)26\s+([\w.]+)")
+RELOCATION = re.compile(r"^\s*[0-9a-f]+: R_AARCH64_(?:CALL|JUMP)26\s+([\w.]+)"
+                        r"(?:\+(0x[0-9a-f]+))?")
 NAME = re.compile(r"^[0-9a-f]+ <([^>]*place_[^>]*)>:$")
 JUMP = re.compile(r"^(?:b(?:\.\w+)?|cbn?z|tbn?z)\s(?:.*,\s*)?([0-9a-f]+)\b")
 MEMORY = re.compile(r"\[(\w+)(?:, #(-?\w+))?\](!|, #(-?\w+))?")
 ATOMIC_CALL = re.compile(r"__aarch64_\w+|__atomic_\w+")
 # The function form takes a slot of its table for a place, once.
 ONCE = {"c": set(), "c++": {"__aarch64_cas4_acq"}}
-SLOW = re.compile(r"^bl? .*@(?:cw_\w+_slow_|\.text\.unlikely)")
+SLOW = re.compile(r"^bl? .*@.*cw_\w+_slow_")
 
 
 def functions(text):
     """name → {address: instruction}; a call has its target behind an @."""
-    found, now, last = {}, None, None
+    found, now, last, names = {}, None, None, names_of(text)
     for line in text.splitlines():
         if name := NAME.match(line):
             now = found.setdefault(name[1], {})
@@ -49,7 +51,8 @@ def functions(text):
         elif now is None:
             continue
         elif relocation := RELOCATION.match(line):
-            now[last] = now[last].split()[0] + " @" + relocation[1]
+            at = (relocation[1], int(relocation[2] or "0", 16))
+            now[last] = now[last].split()[0] + " @" + names.get(at, relocation[1])
         elif instruction := LINE.match(line):
             last = int(instruction[1], 16)
             now[last] = re.sub(r"^(bl?)\s+\w+ <(cw_\w+)>$", r"\1 @\2",

@@ -179,10 +179,11 @@ _Static_assert(sizeof(cwi_thread) == 256, "one thread block is two pairs of line
 _Static_assert(offsetof(cwi_thread, limit) == 8 && offsetof(cwi_thread, busy) == 32 &&
                    offsetof(cwi_thread, engine) == 40 && offsetof(cwi_logger, engine) == 8,
                "the hot path's words");
-/* cw_append_block and cw_append_logger of cordwood_append.h. */
+/* cw_append_block and cw_append_logger of append.h. */
 _Static_assert(offsetof(cwi_thread, ptr) == 0 && offsetof(cwi_thread, chunk) == 16 &&
                    offsetof(cwi_thread, base_ticks) == 24 && offsetof(cwi_thread, records) == 48 &&
-                   offsetof(cwi_thread, copy) == 56 && offsetof(cwi_logger, id) == 4,
+                   offsetof(cwi_thread, copy) == 56 && offsetof(cwi_thread, clock) == 60 &&
+                   offsetof(cwi_logger, id) == 4,
                "the words that hosts have compiled in");
 _Static_assert(sizeof(cwi_segment) == 128, "one segment block is a pair of lines");
 

@@ -149,7 +149,64 @@ static void case_inlined_refusals(void) {
     EXPECT(CW_E_CLOSED, cw_write_here_(log, CW_LEVEL_INFO, "x", 1));
     EXPECT(2, read_logs(NULL, NULL));
 }
+/* True if a record begins in the host's own code; nothing of it is kept. */
+static bool begins_here(const cw_logger *logger) {
+    cw_append record;
+    if (!cw_append_start_(&record, logger, cw_append_1, CW_LEVEL_INFO | 1u << 8, 1)) return false;
+    cw_append_idle_(cw_append_1);
+    return true;
+}
+static uint64_t coarse_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+/* The coarse clock is read in the host's own code, but only where the library says that it is the
+ * engine's, and not where every record is to be a call. */
+static void case_inlined_coarse(void) {
+    cw_options options = defaults();
+    options.flags = CW_FLAG_COARSE_CLOCK;
+    cw_engine *engine = open_with(&options);
+    cw_logger *log = logger_of(engine, "inlined");
+    uint64_t here = 0, outside = 0;
+    for (int i = 0; i < 10000; i++) { /* the first chunks are small */
+        const uint64_t from = coarse_ns();
+        unsigned char *at = cw_append_1 ? cw_append_1->ptr : NULL;
+        EXPECT(CW_OK, cw_write_here_(log, CW_LEVEL_INFO, "coarse", 6));
+        const uint64_t base = cw_append_1->base_ticks, to = coarse_ns();
+        if (begins_here(log)) here++;
+        EXPECT(0, cw_append_1->busy);
+        if (cw_append_1->ptr != at + 24) continue; /* a chunk began here */
+        const uint64_t time = base + *(uint32_t *)(void *)(at + 4);
+        if (time < from || time > to) outside++;
+    }
+    HOLDS(here > 9000);
+    EXPECT(0, outside);
+    const uint32_t clock = cw_append_1->clock;
+    cw_append_1->clock = 0; /* an older library knows no such clock */
+    HOLDS(!begins_here(log));
+    EXPECT(0, cw_append_1->busy);
+    EXPECT(CW_OK, cw_write_here_(log, CW_LEVEL_INFO, "coarse", 6));
+    cw_append_1->clock = clock;
+    HOLDS(begins_here(log));
+    options.flags |= CW_FLAG_SYNC_CONSOLE;
+    options.console = CW_CONSOLE_TEXT;
+    char other[4096];
+    snprintf(other, sizeof other, "%s.other", store);
+    options.directory = other;
+    cw_engine *echoing = open_with(&options);
+    cw_logger *echoed = logger_of(echoing, "inlined");
+    EXPECT(CW_OK, cw_write_here_(echoed, CW_LEVEL_INFO, "echoed", 6));
+    HOLDS(!begins_here(echoed)); /* marked, too: it is to be seen first */
+    HOLDS(!begins_here(log));    /* another engine's block */
+    EXPECT(CW_OK, cw_write_here_(log, CW_LEVEL_INFO, "coarse", 6));
+    HOLDS(begins_here(log));
+    EXPECT(CW_OK, cw_close(&echoing, 20000));
+    EXPECT(CW_OK, cw_close(&engine, 20000));
+    EXPECT(10002, read_logs(NULL, NULL));
+}
 #else
 static void case_inlined_refusals(void) { exit(77); }
 static void case_inlined_bytes(void) { exit(77); }
+static void case_inlined_coarse(void) { exit(77); }
 #endif

@@ -441,9 +441,11 @@ mutation("R24", "header-reads-the-chunk-again", HEADER,
          "(block->chunk + 8), (uint32_t)(end - block->chunk)",
          "c-abi fork_steps_inlined", "a child that a handler forked stores to address 8")
 mutation("A35", "header-any-engine", HEADER,
-         "__atomic_load_n(&block->engine, __ATOMIC_RELAXED) == words->engine",
+         "__atomic_load_n(&block->engine, __ATOMIC_RELAXED) == logger->engine",
          "__atomic_load_n(&block->engine, __ATOMIC_RELAXED) != NULL",
          "c-abi table_steps_inlined", "a record goes to the engine that the thread used last")
+mutation("A35", "header-any-clock", HEADER, " || block->clock != CW_APPEND_COARSE_ ||\n", " ||\n",
+         "c-abi inlined_coarse", "records of another clock of the system's get coarse times")
 mutation("A21", "string-as-pointer", CORE + "Sites/SitePlan.swift",
          "                case UInt32(CW_ARG_STRING):\n"
          "                    type(index) == ArgumentType.text && bound(index) == "

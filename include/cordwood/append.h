@@ -3,7 +3,7 @@
  *
  * A record is stored into the calling thread's chunk by the stores of the library's own path
  * (AppendPath.swift), in the same order. Everything unusual is a call: a thread's first record, a
- * full chunk, a clock of the system's, a nested or abandoned append, a forked child, another
+ * full chunk, an exact clock of the system's, a nested or abandoned append, a forked child, another
  * engine, a place that is not registered. docs/CONCURRENCY.md, "The append in the header", says why
  * this is safe, and docs/ABI.md what of it can never change.
  *
@@ -44,8 +44,12 @@ typedef struct cw_append_block {
     const void *engine;   /* another one than the logger's, or a marked one: call */
     uint64_t records;     /* statistics */
     uint32_t copy;        /* of the library; its number in the upper half */
-    uint32_t unused;
+    uint32_t clock;       /* CW_APPEND_COARSE_, or 0: where `engine` is marked, call */
 } cw_append_block;
+
+/* Of `clock`: records hold CLOCK_MONOTONIC_COARSE in ns, minus `base_ticks`, and `engine` is the
+ * logger's plus 2. A library that does not know this clock leaves 0 there. */
+enum { CW_APPEND_COARSE_ = 3 };
 
 /* Says whether the record that the calling thread has just committed is kept, although its chunk
  * was closed meanwhile. False: it is not, the thread is not busy any more, and the record must be
@@ -61,6 +65,8 @@ extern __thread cw_append_block *cw_append_1
 
 #define CW_INLINED_ static inline __attribute__((always_inline))
 #define CW_FENCE_() __asm__ volatile("" : : : "memory")
+/* One load, as a relaxed atomic one is. For those, GCC makes each address in a register first. */
+#define CW_ONCE_(word) (*(const volatile __typeof__(word) *)&(word))
 #define CW_LIKELY_(condition) __builtin_expect(!!(condition), 1)
 
 struct cw_append_logger {
@@ -111,6 +117,47 @@ CW_INLINED_ uint64_t cw_append_ticks_(void) {
 #endif
 }
 
+#if defined(__x86_64__)
+/* The C library's clock_gettime; <time.h> is the host's to include. */
+typedef struct cw_append_time {
+    int64_t s, ns;
+} cw_append_time;
+#ifdef __cplusplus
+extern "C" {
+#endif
+extern int cw_append_gettime_(int clock, cw_append_time *time) __asm__("clock_gettime");
+#ifdef __cplusplus
+}
+#endif
+
+/* The coarse clock, which the system keeps in memory, if that is the engine's (`clock`). Else a
+ * time that no record has. The thread is busy: a function of the host's in place of the clock may
+ * log, and makes a nested append. */
+static __attribute__((noinline, cold, unused)) uint64_t
+cw_append_coarse_(const struct cw_append_logger *logger, const cw_append_block *block) {
+    const uintptr_t marked = (uintptr_t)__atomic_load_n(&block->engine, __ATOMIC_RELAXED);
+    cw_append_time now;
+    if (marked != (uintptr_t)logger->engine + 2 || block->clock != CW_APPEND_COARSE_ ||
+        cw_append_gettime_(6 /* CLOCK_MONOTONIC_COARSE */, &now) != 0)
+        return UINT64_MAX;
+    return (uint64_t)now.s * 1000000000u + (uint64_t)now.ns;
+}
+#endif
+
+/* The time of a record. UINT64_MAX, which no record has, where the block is not the engine's or the
+ * library must see its records first; on aarch64, where reading the counter is cheap, also of an
+ * engine with the coarse clock. */
+CW_INLINED_ uint64_t cw_append_now_(const struct cw_append_logger *logger,
+                                    const cw_append_block *block) {
+    if (CW_LIKELY_(__atomic_load_n(&block->engine, __ATOMIC_RELAXED) == logger->engine))
+        return cw_append_ticks_();
+#if defined(__x86_64__)
+    return cw_append_coarse_(logger, block);
+#else
+    return UINT64_MAX;
+#endif
+}
+
 CW_INLINED_ void cw_store_u4_(unsigned char *at, uint32_t value) {
     __builtin_memcpy(at, &value, sizeof value);
 }
@@ -133,19 +180,19 @@ CW_INLINED_ bool cw_append_start_(cw_append *record, const cw_logger *logger,
     cw_append_busy_(block);
     CW_FENCE_(); /* a handler on this thread must see busy before anything moves (A1) */
     /* After busy is set: before that, a handler may give the block to another engine (A35). */
-    if (!CW_LIKELY_(__atomic_load_n(&block->engine, __ATOMIC_RELAXED) == words->engine)) {
-        cw_append_idle_(block);
-        return false;
-    }
-    unsigned char *const chunk = __atomic_load_n(&block->chunk, __ATOMIC_RELAXED);
-    unsigned char *const start = __atomic_load_n(&block->ptr, __ATOMIC_RELAXED);
-    const uint64_t base = __atomic_load_n(&block->base_ticks, __ATOMIC_RELAXED);
+    const uint64_t ticks = cw_append_now_(words, block);
+    unsigned char *const chunk = CW_ONCE_(block->chunk);
+    unsigned char *const start = CW_ONCE_(block->ptr);
+    const uint64_t base = CW_ONCE_(block->base_ticks);
     /* The limit last: where it is not NULL, no handler has forked before, and the words above are
      * not a wiped block's. None of them is read again. */
     CW_FENCE_();
-    unsigned char *const limit = __atomic_load_n(&block->limit, __ATOMIC_RELAXED);
-    const uint64_t delta = cw_append_ticks_() - base;
-    if (!CW_LIKELY_((int64_t)limit - (int64_t)start >= (int64_t)bytes + 24 && delta >> 32 == 0)) {
+    unsigned char *const limit = CW_ONCE_(block->limit);
+    const uint64_t delta = ticks - base;
+    const uint64_t left = (uintptr_t)limit - (uintptr_t)start - (bytes + 24);
+    /* One comparison tests both: there is room, of which a chunk has less than 4 GiB, and the time
+     * fits. */
+    if (!CW_LIKELY_((left | delta) >> 32 == 0)) {
         cw_append_idle_(block);
         return false;
     }

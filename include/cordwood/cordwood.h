@@ -191,7 +191,7 @@ enum { CW_CONSOLE_OFF = 0, CW_CONSOLE_TEXT = 1, CW_CONSOLE_JSON = 2, CW_CONSOLE_
 
 enum {
     CW_FLAG_SYNC_CONSOLE = 1, /* echo before the write returns: for debugging */
-    CW_FLAG_COARSE_CLOCK = 2, /* round times to a kernel tick (1 to 10 ms): cheaper without a TSC */
+    CW_FLAG_COARSE_CLOCK = 2, /* round times to a kernel tick (1 to 10 ms): cheap without a TSC */
     CW_FLAG_TMPFS = 4,        /* keep segments in memory (/dev/shm, 128 MiB a process, beyond that
                                  on disk) until they are archived or the engine is closed, so that
                                  writers meet no writeback. A restart of the machine loses data that

@@ -21,8 +21,8 @@ struct cwi_lane;
 
 /* One thread's writing state in one engine. A forked child finds it wiped to zero
  * (MADV_WIPEONFORK), which sends the child's first append to the slow path. 256 bytes, aligned
- * to 128. The first line is part of the ABI (cw_append_block in cordwood_append.h): a change there
- * is a new cw_append_2. */
+ * to 128. The first line is part of the ABI (cw_append_block in append.h): a change there is a
+ * new cw_append_2. */
 typedef struct cwi_thread {
     uint8_t *ptr;              /* next byte; thread only */
     uint8_t *limit;            /* A2: end of the chunk, NULL: slow path; helper writes only NULL */
@@ -32,7 +32,7 @@ typedef struct cwi_thread {
     struct cwi_engine *engine; /* owner; NULL in a forked child */
     uint64_t records;          /* A9: statistics, written by the thread */
     uint32_t copy;             /* cwi_copy_mark: which copy of the library the block belongs to */
-    uint32_t unused;
+    uint32_t clock;            /* CW_APPEND_COARSE_, or 0: records of a marked engine are calls */
     /* second line: only the slow path uses it */
     uint64_t verdict;          /* A3: claim id << 32 | open << 31 | offset; by CAS */
     struct cwi_segment *segment;

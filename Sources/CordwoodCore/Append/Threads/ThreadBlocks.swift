@@ -35,6 +35,15 @@ enum ThreadBlocks {
         return unsafe EngineBlock(bitPattern: UInt(bitPattern: engine) | marks)!
     }
 
+    /// The clock that the append in the header reads by itself where the engine is marked, or 0.
+    private static func clock(_ mark: EngineBlock) -> UInt32 {
+        guard let engine = unsafe EngineBlock(bitPattern: UInt(bitPattern: mark) & ~3),
+            unsafe engine.pointee.clock_kind == SegmentHeader.clockCoarse,
+            unsafe engine.pointee.holds_time == 0
+        else { return 0 }
+        return SegmentHeader.clockCoarse
+    }
+
     /// The calling thread's block for that engine; the thread's first record takes it from the
     /// pool. Until it is busy, a handler may give it to another engine: enterOwn checks again.
     static func own(_ engine: EngineBlock) -> ThreadBlock? {
@@ -136,6 +145,7 @@ enum ThreadBlocks {
         unsafe leaveChunk(block)
         unsafe block.pointee.base_ticks = 0
         unsafe block.pointee.copy = cwi_copy_mark()
+        unsafe block.pointee.clock = clock(mark)
         unsafe block.pointee.serial = 0
         unsafe block.pointee.chunk_bytes = 0
         unsafe block.pointee.chunk_sequence = 0
