@@ -6,7 +6,7 @@
 //     Writer STORE places          one call as 66,550 places, more than a process has
 //
 // Threads 1, 5: a number, a number, a string. 2, 6: one string. 3, 7: the same with fields.
-// 0, 4: in a task's context.
+// 0: in a task's context. 4: by swift-log.
 
 import Cordwood
 import Glibc
@@ -22,12 +22,14 @@ func fail(_ why: String) -> Never {
 
 final class Job: Sendable {
     let log: Logger
+    let front: FrontEnd
     let thread: Int
     let seed: UInt64
     nonisolated(unsafe) let kept: UnsafeMutablePointer<UInt64>
 
-    init(_ log: Logger, _ thread: Int, _ seed: UInt64, _ kept: UnsafeMutablePointer<UInt64>) {
-        self.log = log
+    init(_ engine: Engine, _ thread: Int, _ seed: UInt64, _ kept: UnsafeMutablePointer<UInt64>) {
+        log = engine.logger("crash")
+        front = FrontEnd("crash", engine)
         self.thread = thread
         self.seed = seed
         self.kept = kept
@@ -46,6 +48,10 @@ final class Job: Sendable {
     private let text = String(decoding: letters, as: UTF8.self)
 
     func run() {
+        if thread == 4 {
+            loop { front.info("t\(thread) n\($0) \(filler($0))", number: $0) }
+            return
+        }
         switch thread % 4 {
         case 1: loop { log.info("t\(thread) n\($0) \(filler($0))") }
         case 2: loop { log.info("t\(thread) n\($0) \(filler($0))" as String) }
@@ -160,8 +166,7 @@ let kept = mapped.assumingMemoryBound(to: UInt64.self)
 var options = EngineOptions()
 options.segmentBytes = segment
 let engine = try Engine(directory: arguments[1], options: options)
-let log = engine.logger("crash")
-let ids = (0..<threads).map { start(Job(log, $0, seed, kept)) }
+let ids = (0..<threads).map { start(Job(engine, $0, seed, kept)) }
 
 /// Traps, and an end without close, while the others log.
 func die(_ how: String, _ empty: [Int], _ none: Int?) {
