@@ -48,6 +48,20 @@ final class StoreView {
     final class Starts { var firstBlock: [String: Int] = [:] }
     let starts = Starts()
 
+    /// What opens an archive, once for all of thousands of them.
+    private final class Opening {
+        let shelf: ArchiveShelf
+        let options: ReaderOptions
+        let starts: Starts
+
+        init(_ shelf: ArchiveShelf, _ options: ReaderOptions, _ starts: Starts) {
+            self.shelf = shelf
+            self.options = options
+            self.starts = starts
+        }
+    }
+    private let opening: Opening
+
     /// Lanes that were archived before they were opened again.
     private final class Vanished { var lanes: Set<LaneID> = [] }
     private let vanished = Vanished()
@@ -66,6 +80,7 @@ final class StoreView {
         shelf = ArchiveShelf(
             store: path, identities: options.identities,
             facts: options.facts?.facts(ofStore: path), files: options.room?.files)
+        opening = Opening(shelf, options, starts)
         if options.follow, options.fromEnd { startedNs = cw_realtime_ns() }
         try open()
     }
@@ -242,13 +257,11 @@ final class StoreView {
     }
 
     private func part(_ info: ArchiveInfo) -> ChainSource.Part {
-        let options = options
-        let starts = starts
-        let shelf = shelf
+        let opening = opening
         return { () throws(ReadProblem) -> (any RecordSource)? in
-            let first = starts.firstBlock[info.path] ?? 0
+            let first = opening.starts.firstBlock[info.path] ?? 0
             if first == .max { return nil }
-            return try shelf.open(info, atBlock: first, options)
+            return try opening.shelf.open(info, atBlock: first, opening.options)
         }
     }
 
