@@ -1,8 +1,9 @@
 """Reading a store back: the end of it, a word in it, its errors, its figures, all of it, a loop of
 Python; beside zstdcat and grep, and rg -z, over the same lines. The store is made once by seed
 (read.c) and kept in build/bench. Another one has a thousand archives that all overlap in time
-(many.c). Counts gate: bytes that a verb reads, its memory, its instructions on a small store, what
-it inflates of dense blocks, and what it costs to open the many. Times inform."""
+(many.c), and one is the folder of a collector of a thousand devices (devices.c). Counts gate: bytes
+that a verb reads, its memory, its instructions on a small store, what it inflates of dense blocks,
+and what it costs to open the many. Times inform."""
 
 import importlib
 import os
@@ -56,6 +57,13 @@ MANY_VERBS = {
     "stats": ["stats"],
     "cat": ["cat"],
 }
+# A collector's folder: devices, archives of each, and records of each archive.
+DEVICES, ARCHIVES_EACH, RECORDS_EACH = 1_000, 20, 20
+# Of the folder; the other device shows what is remembered of it after the first.
+DEVICE_VERBS = {
+    "a device's last 200, unknown": ["tail", "-n", "200", "-q", "host.name:dev-9"],
+    "another device's last 200": ["tail", "-n", "200", "-q", "host.name:dev-77"],
+}
 # Needs the facts of each archive, and no record.
 OPENING = ["cat", "--since", "2100-01-01"]
 # Records of the two stores whose difference is counted under callgrind.
@@ -98,6 +106,25 @@ def made_many(house):
         output(program, f"{fast}/store", LANES, OF_EACH, SEED)
         output(CORDWOOD, "archive", "--method", "plain", f"{fast}/store")
         shutil.copytree(f"{fast}/store", folder / "store")
+    mark.write_text(source, encoding="utf-8")
+    return folder / "store"
+
+
+def made_devices(house, devices):
+    """The folder of a collector; made again if devices.c has changed."""
+    folder = ROOT / f"build/bench/read-devices-{devices}"
+    mark, source = folder / "made", (HERE / "devices.c").read_text(encoding="utf-8")
+    if mark.is_file() and mark.read_text(encoding="utf-8") == source:
+        return folder / "store"
+    shutil.rmtree(folder, ignore_errors=True)
+    archives = folder / "store/archives"
+    archives.mkdir(parents=True)
+    program = house.program("devices", "devices.c", *OURS, compiler=C)
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else folder) as fast:
+        output(program, fast, devices, ARCHIVES_EACH, RECORDS_EACH, SEED)
+        for path in Path(fast).rglob("*.cwa"):
+            shutil.copyfile(path, archives / path.name)
     mark.write_text(source, encoding="utf-8")
     return folder / "store"
 
@@ -269,8 +296,40 @@ def measure_many(house):
                                "archive_bytes": size, "verbs": rows}
 
 
+def measure_devices(house):
+    """The folder of a collector: opening it, and what one device logged last."""
+    limits, devices = house.limits["read_devices"], house.few(DEVICES // 10, DEVICES)
+    store = made_devices(house, devices)
+    archives = len(list((store / "archives").iterdir()))
+    house.gate("archives of the devices: missing or too many",
+               abs(archives - devices * ARCHIVES_EACH), 0)
+    # Beside those of the many.
+    cache = {"XDG_CACHE_HOME": f"{house.folder}/cache-devices"}
+    rows = {}
+    for what, words in (("opening cold", OPENING), ("opening warm", OPENING),
+                        *DEVICE_VERBS.items()):
+        row = rows[what] = run([CORDWOOD, *words, str(store)], environment=cache)
+        house.gate(f"{archives} archives of devices, {what}: KiB of memory", row["rss_kib"],
+                   limits["rss_kib"])
+        if what in limits["reads"]:
+            house.gate(f"{archives} archives of devices, {what}: reads", row["reads"],
+                       limits["reads"][what])
+        if what in DEVICE_VERBS:
+            house.gate(f"{archives} archives of devices, {what}: lines missing or too many",
+                       abs(row["lines"] - 200), 0)
+        if what in limits["instructions_an_archive"]:
+            total, _ = counted(house, [CORDWOOD, *words, str(store)], cache)
+            row["instructions"] = round(total / archives)
+            house.gate(f"{archives} archives of devices, {what}: instructions an archive",
+                       row["instructions"],
+                       limits["instructions_an_archive"][what]["quick" if house.quick else "full"])
+        house.say(f"{archives} archives of devices, {what}: {row}")
+    house.more["read_devices"] = {"archives": archives, "verbs": rows}
+
+
 def measure(house):
     measure_many(house)
+    measure_devices(house)
     count = house.few(1_000_000, 10_000_000)
     limits = house.limits["read"]
     folder = made(house, count)

@@ -1,5 +1,5 @@
-// The facts of archives by their paths, for whoever asks for them in the order of their names again
-// and again: then neither a path's hash is made nor a table of them. One thread at a time.
+// The facts of archives by their paths, mostly asked for in the order of their names again and
+// again: while that holds, no path is hashed, and no table of them is made. One thread at a time.
 
 struct KnownFacts {
     typealias Entry = (path: String, key: FileKey, facts: ArchiveFacts)
@@ -72,10 +72,26 @@ struct KnownFacts {
             at = 0
             return at
         }
-        fill()
-        guard let place = places[path] else { return nil }
+        guard let place = isSorted && removed == 0 ? search(path) : placeInTable(path)
+        else { return nil }
         at = place
         return place
+    }
+
+    private mutating func placeInTable(_ path: String) -> Int? {
+        fill()
+        return places[path]
+    }
+
+    /// Where all entries are in order.
+    private func search(_ path: String) -> Int? {
+        var (low, high) = (0, entries.count)
+        while low < high {
+            let middle = low + (high - low) / 2
+            guard let found = entries[middle]?.path else { return nil }
+            if found < path { low = middle + 1 } else { high = middle }
+        }
+        return isAt(low, path) ? low : nil
     }
 
     private func isAt(_ place: Int, _ path: String) -> Bool {

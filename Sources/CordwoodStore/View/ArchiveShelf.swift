@@ -190,10 +190,23 @@ final class ArchiveShelf {
     }
 
     /// False: as far as is remembered, no record of it may be wanted, for all are of processes that
-    /// nobody asks for.
+    /// nobody asks for. An archive of one block is looked at once, and then remembered: a reader
+    /// would open it and load that block as well.
     func mayHave(_ info: ArchiveInfo, _ asked: OriginsAsked) -> Bool {
-        guard let origins = facts?.facts(of: info.path)?.origins else { return true }
+        guard let known = facts?.facts(of: info.path) else { return true }
+        guard let origins = known.origins ?? origins(of: info, known) else { return true }
         return asked.mayMatch(origins)
+    }
+
+    private func origins(of info: ArchiveInfo, _ known: ArchiveFacts) -> ArchiveOrigins? {
+        guard info.blockCount == 1,
+            let source = try? ArchiveSource.open(
+                path: info.path, identities: identities, files: files),
+            source.intactBlocks != nil, source.header.id == info.id,
+            let found = source.origins()
+        else { return nil }
+        known.learn(found)
+        return found
     }
 
     private static func isGone(_ problem: ReadProblem) -> Bool {
