@@ -57,7 +57,7 @@ enum Main {
                 return Output.standard.flush()
             }
             try checkVerb(words)
-            var command = try CordwoodCommand.parseAsRoot(spelledOut(words))
+            var command = try parse(spelledOut(words))
             try command.run()
             Output.standard.flush()
         } catch let failure as Failure {
@@ -68,6 +68,20 @@ enum Main {
             Output.standard.flush()
             end(error)
         }
+    }
+
+    /// A verb is parsed by itself, which spares looking through the command and its help. What it
+    /// refuses, and help, are parsed by the command, whose texts name it.
+    private static func parse(_ words: [String]) throws -> any ParsableCommand {
+        let verbs = CordwoodCommand.configuration.subcommands
+        if let word = words.first,
+            let verb = verbs.first(where: { $0.configuration.commandName == word }),
+            verb.configuration.subcommands.isEmpty,
+            let command = try? verb.parseAsRoot(Array(words.dropFirst())), type(of: command) == verb
+        {
+            return command
+        }
+        return try CordwoodCommand.parseAsRoot(words)
     }
 
     /// `tail -5` and `grep -5`, which the parser would not know: -n 5 and -C 5.
