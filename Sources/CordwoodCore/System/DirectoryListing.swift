@@ -45,10 +45,13 @@ package struct SortedPaths {
     /// An errno. If it is not 0, there may be more names. ENOENT: no such directory.
     package private(set) var error: Int32 = 0
 
+    /// Fewer are sorted by comparing them.
+    private static let comparedMax = 256
+
     private struct Name {
         var start: Int
         var end: Int
-        /// Eight bytes behind what all names begin with: they decide most comparisons.
+        /// The next eight bytes behind what is alike.
         var key: UInt64 = 0
     }
 
@@ -94,17 +97,59 @@ package struct SortedPaths {
             { at &+= 1 }
             shared = at
         }
-        for index in names.indices {
-            let start = names[index].start &+ shared
+        sort(&names, names.indices, text, from: shared)
+    }
+
+    /// Of names that are alike before `from`: by the next eight bytes, and those that are alike in
+    /// them by what follows.
+    private static func sort(
+        _ names: inout [Name], _ range: Range<Int>, _ text: [UInt8], from: Int
+    ) {
+        for index in range {
+            names[index].key = 0
+            let start = names[index].start &+ from
             for at in start..<start &+ 8 {
                 let byte = at < names[index].end ? text[at] : 0
                 names[index].key = names[index].key &<< 8 | UInt64(byte)
             }
         }
-        names.sort { a, b in
-            if a.key != b.key { return a.key < b.key }
-            return text[a.start..<a.end].lexicographicallyPrecedes(text[b.start..<b.end])
+        sortByKeys(&names, range)
+        var start = range.lowerBound
+        while start < range.upperBound {
+            var end = start &+ 1
+            while end < range.upperBound, names[end].key == names[start].key { end &+= 1 }
+            // A listing beside changes may have a name twice.
+            if end &- start > 1,
+                names[start..<end].contains(where: { $0.end &- $0.start > from &+ 8 })
+            {
+                sort(&names, start..<end, text, from: from &+ 8)
+            }
+            start = end
         }
+    }
+
+    /// Many: byte by byte from the last one; one that is alike in all is passed over.
+    private static func sortByKeys(_ names: inout [Name], _ range: Range<Int>) {
+        if range.count < comparedMax { return names[range].sort { $0.key < $1.key } }
+        var (from, sorted) = (Array(names[range]), Array(names[range]))
+        for shift in stride(from: 0, to: 64, by: 8) {
+            var places = [Int](repeating: 0, count: 256)
+            for name in from { places[Int(name.key >> shift & 255)] &+= 1 }
+            if places.contains(from.count) { continue }
+            var next = 0
+            for byte in places.indices {
+                let count = places[byte]
+                places[byte] = next
+                next &+= count
+            }
+            for name in from {
+                let byte = Int(name.key >> shift & 255)
+                sorted[places[byte]] = name
+                places[byte] &+= 1
+            }
+            swap(&from, &sorted)
+        }
+        for (offset, name) in from.enumerated() { names[range.lowerBound &+ offset] = name }
     }
 
     private static func path(_ folder: [UInt8], _ text: [UInt8], _ name: Name) -> String {
