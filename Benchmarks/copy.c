@@ -1,6 +1,7 @@
 /* What no engine can be faster than: the bytes of each record copied behind those of the one
- * before, into memory that is there already. The modes of load.h. No time, no header, nothing
- * kept: its tail is this machine's own. */
+ * before, into memory that is there already. The modes of load.h. No header, nothing kept: its tail
+ * is this machine's own. No time either, unless it is built with -DTICKS: each record then begins
+ * with the processor's counter, as ours hold it. */
 #include "load.h"
 
 enum { MEMORY_BYTES = 256 << 20 }; /* far beyond the caches, as a journal's next pages are */
@@ -21,10 +22,28 @@ static void engine_close(void) {
 }
 static void engine_say(void) { printf(",\"segment_bytes\":0"); }
 
+#ifdef TICKS
+static inline uint64_t ticks(void) {
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+    uint64_t value;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(value));
+    return value;
+#else
+    return now_ns();
+#endif
+}
+#endif
+
 static inline void copy(size_t number, size_t bytes) {
     if (used + bytes > MEMORY_BYTES) used = 0;
     const char *from = (const char *)messages + number % (VARIANTS - 1) * sizeof *messages;
     memcpy(memory + used, from, bytes);
+#ifdef TICKS
+    uint64_t now = ticks();
+    memcpy(memory + used, &now, sizeof now);
+#endif
     used += bytes;
 }
 /* As many bytes as ours take in a segment. */

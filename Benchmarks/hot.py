@@ -3,12 +3,14 @@ counts that gate: instructions (callgrind), allocations, system calls, bytes, sh
 
 import os
 import re
+import statistics
 import subprocess
 
 import lines
 from house import C, KEPT, KEPT_TMPFS, OURS, WORKLOADS, last_json, output
 
 FEW, MANY = 10_000, 40_000
+COPY = "a TSC read and a copy"
 
 
 def instructions(house, program, workload, few=FEW, many=MANY, environment=None):
@@ -35,6 +37,27 @@ def place_bytes(house):
     return int(re.search(r" (\w+) T place$", output("nm", "-S", place), re.M)[1], 16)
 
 
+def copy_program(house):
+    return house.program("tickscopy", "copy.c", "-DTICKS")
+
+
+def beside_copy(house):
+    """What an append costs beside reading the counter and copying as many bytes, which no engine
+    that keeps the time can go below. The programs take turns; the ratio is that of one round."""
+    engines = {COPY: copy_program(house), "cordwood C": house.hot(),
+               "cordwood C++ macros": house.hot_macros()}
+    for load in WORKLOADS:
+        rounds = [{engine: house.run(program, "bursts", house.few(100, 1000), load, counted=False)
+                   for engine, program in engines.items()} for _ in range(house.few(3, 5))]
+        for engine in engines:
+            times = [row[engine]["p50"] for row in rounds]
+            low, middle, high = statistics.quantiles(times, n=4)
+            house.more.setdefault("beside_copy", []).append({
+                "engine": engine, "workload": load, "threads": 1, "p50": round(middle, 1),
+                "from": round(low, 1), "to": round(high, 1), "of_copy": round(statistics.median(
+                    row[engine]["p50"] / row[COPY]["p50"] for row in rounds), 2)})
+
+
 def counts(house):
     """Machine-independent. Those of Swift's program are guests.py's."""
     seen, limits = {}, house.limits
@@ -46,6 +69,7 @@ def counts(house):
             seen.setdefault(language, {})[load] = figure
             house.gate(f"{language} {load}: instructions a record", figure,
                        limits["instructions_per_record"][language][load])
+    seen[COPY] = {load: instructions(house, copy_program(house), load) for load in WORKLOADS}
     house.more["instructions_per_record"] = seen
     figure = instructions(house, house.hot_places(), "w2")
     house.more["instructions_per_record_of_1000_places"] = figure
@@ -95,6 +119,7 @@ def times(house):
         house.add("hot", "a plain copy", load, "paced",
                   house.run(house.program("copy", "copy.c"), "paced", calls, load, counted=False),
                   kept="no: memory")
+    beside_copy(house)
     for name, switch, kept in (("coarse clock", "LOAD_COARSE", KEPT),
                                ("tmpfs", "LOAD_TMPFS", KEPT_TMPFS)):
         row = house.run(house.hot(), "bursts", bursts, "w2", environment={switch: "1"})

@@ -72,6 +72,12 @@ def hot(data):
     yield times_table("The append path, bursts", "ns a record: mean of each burst of 1,000 calls, "
                       "a burst a millisecond; the distribution is that of the bursts.",
                       rows_of(data, part="hot", mode="bursts"))
+    rows = data["more"].get("beside_copy", [])
+    yield ("Bursts beside a TSC read and a copy", "ns a record: the median burst, of rounds in "
+           "turn; their median and quartiles. Of the copy: the median of the rounds' ratios.",
+           ["engine", "load", "p50", "from", "to", "of the copy"],
+           [[row["engine"], load(row), number(row["p50"]), number(row["from"]), number(row["to"]),
+             number(row["of_copy"], 2)] for row in rows]) if rows else None
     rows = rows_of(data, part="hot", mode="paced")
     clock = f"{rows[0]['clock_ns']} ns of two clock reads taken off" if rows else ""
     floor = " A plain copy of as many bytes shows the machine's own tail." if any(
@@ -84,7 +90,7 @@ def hot(data):
     if "bytes_per_record" in data["more"]:
         out.append(["bytes in the segment", *(number(data["more"]["bytes_per_record"].get(name))
                                               for name in loads)])
-    yield ("Counts a record", "They do not depend on the machine, and gate.",
+    yield ("Counts a record", "They do not depend on the machine, and ours gate.",
            ["count", "W1", "W2", "W3", "W4"], out) if out else None
 
 
@@ -201,6 +207,10 @@ def targets(data):
         one(f"{name.upper()}: ns a record in bursts", limit,
             figure("mean", part="hot", engine="cordwood C", workload=name, mode="bursts",
                    threads=1))
+    for row in data["more"].get("beside_copy", []):
+        one(f"{row['workload'].upper()}, {row['engine']}: bursts, of a TSC read and a copy",
+            wanted.get("bursts_of_copy", {}).get(row["engine"], {}).get(row["workload"]),
+            row["of_copy"])
     for name, limit in wanted["paced_p999_ns"].items():
         one(f"{name.upper()}: p99.9 at 1 M/s, ns", limit,
             figure("p99.9", part="paced", engine="cordwood C", workload=name)

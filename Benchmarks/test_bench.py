@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import guests  # noqa: E402
 import house as shared  # noqa: E402
+import hot  # noqa: E402
 import lines  # noqa: E402
 import lttng  # noqa: E402
 import peers  # noqa: E402
@@ -113,6 +114,24 @@ class Check(WithHouse):
                                  environment={switch: "1"})
             self.assertEqual(row["on_file"], 1000, switch)
         self.assertEqual(self.failed_gates(), [])
+
+
+class BesideCopy(WithHouse):
+    def test_ratios_of_rounds_in_turn(self):
+        hot.beside_copy(self.house)
+        rows = self.house.more["beside_copy"]
+        self.assertEqual(len(rows), 3 * len(shared.WORKLOADS))
+        for row in rows:
+            self.assertLessEqual(row["from"], row["p50"])
+            self.assertLessEqual(row["p50"], row["to"])
+            self.assertGreater(row["of_copy"], 0)
+            if row["engine"] == hot.COPY:
+                self.assertEqual(row["of_copy"], 1)
+
+    def test_the_copy_reads_the_counter_once(self):
+        plain = hot.instructions(self.house, self.house.program("copy", "copy.c"), "w2")
+        counted = hot.instructions(self.house, hot.copy_program(self.house), "w2")
+        self.assertTrue(2 <= counted - plain <= 6, (plain, counted))
 
 
 class Lines(WithHouse):
