@@ -6,6 +6,7 @@ Python's peers come from PyPI into build/bench-venv. What is not there is said, 
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -19,6 +20,7 @@ import swift_hosts  # noqa: E402
 VENV = ROOT / "build/bench-venv"
 PYPI = ("picologging", "loguru", "structlog")
 RUN_WAIT_S = 1800
+PYTHON_COUNTS = (2_000, 12_000)
 
 
 def venv(house, install):
@@ -61,6 +63,34 @@ def take(house, part, command, environment):
             house.more.setdefault(part, {})[name] = figures
 
 
+def python_counts(house, script):
+    """Instructions a call, with the interpreter's own; a peer's package has no part in them."""
+    sys.path.insert(0, str(ROOT / "bindings/python/tests"))
+    import run
+    try:
+        package = run.build()
+    except (OSError, subprocess.CalledProcessError) as error:
+        house.note(f"Python's instructions are not counted: {error}")
+        return
+    seen, limits = {}, house.limits["python_instructions"]
+    for name in ("speed one field", "speed formatted", "speed Handler", "logging alone"):
+        totals = [int(re.search(r"Collected\s*:\s*(\d+)", subprocess.run(
+            ["valgrind", "--tool=callgrind", f"--callgrind-out-file={house.where()}/callgrind",
+             sys.executable, str(script), "--count", name, str(calls), str(house.where())],
+            check=True, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            env=dict(os.environ, PYTHONPATH=str(package), PYTHONHASHSEED="0",
+                     PYTHONDONTWRITEBYTECODE="1", CORDWOOD_PYTHON_ACCELERATOR="1",
+                     CORDWOOD_LIBRARY=str(ROOT / "build/lib/libcordwood.so"))).stderr)[1])
+            for calls in PYTHON_COUNTS]
+        seen[name] = round((totals[1] - totals[0]) / (PYTHON_COUNTS[1] - PYTHON_COUNTS[0]), 1)
+        if name in limits:
+            house.gate(f"python, {name}: instructions a call", seen[name], limits[name])
+    ratio = round(seen["speed Handler"] / seen["logging alone"], 3)
+    house.gate("python, Handler: instructions of those of `logging` alone", ratio,
+               limits["handler_of_logging"])
+    house.more["python_instructions"] = seen
+
+
 def python(house, install):
     script = HERE / "python_calls.py"
     if not script.exists():
@@ -69,6 +99,8 @@ def python(house, install):
     command = [venv(house, install), str(script)]
     if house.quick:
         command += ["--rounds", "12"]
+    else:
+        python_counts(house, script)
     take(house, "python", command, {
         "CORDWOOD_LIBRARY": str(ROOT / "build/lib/libcordwood.so"),
         "PYTHONPATH": str(ROOT / "bindings/python/src"), "PYTHONDONTWRITEBYTECODE": "1"})

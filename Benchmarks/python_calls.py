@@ -94,6 +94,12 @@ def handler(path):
     return stdlib(path, logging, cordwood.Handler(engine), end)
 
 
+def logging_alone(path):
+    """What `logging` costs before any handler writes."""
+    import logging
+    return stdlib(path, logging, logging.NullHandler(), lambda: 0)
+
+
 def lines(path):
     return sum(1 for line in open(path, encoding="utf-8"))
 
@@ -152,7 +158,7 @@ def structlog_file(path):
     return lambda: log.info("order %d", 7), end
 
 
-BARE = "bare ctypes call"
+BARE, ALONE = "bare ctypes call", "logging alone"
 # Name, what is called, the accelerator (None: does not matter), the peer's package.
 WAYS = [
     (BARE, bare, None, None),
@@ -166,6 +172,7 @@ WAYS = [
     ("speed constant", constant, True, None),
     ("speed disabled", disabled, True, None),
     ("speed Handler", handler, True, None),
+    (ALONE, logging_alone, None, "logging"),
     ("logging FileHandler", logging_file, None, "logging"),
     ("picologging FileHandler", picologging_file, None, "picologging"),
     ("loguru file", loguru_file, None, "loguru"),
@@ -212,9 +219,17 @@ def work(name, path):
 
     def at(share):
         return timed[min(len(timed) - 1, int(len(timed) * share))]
-    records = 0 if name.endswith("disabled") else 1 + 3 * len(timed)
+    records = 0 if name.endswith("disabled") or name == ALONE else 1 + 3 * len(timed)
     print(json.dumps({"p50": at(0.5), "p99": at(0.99), "p99.9": at(0.999), "max": timed[-1],
                       "records": records, "kept": end()}), flush=True)
+
+
+def count(name, calls, path):
+    """Calls and nothing else, for callgrind: neither archived nor read back."""
+    call, _ = next(make for title, make, _, _ in WAYS if title == name)(path)
+    for _ in range(int(calls)):
+        call()
+    os._exit(0)
 
 
 class Worker:
@@ -240,8 +255,8 @@ class Worker:
     def burst(self, processor):
         self.bursts.append(float(self.ask(str(processor))))
 
-    def end(self, bare):
-        """bare: the bursts of the bare call, each of the same round as ours."""
+    def end(self, bare, alone):
+        """The bursts of the bare call and of `logging` alone, each of the same round as ours."""
         found = json.loads(self.ask("end"))
         self.process.communicate()
         out = {"mean": round(sum(self.bursts) / len(self.bursts), 1),
@@ -249,6 +264,9 @@ class Worker:
         if bare:
             out["of_bare"] = round(statistics.median(
                 ours / its for ours, its in zip(self.bursts, bare)), 2)
+        if alone and self.name.endswith("Handler"):
+            out["of_logging"] = round(statistics.median(
+                ours / its for ours, its in zip(self.bursts, alone)), 2)
         return out
 
 
@@ -286,7 +304,11 @@ def main():
     parser.add_argument("--rounds", type=int, default=40, help=f"bursts of {CALLS} calls each")
     parser.add_argument("--only", help="names, separated by commas")
     parser.add_argument("--work", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--count", nargs=3, help="a name, calls, a new directory: for callgrind")
     arguments = parser.parse_args()
+    if arguments.count:
+        count(*arguments.count)
+        return 0
     if arguments.work:
         work(*arguments.work)
         return 0
@@ -311,8 +333,9 @@ def main():
         for number in range(arguments.rounds):
             for worker in workers:
                 worker.burst(PROCESSORS[number % len(PROCESSORS)])
-        bare = next((worker.bursts for worker in workers if worker.name == BARE), [])
-        out = {worker.name: worker.end(bare) for worker in workers}
+        bare, alone = (next((worker.bursts for worker in workers if worker.name == name), [])
+                       for name in (BARE, ALONE))
+        out = {worker.name: worker.end(bare, alone) for worker in workers}
     show(out)
     print(json.dumps(out))
     lost = [name for name, row in out.items() if row["records"] != row["kept"]]

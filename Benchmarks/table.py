@@ -231,6 +231,9 @@ def targets(data):
     for name, limit in wanted.get("python_of_bare", {}).items():
         one(f"Python, {name}: of a bare ctypes call", limit,
             figure("of_bare", part="python", engine=name))
+    for name, limit in wanted.get("python_of_logging", {}).items():
+        one(f"Python, {name}: of `logging` before any handler writes", limit,
+            figure("of_logging", part="python", engine=name))
     for name, limit in wanted.get("python_ns", {}).items():
         one(f"Python, {name}: ns, median burst", limit,
             figure("burst_p50", part="python", engine=name))

@@ -180,10 +180,45 @@ find_place(Draft *draft, PyFrameObject *frame, PyCodeObject *code)
     return 0;
 }
 
+/* The spot of the running frame, without the frame object that PyEval_GetFrame makes from 3.11 on;
+ * NULL: not known yet. It is only looked up: whatever is not among the spots takes the public way,
+ * and so does a frame that is not whole, which is never among them. */
+static const Spot *
+known_spot(State *state)
+{
+#if PY_VERSION_HEX >= 0x030E0000 || PY_VERSION_HEX < 0x030B0000
+    (void)state;
+    return NULL;
+#else
+#if PY_VERSION_HEX >= 0x030D0000
+    struct _PyInterpreterFrame *frame = PyThreadState_Get()->current_frame;
+#else
+    struct _PyInterpreterFrame *frame = PyThreadState_Get()->cframe->current_frame;
+#endif
+    if (frame == NULL)
+        return NULL;
+#if PY_VERSION_HEX >= 0x030C0000
+    PyObject *code = PyUnstable_InterpreterFrame_GetCode(frame);
+    int instruction = PyUnstable_InterpreterFrame_GetLasti(frame);
+    const Spot *spot = spot_at(state, (PyCodeObject *)code, instruction);
+    Py_DECREF(code);
+#else
+    int instruction = _PyInterpreterFrame_LASTI(frame) * (int)sizeof(_Py_CODEUNIT);
+    const Spot *spot = spot_at(state, frame->f_code, instruction);
+#endif
+    return spot->code == NULL ? NULL : spot;
+#endif
+}
+
 /* The place `level` frames above the running one, which is 1. Fewer frames: none. */
 static int
 put_place(Draft *draft, long level)
 {
+    const Spot *known = level > 1 ? NULL : known_spot(draft->state);
+    if (known != NULL) {
+        draft->place = known->place;
+        return 0;
+    }
     PyFrameObject *frame = PyEval_GetFrame();
     if (frame == NULL) /* called by no Python code */
         return 0;

@@ -13,6 +13,11 @@
 #include <datetime.h>
 #include <frameobject.h>
 #include <structmember.h>
+#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
+#define Py_BUILD_CORE
+#include <internal/pycore_frame.h> /* known_spot: 3.11 has no function for it */
+#undef Py_BUILD_CORE
+#endif
 
 #include <cordwood/cordwood.h>
 
