@@ -62,7 +62,10 @@ static void case_fork(void) {
         waitpid(children[c], &how, 0);
         EXPECT(0, how);
     }
-    for (unsigned i = 0; i < 4; i++) pthread_join(threads[i], NULL);
+    for (unsigned i = 0; i < 4; i++) {
+        pthread_join(threads[i], NULL);
+        EXPECT(0, jobs[i].dropped);
+    }
     EXPECT(CW_OK, cw_close(&engine, 10000));
     fork_tally f = {.t = {.unordered = WRITERS_MAX}};
     read_logs(fork_each, &f);

@@ -34,6 +34,37 @@ final class ReadLaneTests: XCTestCase {
             ])
     }
 
+    /// Two threads by turns, one of them with a chunk of that many bytes.
+    private func byTurns(chunkBytes: Int) throws -> Drained {
+        let lane = LaneBuilder(store: store)
+        let segment = lane.segment(1)
+        let large = segment.chunk(thread: 1, sequence: 0, base: 0)
+        let small = segment.chunk(thread: 2, sequence: 0, base: 0)
+        let text = String(repeating: "x", count: 1_000)
+        let count = (chunkBytes - 128) / 1_016
+        for number in 0..<count {
+            large.text(text, at: UInt64(2 * number))
+            small.text("y", at: UInt64(2 * number + 1))
+        }
+        XCTAssertLessThanOrEqual(large.end, chunkBytes)
+        lane.write()
+        return Drained(try lane.source())
+    }
+
+    /// Writers make chunks of up to 2 MiB, and other threads write at the same time.
+    func testChunksOfAllSizesAreReadByTurns() throws {
+        let got = try byTurns(chunkBytes: 2 << 20)
+        XCTAssertEqual(got.problems.count, 0)
+        XCTAssertEqual(got.json.count, 2 * ((2 << 20) - 128) / 1_016)
+    }
+
+    /// No writer of ours makes such a chunk, and reading it again for each record never ends.
+    func testALargeChunkOfManyRecordsIsReported() throws {
+        let got = try byTurns(chunkBytes: (2 << 20) + 4_096)
+        XCTAssertEqual(got.problems.count, 1)
+        XCTAssertTrue("\(got.problems)".contains("too many records"), "\(got.problems)")
+    }
+
     func testEveryPartOfRichRecord() throws {
         let lane = LaneBuilder(store: store)
         lane.logger(1, "a")

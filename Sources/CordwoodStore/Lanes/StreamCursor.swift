@@ -55,8 +55,7 @@ final class StreamCursor {
     private var isBroken = false
     private(set) var unknownTypes = 0
 
-    /// A larger chunk holds one large record and as many others as its last KiB has room for.
-    private static let largeBytes = 1 << 20
+    /// Our writers put at most 64 records into a large chunk; each costs reading all of it.
     private static let evictionsMax = 128
     /// Bytes of the current chunk that were released and must be read again before use.
     private var evicted = 0
@@ -125,7 +124,7 @@ final class StreamCursor {
         buffer = ReadBuffer()
     }
 
-    var isLarge: Bool { buffer.count > StreamCursor.largeBytes }
+    var isLarge: Bool { buffer.count > ChunkHeader.largeBytes }
 
     /// Rereads the bytes that were released. INVARIANT: all offsets into the buffer keep their
     /// meaning.
@@ -145,8 +144,12 @@ final class StreamCursor {
             buffer.clear()
             throw .damaged("\(segment.path): chunk at \(head.offset) changed while it was read")
         }
-        // Our writers put at most 64 records into such a chunk; each costs reading all of it.
-        if evictions > StreamCursor.evictionsMax { isBroken = true }
+        guard evictions <= StreamCursor.evictionsMax else {
+            isBroken = true
+            buffer.clear()
+            throw .damaged(
+                "\(segment.path): chunk at \(head.offset) has too many records for a large one")
+        }
     }
 
     private func closeChunk() {

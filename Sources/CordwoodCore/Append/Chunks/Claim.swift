@@ -247,7 +247,8 @@ enum Claim {
         }
         let threads = unsafe max(1, Int(cwa_load_relaxed_u32(Lanes.serialWord(lane))))
         let share = unsafe max(4096, Int(segment.pointee.size) / min(threads, 1024))
-        return roundUp(min(bytes, max(min(256 << 10, share / 4), min(2 << 20, share / 8))))
+        return roundUp(
+            min(bytes, max(min(256 << 10, share / 4), min(ChunkHeader.largeBytes, share / 8))))
     }
 
     /// One serial for all streams of a thread. A handler that interrupts the first claim between
