@@ -452,3 +452,23 @@ mutation("A21", "string-as-pointer", CORE + "Sites/SitePlan.swift",
          "UInt32(CW_STRING_MAX)\n",
          "                case UInt32(CW_ARG_STRING): true\n",
          "c-abi inlined_places", "%p of a string is appended as its text")
+
+# ── Pages and large chunks ──
+
+mutation("pages", "late-segment-grows", CORE + "Segments/SegmentMakers.swift",
+         "isWhole: isSoonFull, isNested", "isWhole: false, isNested",
+         "swift SupplyTests/testASegmentThatIsMadeLateIsWhole",
+         "writers wait for the disk under the lock of the file that all store to")
+mutation("pages", "header-page-reads-around", CORE + "Segments/Segments.swift",
+         "            _ = FileCalls.writeZeros(descriptor, offset: 0, bytes: bytes)\n",
+         "            _ = bytes\n",
+         "swift SupplyTests/testAWholeSegmentHasFewFaults",
+         "a whole segment's pages come one by one")
+mutation("pages", "sealed-is-not-mapped", CORE + "Segments/Recycling.swift",
+         "            isMapped = true\n", "            isMapped = false\n",
+         "swift SupplyTests/testASealedSegmentIsMappedUntilItIsReleased",
+         "the name of a mapped file goes, and supply frees its blocks")
+mutation("read", "large-chunks-are-small", STORE + "Lanes/StreamCursor.swift",
+         "buffer.count > ChunkHeader.largeBytes", "buffer.count > 1 << 20",
+         "swift ReadLaneTests/testChunksOfAllSizesAreReadByTurns",
+         "readers and archives lack the end of chunks above 1 MiB")
