@@ -33,9 +33,11 @@ struct MethodChoice: ~Copyable {
             let run = packer.packedBytes(payload.part(payload.count / 2, Self.sampleBytes))
         else { return true }
         estimate = payload.count / Self.sampleBytes * run
-        takeLines(payload)
-        if lines.count >= Self.sampleBytes / 4 {
-            guard let other = packer.packedBytes(unsafe Slice(lines.bytes)) else { return true }
+        if takeLines(payload) {
+            // Of few lines that come again and again, by chance none or one is among them.
+            guard lines.count >= Self.sampleBytes / 4,
+                let other = packer.packedBytes(unsafe Slice(lines.bytes))
+            else { return true }
             estimate = min(estimate, payload.count * other / lines.count)
         }
         guard left > 0 else { return estimate * Self.shareLeast < dense * 100 }
@@ -51,12 +53,12 @@ struct MethodChoice: ~Copyable {
     }
 
     /// A sample that has all lines equal to one of it, wherever they are: in its order, each line
-    /// whose hash is one of some.
-    private mutating func takeLines(_ payload: Slice) {
+    /// whose hash is one of some. False: less than half of the payload is text.
+    private mutating func takeLines(_ payload: Slice) -> Bool {
         lines.removeAll()
         let count = Int(Bytes.u32(payload.bytes, 4 * DenseLimits.streams))
         guard count * 2 >= payload.count, count <= payload.count, var at = unsafe payload.start
-        else { return }
+        else { return false }
         var rest = count
         unsafe at += payload.count - count
         var mask: UInt64 = 0
@@ -68,5 +70,6 @@ struct MethodChoice: ~Copyable {
             unsafe at += line.count
             rest -= line.count
         }
+        return true
     }
 }
