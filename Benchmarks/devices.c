@@ -3,7 +3,8 @@
  * archives of so many records each. What a record says follows from the seed, its device and its
  * number; one in a hundred is an error. */
 #define _GNU_SOURCE 1
-#include <cordwood/cordwood.h>
+#include "fixture.h"
+
 #include <cordwood/log.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,19 +15,7 @@
 enum { BESIDE = 4, SEGMENT_BYTES = 1 << 16 };
 
 static void check(cw_status status, const char *what) {
-    if (status == CW_OK) return;
-    char why[512] = "";
-    cw_last_error(why, sizeof why);
-    fprintf(stderr, "devices: %s: %s\n", what, why);
-    exit(1);
-}
-
-/* splitmix64 */
-static uint64_t mix(uint64_t z) {
-    z += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
+    if (status != CW_OK) fail(what);
 }
 
 static void run(const char *folder, uint64_t device, uint64_t archives, uint64_t records,

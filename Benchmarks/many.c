@@ -3,7 +3,8 @@
  * record says follows from the seed, its lane and its number; one in a thousand is an error, and
  * one in all the needle. `cordwood archive` then makes an archive of each lane. */
 #define _GNU_SOURCE 1
-#include <cordwood/cordwood.h>
+#include "fixture.h"
+
 #include <cordwood/log.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,21 +18,6 @@
 enum { PAUSES = 20, PAUSE_NS = 100000000, SEGMENT_BYTES = 1 << 17 };
 
 static const char *paths[] = {"/orders", "/orders/new", "/basket", "/login", "/static/app.js"};
-
-static void fail(const char *what) {
-    char why[512] = "";
-    cw_last_error(why, sizeof why);
-    fprintf(stderr, "many: %s: %s\n", what, why);
-    exit(1);
-}
-
-/* splitmix64 */
-static uint64_t mix(uint64_t z) {
-    z += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
 
 static void one(cw_logger *log, uint64_t r) {
     cw_level level = r % 1000 == 7 ? CW_LEVEL_ERROR : CW_LEVEL_INFO;

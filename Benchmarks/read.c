@@ -3,7 +3,8 @@
  * fields; one in a thousand an error, one in all the needle. What a record says follows from the
  * seed and its number, so the same command makes the same records. */
 #define _GNU_SOURCE 1
-#include <cordwood/cordwood.h>
+#include "fixture.h"
+
 #include <cordwood/log.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -26,21 +27,6 @@ static cw_logger *loggers[LOGGERS];
 static uint64_t count, seed;
 static uint32_t method;
 static unsigned process;
-
-static void fail(const char *what) {
-    char why[512] = "";
-    cw_last_error(why, sizeof why);
-    fprintf(stderr, "read: %s: %s\n", what, why);
-    exit(1);
-}
-
-/* splitmix64 */
-static uint64_t mix(uint64_t z) {
-    z += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
 
 static cw_str text(const char *data) {
     cw_str result = {data, strlen(data)};
