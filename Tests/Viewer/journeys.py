@@ -559,7 +559,7 @@ class Place:
 def main():
     arguments = cases.parser(description=__doc__).parse_args()
     table = cases.chosen(JOURNEYS, arguments)
-    run = cases.Run(cases.repeating("--seed", arguments.seed))
+    run = cases.Run()
     missing = None if Path(CHROMIUM).exists() else "no Chromium here"
     python = None if missing else environments.interpreter("viewer")
     if not missing and python is None:

@@ -73,7 +73,7 @@ def main():
         with cases.folder("viewer") as folder:
             return case(folder, chosen.seed)
 
-    run = cases.Run(cases.repeating("--seed", chosen.seed))
+    run = cases.Run()
     run.all(cases.chosen(CASES, chosen), one)
     return run.end()
 

@@ -41,7 +41,7 @@ def plain(row):
 
 
 def write(store, count, message="record %d", times=None, name="app", roll=0, **fields):
-    """Records by the Python binding, in a process of its own."""
+    """Records by the Python binding, in a process of its own. roll: an archive has so many."""
     program = f"""
 import logging, sys
 import cordwood
@@ -57,6 +57,7 @@ for number in range({count}):
     handler.emit(made)
     if {roll} and number % {roll} == {roll} - 1:
         engine.roll()
+        engine.archive_wait()
 engine.close()
 """
     done = subprocess.run(
