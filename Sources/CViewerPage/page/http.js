@@ -373,10 +373,10 @@ function showHeaders(one, panel) {
   add("span", one.span_id, `span:${one.span_id}`);
   add("process", `${one.process ?? ""}[${one.pid}:${one.tid}]`, `pid=${one.pid}`);
   add("exchange", one.id, comparison("http.id", one.id));
-  for (const side of /** @type {const} */ (["request", "response"])) {
-    heading(`${side === "request" ? "Request" : "Response"} headers`
-      + (one[side]?.headers_note ? ` (${one[side]?.headers_note})` : ""));
-    for (const { name, value } of one[side]?.headers ?? []) add(name, value, "", true);
+  for (const [title, part] of Object.entries({ Request: one.request, Response: one.response })) {
+    const headers = part?.headers ?? [], note = part?.headers_note;
+    if (headers.length || note) heading(`${title} headers${note ? ` (${note})` : ""}`);
+    for (const { name, value } of headers) add(name, value, "", true);
   }
   panel.append(list);
 }
@@ -386,8 +386,8 @@ function showTiming(one, panel) {
   const phases = Object.entries(one.phases_ms ?? {});
   if (phases.length === 0) {
     panel.append(nothing(one.state === "open"
-      ? "It has not ended: times of its phases come with its end."
-      : "Its client or server said nothing of its phases."));
+      ? "It has not ended: its phases come with its end."
+      : "Its client or server gave no phases."));
     return;
   }
   const known = phases.reduce((sum, [, ms]) => sum + ms, 0);

@@ -191,8 +191,9 @@ export class Uploads extends Manager {
       () => this.save("preview/sent", asked, `${archive}-${part}.body`)));
     const { next } = one;
     if (next) actions.append(button("Next request", () => this.run(this.preview(pair, next))));
-    const box = this.fill(`What would be sent of ${visible(archive)} to ${visible(target)}`, element("p", { class: "note" },
-      "*** is a secret. The store knows no path of a URL."), list, actions);
+    const box = this.fill(`What would be sent of ${visible(archive)} to ${visible(target)}`,
+      element("p", { class: "note" }, "*** is a secret. The store knows no path of a URL."), list,
+      actions);
     await showBody(box, "preview/content", asked, one.body_kind, archive, signal);
   }
 }
