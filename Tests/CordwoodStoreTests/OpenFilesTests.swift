@@ -148,6 +148,73 @@ final class OpenFilesTests: XCTestCase {
         }
     }
 
+    /// A lane whose file of names has the logger of its record, and an attribute.
+    private func laneWithGrownNames(_ store: String) -> (lane: LaneBuilder, names: [UInt8]) {
+        for folder in ["", "/lanes", "/archives"] { mkdir(store + folder, 0o700) }
+        let lane = LaneBuilder(store: store)
+        lane.resource("service.name", "a")
+        lane.first.chunk(thread: 1, sequence: 0, base: 0).text("x", at: 1, logger: 70)
+        lane.write()
+        var w = ByteWriter()
+        w.text("CWCATA01")
+        w.u32(1)
+        w.u32(0)
+        w.u64(lane.laneID.high)
+        w.u64(lane.laneID.low)
+        w.u64(lane.salt)
+        w.pad(to: CatalogHeader.bytes)
+        w.raw(lane.entry(1, 70, Array("grown".utf8)))
+        var attribute = ByteWriter()
+        attribute.str("user.id")
+        attribute.str("u")
+        w.raw(lane.entry(3, 0, attribute.bytes))
+        return (lane, w.bytes)
+    }
+
+    func testNamesOfALaneAreNeverMissingSilently() throws {
+        let store = scratch.path + "/lane"
+        let (lane, names) = laneWithGrownNames(store)
+        writeAll(names, "\(store)/lanes/\(lane.name).catalog-1")
+        var lacks = 0
+        for free in 0...4 {
+            var shown: [String] = []
+            var problems = ""
+            try withDescriptors(free) {
+                do {
+                    let source = try lane.source()
+                    let record = try XCTUnwrap(source.advance())
+                    shown = record.thread.process.resource.map { "\($0.key)=\($0.value)" }
+                    shown.append(String(decoding: record.logger, as: UTF8.self))
+                } catch {
+                    problems = "\(error)"
+                }
+            }
+            let isWhole = shown == ["service.name=a", "user.id=u", "grown"]
+            XCTAssertTrue(
+                isWhole || problems.contains("errno: \(EMFILE)"),
+                "\(free) free: \(shown) \(problems)")
+            lacks += isWhole ? 0 : 1
+        }
+        XCTAssertTrue((1...3).contains(lacks), "\(lacks)")
+    }
+
+    func testNamesThatCameLaterAreReadOnceThereIsADescriptor() throws {
+        let store = scratch.path + "/later"
+        let (lane, names) = laneWithGrownNames(store)
+        let source = try lane.source()
+        writeAll(names, "\(store)/lanes/\(lane.name).catalog-1")
+        let listed = try LaneFiles.list(store: store).first
+        try withDescriptors(0) {
+            XCTAssertThrowsError(try source.refresh(files: listed)) { error in
+                XCTAssertTrue("\(error)".contains("errno: \(EMFILE)"), "\(error)")
+            }
+        }
+        try source.refresh(files: listed)
+        let record = try XCTUnwrap(source.advance())
+        XCTAssertEqual(String(decoding: record.logger, as: UTF8.self), "grown")
+        XCTAssertEqual(record.thread.process.resource.map(\.key), ["service.name", "user.id"])
+    }
+
     func testWhatWasRemovedMeanwhileIsToldOnce() throws {
         for isReplaced in [false, true] {
             let paths = try (0..<2).map { try archive(300 + $0) }

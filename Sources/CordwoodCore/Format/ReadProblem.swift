@@ -12,6 +12,14 @@ public enum ReadProblem: Error, Sendable {
 }
 
 extension ReadProblem {
+    /// The process or the system lacks descriptors or memory now; the file itself may be whole.
+    package var isForLack: Bool {
+        switch self {
+        case .system(_, Errno.EMFILE), .system(_, Errno.ENFILE), .system(_, Errno.ENOMEM): true
+        default: false
+        }
+    }
+
     /// A line for people.
     package var line: String {
         switch self {

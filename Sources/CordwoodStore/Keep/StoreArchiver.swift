@@ -168,7 +168,7 @@ public enum StoreArchiver {
             var segments = 0
             let merge = MergeSource()
             for (lane, files) in lanes {
-                let last = numbers(of: lane, files).max() ?? 0
+                let last = try numbers(of: lane, files).max() ?? 0
                 let source = try LaneSource(files: files, segments: 0...last)
                 source.reportsDrops = true
                 source.rendersText = false
@@ -242,9 +242,14 @@ public enum StoreArchiver {
             remove(directory, lane)
             return summary
         }
-        let left = numbers(of: lane, files).filter { n in
-            !covered.contains { $0.contains(n) }
-        }.sorted()
+        let left: [UInt64]
+        do throws(ReadProblem) {
+            left = try numbers(of: lane, files).filter { n in
+                !covered.contains { $0.contains(n) }
+            }.sorted()
+        } catch {
+            throw CordwoodError(error)
+        }
         for range in runs(of: left, besides: covered) {
             let part = try archive(
                 directory: directory, files: files, segments: range, form: form,
@@ -258,13 +263,20 @@ public enum StoreArchiver {
         return summary
     }
 
-    /// The segments of which something is left.
-    private static func numbers(of lane: LaneListing.Lane, _ files: LaneFiles) -> Set<UInt64> {
+    /// The segments of which something is left. Throws where the journal may say so and cannot be
+    /// opened.
+    private static func numbers(
+        of lane: LaneListing.Lane, _ files: LaneFiles
+    ) throws(ReadProblem) -> Set<UInt64> {
         var numbers = Set(lane.segments.map(\.number))
         numbers.insert(0)
         // After a power cut, the journal may hold all that is left of a segment (FORMAT §10).
-        if files.hasJournal, let source = try? LaneSource(files: files) {
-            numbers.formUnion(source.segmentNumbers)
+        if files.hasJournal {
+            do throws(ReadProblem) {
+                numbers.formUnion(try LaneSource(files: files).segmentNumbers)
+            } catch {
+                if error.isForLack { throw error }
+            }
         }
         return numbers
     }

@@ -31,12 +31,14 @@ final class LaneContext {
             }
         } catch {
             if case .version = error { throw error }
+            if error.isForLack { throw error }
             broken = error
         }
         var alone = alone
         var boot = head?.bootID ?? alone?.bootID ?? .zero
         let differs = boot != .zero && runningBoot != .zero && boot != runningBoot
-        let journal = differs || head == nil ? try? Journal(path: files.journalPath) : nil
+        let journal =
+            differs || head == nil ? try LaneContext.journal(files.journalPath) : nil
         if head == nil,
             let saved = try? journal?.header(
                 kind: JournalFrame.kindLaneHeader, segment: 0)
@@ -57,6 +59,14 @@ final class LaneContext {
         if !isOtherBoot { damage = broken ?? LaneContext.cutOff(head, file, files.lanePath) }
         process = LaneContext.process(head, alone, files.lane, [])
         try readCatalog()
+    }
+
+    /// nil: there is none, or none of ours. Throws where it may have what the lane has lost.
+    private static func journal(_ path: String) throws(ReadProblem) -> Journal? {
+        do throws(ReadProblem) { return try Journal(path: path) } catch {
+            if error.isForLack { throw error }
+            return nil
+        }
     }
 
     /// A mapped lane file has its full catalog region from the start; segment 0 follows it.
@@ -96,7 +106,8 @@ final class LaneContext {
     /// No writer makes a growth file larger than one entry of 16 MiB and a page (FORMAT §5).
     private static let growthBytesMax = UInt64(CatalogEntry.lengthMax) + 8_192
 
-    /// Takes in the current content of the catalog; returns the number of bytes read for it.
+    /// Takes in the current content of the catalog; returns the number of bytes read for it. Throws
+    /// where the process lacks what a file of names needs: an archive would miss them for good.
     @discardableResult
     func readCatalog() throws(ReadProblem) -> UInt64 {
         guard let head else { return 0 }
@@ -110,7 +121,7 @@ final class LaneContext {
             bytesRead &+= UInt64(region.count)
         }
         for k in 1...CatalogHeader.filesMax {
-            guard let file = try? ReadFile(path: growthPath(k)) else { break }
+            guard let file = try growthFile(k) else { break }
             let all = try file.copy(
                 at: 0, count: Int(min(file.size, LaneContext.growthBytesMax)))
             bytesRead &+= UInt64(all.count)
@@ -140,17 +151,28 @@ final class LaneContext {
         "\(files.directory)/\(files.lane).catalog-\(k)"
     }
 
+    /// nil: there is none, which is usual; or it cannot be opened, which is reported.
+    private func growthFile(_ k: Int) throws(ReadProblem) -> ReadFile? {
+        do throws(ReadProblem) { return try ReadFile(path: growthPath(k)) } catch {
+            if error.isForLack { throw error }
+            if case .system(let what, let number) = error, number != Errno.ENOENT, !isOtherBoot {
+                damage = damage ?? .damaged("\(what): \(Errno.text(number))")
+            }
+            return nil
+        }
+    }
+
     /// Where the catalog ended when it was looked at: number of the growth file (0: the lane's) and
     /// offset.
     private var tail: (file: Int, offset: UInt64) = (0, 0)
 
     /// Whether the host has set an attribute of its resource since. Reads only what was added: the
     /// writer goes on in the next growth file, and never comes back.
-    private func hasNewAttribute() -> Bool {
+    private func hasNewAttribute() throws(ReadProblem) -> Bool {
         guard let head, let laneFile else { return false }
         while true {
-            let file = tail.file == 0 ? laneFile : try? ReadFile(path: growthPath(tail.file))
-            if let entry = try? file?.copy(at: tail.offset, count: CatalogEntry.headerBytes),
+            let file = tail.file == 0 ? laneFile : try growthFile(tail.file)
+            if let entry = try file?.copy(at: tail.offset, count: CatalogEntry.headerBytes),
                 entry.count == CatalogEntry.headerBytes,
                 unsafe Bytes.u64(entry.bytes, CatalogEntry.salt) == head.salt
             {
@@ -179,7 +201,7 @@ final class LaneContext {
         {
             head = now
         }
-        if hasNewAttribute() { _ = try readCatalog() }
+        if try hasNewAttribute() { _ = try readCatalog() }
     }
 
     struct Drops {

@@ -446,11 +446,11 @@ package final class LaneSource: RecordSource {
     /// records.
     private func readCatalogAgain() -> Bool {
         guard readInVain <= LaneSource.readInVainMax &+ chunkBytes &* 4 else { return false }
-        let before = context.catalog.changes
-        let bytes = (try? context.readCatalog()) ?? 0
-        if context.catalog.changes != before { return true }
-        readInVain &+= bytes
-        return false
+        let (before, inVain) = (context.catalog.changes, readInVain)
+        do throws(ReadProblem) { readInVain &+= try context.readCatalog() } catch { report(error) }
+        guard context.catalog.changes != before else { return false }
+        readInVain = inVain
+        return true
     }
 
     func thread(_ chunk: ChunkHead) -> ThreadInfo {
