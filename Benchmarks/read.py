@@ -18,11 +18,13 @@ from pathlib import Path
 from house import C, CORDWOOD, HERE, OURS, ROOT, output
 
 SEED = 20261125
-NEEDLE, ABSENT = "needle 7f3a", "nowhere in it"
+NEEDLE, ABSENT, DIGITS = "needle 7f3a", "nowhere in it", "4242"
 VERBS = {
     "tail -n 50": ["tail", "-n", "50"],
     "grep a needle": ["grep", "-F", NEEDLE],
     "grep an absent word": ["grep", "-F", ABSENT],
+    # Most numbers lie in arguments: they are looked at without making their texts.
+    "grep -c of digits": ["grep", "-c", "-F", DIGITS],
     "--level error": ["cat", "--level", "error"],
     "stats": ["stats"],
     "cat": ["cat"],
@@ -260,7 +262,7 @@ def searched(folder, word):
 
 def expected(verb, count):
     """Lines that a verb prints; None: it depends."""
-    return {"tail -n 50": 50, "grep a needle": 1, "grep an absent word": 0,
+    return {"tail -n 50": 50, "grep a needle": 1, "grep an absent word": 0, "grep -c of digits": 1,
             "cat": count, "cat --json": count, "export --format csv": count + 1,
             "cat of 8 copies": count * 8}.get(verb)
 

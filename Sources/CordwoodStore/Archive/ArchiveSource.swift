@@ -274,17 +274,24 @@ package final class ArchiveSource: RunSource, RecordSource {
     private func mayBeWanted(_ record: borrowing RecordRef) -> Bool {
         if let isWanted, !isWanted(record) { return false }
         guard let text = test?.text, let index = unsafe records?.formatIndex else { return true }
-        if text.mayBeInFields, FieldSearch.hasParts(record), mayBeInFields(of: record) {
+        if text.mayBeInFields, FieldSearch.hasParts(record),
+            mayBeInFields(of: record, text.printer)
+        {
             return true
         }
-        if record.isDeferred { return TextSearch.isPossible(text.odds[index], record.arguments) }
+        if record.isDeferred {
+            return TextSearch.isPossible(
+                text.odds[index], record.argumentTypes, record.arguments, text.printer)
+        }
         return text.mayBePlain && text.wanted.isIn(record.message)
     }
 
     /// Apart, so that records without fields cost nothing.
     @inline(never)
-    private func mayBeInFields(of record: borrowing RecordRef) -> Bool {
-        fieldSearch?.mayBeIn(record, hasMessage: !record.isDeferred) ?? true
+    private func mayBeInFields(
+        of record: borrowing RecordRef, _ printer: NumberPrinter
+    ) -> Bool {
+        fieldSearch?.mayBeIn(record, hasMessage: !record.isDeferred, printer) ?? true
     }
 
     /// A record without text at the time of the block's last one.

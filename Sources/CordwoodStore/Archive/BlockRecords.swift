@@ -111,8 +111,8 @@ struct BlockRecords {
         return Int64(bitPattern: step) >= 0
     }
 
-    /// Whether texts of each format, and plain messages, may have the bytes; and what arguments
-    /// must have for it. Call before `next`.
+    /// Whether texts of each format, and plain messages, may have the bytes; and what strings must
+    /// have for it, numbers aside. Call before `next`.
     func odds(
         _ wanted: TextSearch
     ) -> (formats: [TextSearch.Odds], pieces: [TextSearch], plain: Bool) {
@@ -121,11 +121,12 @@ struct BlockRecords {
         var (found, missing): ([TextSearch], [TextSearch]) = ([], [])
         let formats = dictionaries.formats.map { format in
             let odds = wanted.odds(of: format.format, style: format.style, types: format.types)
-            guard case .with(let pieces) = odds else { return odds }
+            guard case .with(let pieces, let numbers) = odds else { return odds }
             for piece in pieces where !found.contains(piece) && !missing.contains(piece) {
                 if piece.isIn(all) { found.append(piece) } else { missing.append(piece) }
             }
-            return pieces.contains { found.contains($0) } ? odds : .never
+            let isPossible = !numbers.isEmpty || pieces.contains { found.contains($0) }
+            return isPossible ? odds : .never
         }
         return unsafe (formats, found, wanted.isIn(messages.rest))
     }

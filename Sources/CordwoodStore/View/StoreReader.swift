@@ -39,6 +39,7 @@ public final class StoreReader {
     /// A record's text is made before it is asked.
     private let asksText: Bool
     private let shownSearch: (text: TextSearch, fields: FieldSearch)?
+    private let printer = NumberPrinter()
     private var merge = MergeSource()
     private var views: [StoreView] = []
     /// With `ReaderOptions.last`: whatever is read first, a record of a single file has the same
@@ -338,7 +339,7 @@ public final class StoreReader {
     private func mayShow(_ record: borrowing RecordRef) -> Bool {
         guard let shownSearch else { return true }
         return shownSearch.text.isIn(record.message)
-            || FieldSearch.hasParts(record) && shownSearch.fields.mayBeIn(record)
+            || FieldSearch.hasParts(record) && shownSearch.fields.mayBeIn(record, printer)
     }
 
     /// Keeps the last records of the read. If the newest blocks turn out to have too few that pass

@@ -64,9 +64,11 @@ struct RowScan {
     }
 
     /// Steps over a row. False: it is not wanted.
-    mutating func next(_ test: borrowing RowTest, _ block: borrowing BlockDictionaries) -> Bool {
+    mutating func next(
+        _ test: borrowing RowTest, _ text: TextTest?, _ block: borrowing BlockDictionaries
+    ) -> Bool {
         if isDamaged { return true }
-        guard let isWanted = look(test, block) else {
+        guard let isWanted = look(test, text, block) else {
             isDamaged = true
             return true
         }
@@ -75,7 +77,7 @@ struct RowScan {
 
     /// nil: the row does not parse.
     private mutating func look(
-        _ test: borrowing RowTest, _ block: borrowing BlockDictionaries
+        _ test: borrowing RowTest, _ text: TextTest?, _ block: borrowing BlockDictionaries
     ) -> Bool? {
         guard let level = level.byte(), let bits = kind.byte() else { return nil }
         var isWanted =
@@ -85,7 +87,7 @@ struct RowScan {
             guard let name = logger.varint(), name < UInt64(test.loggers.count) else { return nil }
             isWanted = isWanted && test.loggers[Int(name)]
         }
-        guard let text = test.text else { return isWanted }
+        guard let text else { return isWanted }
         guard var hasBytes = lookAtText(bits, text, block) else { return nil }
         guard let context = context.varint(), context <= UInt64(block.contexts.count) else {
             return nil
@@ -98,17 +100,26 @@ struct RowScan {
                 return nil
             }
             if text.mayBeInFields, !hasBytes {
-                hasBytes =
-                    text.fieldPieces.isEmpty
-                    || sectionHits.areIn(unsafe sections.rest, first: Int(size))
+                hasBytes = mayBeInSections(text, Int(size))
             }
             _ = sections.skip(size)
         }
         return isWanted && hasBytes
     }
 
+    /// Apart, so that rows without sections cost nothing.
+    @inline(never)
+    private mutating func mayBeInSections(_ text: TextTest, _ size: Int) -> Bool {
+        if let digits = text.digits {
+            let own = unsafe Bytes.slice(sections.rest, 0, size) ?? Bytes.none
+            return digits.mayBeIn(sections: own, text.printer)
+        }
+        return text.fieldPieces.isEmpty
+            || sectionHits.areIn(unsafe sections.rest, first: size)
+    }
+
     private mutating func lookAtText(
-        _ bits: UInt8, _ text: borrowing TextTest, _ block: borrowing BlockDictionaries
+        _ bits: UInt8, _ text: TextTest, _ block: borrowing BlockDictionaries
     ) -> Bool? {
         if bits & BlockKind.deferred == 0 {
             guard let size = length.varint(), size < UInt64(messages.left) else { return nil }
@@ -118,11 +129,16 @@ struct RowScan {
         guard let index = format.varint(), index < UInt64(block.shapes.count),
             let size = block.shapes[Int(index)].size(unsafe arguments.rest)
         else { return nil }
-        var isIn = false
-        switch text.odds[Int(index)] {
-        case .never: break
-        case .any: isIn = true
-        case .with: isIn = argumentHits.areIn(unsafe arguments.rest, first: size)
+        let way = text.ways[Int(index)]
+        var isIn = way.odds == .any
+        if way.odds == .with {
+            isIn = argumentHits.areIn(unsafe arguments.rest, first: size)
+            var need = way.needsStart
+            while !isIn, need < way.needsEnd {
+                let types = block.formats[Int(index)].types
+                isIn = unsafe text.needs[need].isMet(types, arguments.rest, text.printer)
+                need &+= 1
+            }
         }
         return arguments.skip(UInt64(size)) ? isIn : nil
     }
@@ -146,12 +162,13 @@ extension BlockRecords {
 
     private mutating func lookAhead(_ test: borrowing RowTest) {
         if scan == nil { scan = RowScan(self, test) }
+        let text = test.text
         while unwanted < left {
             if test.isOfLevels {
                 unwanted &+= scan!.passLevels(below: test.level, most: left &- unwanted)
                 if unwanted == left { return }
             }
-            if scan!.next(test, dictionaries) {
+            if scan!.next(test, text, dictionaries) {
                 isAheadWanted = true
                 return
             }

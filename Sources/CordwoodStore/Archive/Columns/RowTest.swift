@@ -83,25 +83,54 @@ struct RowTest {
     static func has(_ level: UInt8, _ least: UInt8) -> Bool { (level <= 24 ? level : 0) >= least }
 }
 
-/// Whether texts and fields of one block may have bytes.
-struct TextTest {
+/// Whether texts and fields of one block may have bytes. A class: testing a row would copy it.
+final class TextTest {
     let wanted: TextSearch
     /// By format.
     let odds: [TextSearch.Odds]
+    /// Likewise, with a range of `needs`.
+    let ways: [Way]
+    let needs: [NumberNeed]
     /// All that `odds` asks of arguments.
     let pieces: [TextSearch]
     let mayBePlain: Bool
     let mayBeInFields: Bool
     /// By context, whether its fields may.
     let contexts: [Bool]
-    /// Sections have this if they may; empty: any may.
+    /// Sections have this if they may; empty: any may, unless there are `digits`.
     let fieldPieces: [TextSearch]
+    /// What fields are asked for instead.
+    let digits: DigitSearch?
+    let printer = NumberPrinter()
+
+    struct Way {
+        enum Odds { case never, with, any }
+        var odds = Odds.never
+        var needsStart = 0
+        var needsEnd = 0
+    }
 
     init(_ wanted: TextSearch, _ fields: FieldSearch?, _ block: BlockRecords) {
         self.wanted = wanted
         (odds, pieces, mayBePlain) = block.odds(wanted)
+        var needs: [NumberNeed] = []
+        ways = odds.map { odds in
+            switch odds {
+            case .never: return Way()
+            case .any: return Way(odds: .any)
+            case .with(_, let numbers):
+                let start = needs.count
+                needs += numbers
+                return Way(odds: .with, needsStart: start, needsEnd: needs.count)
+            }
+        }
+        self.needs = needs
         fieldPieces = fields?.pieces ?? []
-        contexts = block.dictionaries.contexts.map { fields?.hasLast($0.fields) ?? false }
+        digits = fields?.digits
+        contexts = block.dictionaries.contexts.map { [printer] context in
+            fields?.digits?.mayBeIn(fields: context.fields, printer)
+                ?? fields?.hasLast(context.fields) ?? false
+        }
         mayBeInFields = fields.map(block.mayHaveInFields) ?? false
     }
 

@@ -13,11 +13,14 @@ package struct FieldSearch: Sendable {
     private let last: TextSearch?
     /// Of any word, wherever it is.
     let anywhere: TextSearch?
+    /// All of it, if that is digits.
+    let digits: DigitSearch?
 
     package init(_ wanted: [UInt8]) {
         let blank = wanted.lastIndex(where: FieldSearch.isBlank)
         last = FieldSearch.longest(wanted, from: blank.map { $0 + 1 } ?? 0)
         anywhere = FieldSearch.longest(wanted, from: 0)
+        digits = DigitSearch(wanted)
     }
 
     /// Most records have no fields: looking that up costs less than any search.
@@ -27,7 +30,13 @@ package struct FieldSearch: Sendable {
     }
 
     /// - Parameter hasMessage: false: its text is not made yet.
-    package func mayBeIn(_ record: borrowing RecordRef, hasMessage: Bool = true) -> Bool {
+    package func mayBeIn(
+        _ record: borrowing RecordRef, hasMessage: Bool = true, _ printer: NumberPrinter
+    ) -> Bool {
+        if let digits {
+            return digits.mayBeIn(sections: record.sections, printer)
+                || digits.mayBeIn(fields: record.context, printer)
+        }
         // The longer piece first: it is rarer.
         if let anywhere, hasMessage, !anywhere.isIn(record.message),
             !anywhere.isIn(record.sections), !anywhere.isIn(record.context)

@@ -1,7 +1,7 @@
 // Whether a text that is made of a format and arguments (FORMAT §8.7) can have certain bytes, and
-// what its strings must have for it. The format becomes literals, strings, and runs of the bytes
-// that numbers are printed with; what is looked for is laid over them in every way. Made for one
-// format; one thread.
+// what its strings and numbers must have for it. The format becomes literals, strings, numbers, and
+// runs of the bytes that other arguments are printed with; what is looked for is laid over them in
+// every way. Made for one format; one thread.
 // SAFETY: views are those of the caller, read below their count and not kept.
 
 import CordwoodCore
@@ -15,6 +15,9 @@ struct FormatSearch {
         case some(ByteSet)
         /// A string of the arguments, as it is.
         case string
+        /// A number that is printed without a call to the C library; filled up to so many
+        /// characters with zeros.
+        case number(Int, NumberForm, width: Int)
         /// What NULL is printed as, or a part of it.
         case null
     }
@@ -26,12 +29,14 @@ struct FormatSearch {
         case null
         /// The bytes from, up to.
         case piece(Int, Int)
+        /// The number of that token has the bytes from, up to, in that place.
+        case number(Int, NumberPlace, Int, Int)
 
         var weight: Int {
             switch self {
             case .nothing: 0
             case .null: 1
-            case .piece(let from, let to): to &- from &+ 1
+            case .piece(let from, let to), .number(_, _, let from, let to): to &- from &+ 1
             }
         }
     }
@@ -44,7 +49,9 @@ struct FormatSearch {
 
     /// More ways than these are not told apart.
     private static let statesMax = 256
-    private static let piecesMax = 8
+    private static let needsMax = 16
+    /// A number has no more characters than these, if `NumberNeed` is to look at them.
+    private static let widthMax = 20
 
     private let wanted: [UInt8]
     private var states: [State] = []
@@ -68,39 +75,50 @@ struct FormatSearch {
         }
         guard let tokens = tokens(format, style, types, wanted) else { return .any }
         var search = FormatSearch(wanted: wanted)
-        for (index, token) in tokens.enumerated() {
-            search.step(token, tokens[(index + 1)...], format)
+        for index in tokens.indices {
+            search.step(index, tokens, format)
             if search.isUnclear { return .any }
         }
-        return search.odds
+        return search.odds(tokens, unsafe Array(types))
     }
 
     private init(wanted: [UInt8]) { self.wanted = wanted }
 
-    private var odds: TextSearch.Odds {
-        if found.contains(.nothing) || found.count > Self.piecesMax { return .any }
+    private func odds(_ tokens: [Token], _ types: [UInt8]) -> TextSearch.Odds {
+        if found.contains(.nothing) || found.count > Self.needsMax { return .any }
         if found.isEmpty { return .never }
-        return .with(
-            found.map { need in
-                guard case .piece(let from, let to) = need else {
-                    return TextSearch([0xFF, 0xFF, 0xFF, 0xFF])
+        var pieces: [TextSearch] = []
+        var numbers: [NumberNeed] = []
+        for need in found {
+            switch need {
+            case .nothing: return .any
+            case .null: pieces.append(TextSearch([0xFF, 0xFF, 0xFF, 0xFF]))
+            case .piece(let from, let to): pieces.append(TextSearch(Array(wanted[from..<to])))
+            case .number(let token, let place, let from, let to):
+                guard case .number(let argument, let form, let width) = tokens[token] else {
+                    return .any
                 }
-                return TextSearch(Array(wanted[from..<to]))
-            })
+                numbers.append(
+                    NumberNeed(
+                        argument, types, form, width: width, place, Array(wanted[from..<to])))
+            }
+        }
+        return .with(pieces, numbers)
     }
 
     // MARK: Steps
 
     @safe private mutating func step(
-        _ token: Token, _ rest: ArraySlice<Token>, _ format: UnsafeRawBufferPointer
+        _ index: Int, _ tokens: [Token], _ format: UnsafeRawBufferPointer
     ) {
-        switch token {
+        switch tokens[index] {
         case .literal(let from, let to):
             for at in from..<to { step(Bytes.u8(format, at)) }
         case .some(let bytes): run(bytes, .nothing)
         case .null: run(ByteSet("(null)"), .null)
+        case .number(_, let form, _): number(index, Self.bytes(of: form))
         case .string:
-            let follow = Self.first(rest, format)
+            let follow = Self.first(tokens[(index + 1)...], format)
             for state in states + [State(count: 0, need: .nothing)] {
                 found(Self.more(state.need, .piece(state.count, wanted.count)))
                 for end in state.count + 1..<max(wanted.count, state.count + 1)
@@ -125,6 +143,24 @@ struct FormatSearch {
             var end = state.count
             while end < wanted.count, bytes.has(wanted[end]) {
                 end += 1
+                reach(end, Self.more(state.need, need))
+            }
+        }
+    }
+
+    /// At least one byte: no text goes on behind it that does not have it.
+    private mutating func number(_ token: Int, _ bytes: ByteSet) {
+        var before: [State] = []
+        swap(&before, &states)
+        for state in before + [State(count: 0, need: .nothing)] {
+            let isFirst = state.count == 0
+            var end = state.count
+            while end < wanted.count, bytes.has(wanted[end]) {
+                end += 1
+                let place: NumberPlace =
+                    end == wanted.count
+                    ? isFirst ? .anywhere : .start : isFirst ? .end : .whole
+                let need = Need.number(token, place, state.count, end)
                 reach(end, Self.more(state.need, need))
             }
         }
@@ -161,6 +197,9 @@ struct FormatSearch {
                 return all
             case .some(let bytes): all.add(bytes)
             case .null: all.add(ByteSet("(null)"))
+            case .number(_, let form, _):
+                all.add(bytes(of: form))
+                return all
             case .string: return .all
             }
         }
@@ -175,10 +214,13 @@ struct FormatSearch {
         _ wanted: [UInt8]
     ) -> [Token]? {
         style == SiteLayout.styleBraces || style == SiteLayout.styleSwift
-            ? braces(format, types, isASCII: wanted.allSatisfy { $0 < 0x80 }) : printf(format)
+            ? braces(format, types, isASCII: wanted.allSatisfy { $0 < 0x80 })
+            : printf(format, types)
     }
 
-    @safe private static func printf(_ format: UnsafeRawBufferPointer) -> [Token]? {
+    @safe private static func printf(
+        _ format: UnsafeRawBufferPointer, _ types: UnsafeRawBufferPointer
+    ) -> [Token]? {
         var tokens: [Token] = []
         var pieces = PrintfFormat(format)
         while true {
@@ -193,10 +235,61 @@ struct FormatSearch {
                 // Not as it is stored.
                 case ArgumentType.wide: tokens.append(.some(.all))
                 default:
+                    if let known = number(directive, format, types) {
+                        tokens += known
+                        continue
+                    }
                     guard let bytes = bytes(of: directive.conversion) else { return nil }
                     tokens.append(.some(bytes))
                 }
             }
+        }
+    }
+
+    /// A number in its padding; nil: it is printed in another way.
+    @safe private static func number(
+        _ directive: PrintfFormat.Directive, _ format: UnsafeRawBufferPointer,
+        _ types: UnsafeRawBufferPointer
+    ) -> [Token]? {
+        let index = directive.argument
+        guard index >= 0, index < types.count, Bytes.u8(types, index) == directive.type else {
+            return nil
+        }
+        let isInteger = directive.type == ArgumentType.int || directive.type == ArgumentType.long
+        // `h` cuts a number.
+        guard isInteger == (directive.conversion != 0x66),
+            Bytes.u8(format, directive.end &- 2) != 0x68
+        else { return nil }
+        let form: NumberForm
+        switch (directive.conversion, directive.precision) {
+        case (0x64, .none), (0x69, .none): form = .signed
+        case (0x75, .none): form = .unsigned
+        case (0x78, .none): form = .hex(isUpper: false)
+        case (0x58, .none): form = .hex(isUpper: true)
+        case (0x66, .none) where directive.type == ArgumentType.double: form = .fixed(6)
+        case (0x66, .value(let digits)) where directive.type == ArgumentType.double:
+            form = .fixed(digits)
+        default: return nil
+        }
+        let pad = Token.some(ByteSet(" "))
+        switch (flags(directive, format), directive.width) {
+        case (0, .none): return [.number(index, form, width: 1)]
+        case (0, .value): return [pad, .number(index, form, width: 1)]
+        case (0x2D, .value): return [.number(index, form, width: 1), pad]
+        case (0x30, .value(let width)) where isInteger && (1...widthMax).contains(width):
+            return [.number(index, form, width: width)]
+        default: return nil
+        }
+    }
+
+    /// The only flag; 0: there is none; nil: there are more.
+    @safe private static func flags(
+        _ directive: PrintfFormat.Directive, _ format: UnsafeRawBufferPointer
+    ) -> UInt8? {
+        switch directive.flagsEnd &- directive.flagsStart {
+        case 0: 0
+        case 1: Bytes.u8(format, directive.flagsStart)
+        default: nil
         }
     }
 
@@ -219,11 +312,48 @@ struct FormatSearch {
                     tokens += [.some(fill), isKept ? .string : .some(.all), .some(fill)]
                     continue
                 }
+                if let form = form(of: field, type), field.argument < types.count {
+                    let number = Token.number(field.argument, form, width: 1)
+                    tokens += field.width == .none ? [number] : [.some(fill), number, .some(fill)]
+                    continue
+                }
                 let isPlain = field.type == 0 && integers.contains(type)
                 guard let bytes = bytes(of: isPlain ? 0x64 : field.type) else { return nil }
                 fill.add(bytes)
                 tokens.append(.some(fill))
             }
+        }
+    }
+
+    /// nil: it is printed in another way.
+    private static func form(of field: BraceFormat.Field, _ type: UInt8) -> NumberForm? {
+        guard field.sign == 0x2D, !field.isAlternate, !field.isZeroPadded else { return nil }
+        switch (type, field.type, field.precision) {
+        case (ArgumentType.int, 0, .none), (ArgumentType.int, 0x64, .none),
+            (ArgumentType.long, 0, .none), (ArgumentType.long, 0x64, .none):
+            return .signed
+        case (ArgumentType.uint, 0, .none), (ArgumentType.uint, 0x64, .none),
+            (ArgumentType.ulong, 0, .none), (ArgumentType.ulong, 0x64, .none):
+            return .unsigned
+        case (ArgumentType.uint, 0x78, .none), (ArgumentType.ulong, 0x78, .none):
+            return .hex(isUpper: false)
+        case (ArgumentType.uint, 0x58, .none), (ArgumentType.ulong, 0x58, .none):
+            return .hex(isUpper: true)
+        case (ArgumentType.double, 0x66, .none), (ArgumentType.float, 0x66, .none):
+            return .fixed(6)
+        case (ArgumentType.double, 0x66, .value(let digits)),
+            (ArgumentType.float, 0x66, .value(let digits)):
+            return .fixed(digits)
+        default: return nil
+        }
+    }
+
+    private static func bytes(of form: NumberForm) -> ByteSet {
+        switch form {
+        case .signed, .unsigned: ByteSet("0123456789-")
+        case .hex(let isUpper): ByteSet(isUpper ? "0123456789ABCDEF" : "0123456789abcdef")
+        // Larger numbers and those that are none are always possible.
+        case .fixed: ByteSet("0123456789-.infa")
         }
     }
 

@@ -29,29 +29,33 @@ package struct TextSearch: Sendable, Equatable {
     }
 
     /// What can become of a format.
-    package enum Odds: Sendable {
+    enum Odds: Sendable {
         /// No text of it has the bytes.
         case never
-        /// A text has them only if its arguments have one of these.
-        case with([TextSearch])
+        /// A text has them only if its arguments have one of these, or numbers that are needed.
+        case with([TextSearch], [NumberNeed])
         case any
 
         var isPossible: Bool { if case .never = self { false } else { true } }
     }
 
-    @safe package func odds(
+    @safe func odds(
         of format: UnsafeRawBufferPointer, style: UInt8, types: UnsafeRawBufferPointer
     ) -> Odds {
         FormatSearch.odds(wanted, of: format, style: style, types: types)
     }
 
     /// Whether a text made with these arguments may have the bytes.
-    @safe package static func isPossible(_ odds: Odds, _ arguments: UnsafeRawBufferPointer) -> Bool
-    {
+    @safe static func isPossible(
+        _ odds: Odds, _ types: UnsafeRawBufferPointer, _ arguments: UnsafeRawBufferPointer,
+        _ printer: NumberPrinter
+    ) -> Bool {
         switch odds {
         case .never: false
         case .any: true
-        case .with(let pieces): pieces.contains { $0.isIn(arguments) }
+        case .with(let pieces, let numbers):
+            numbers.contains { $0.isMet(types, arguments, printer) }
+                || pieces.contains { $0.isIn(arguments) }
         }
     }
 }
