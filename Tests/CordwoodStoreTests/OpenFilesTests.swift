@@ -148,6 +148,20 @@ final class OpenFilesTests: XCTestCase {
         }
     }
 
+    /// Each has a block in memory, and none has what inflated it.
+    func testManyArchivesAtATimeShareWhatInflates() throws {
+        let count = 60
+        let paths = try (0..<count).map { try archive(600 + UInt64($0)) }
+        let before = mallinfo2()
+        let reader = try StoreReader(paths: paths)
+        for _ in 0..<(count * 100) { XCTAssertNotNil(reader.nextRecord()) }
+        let after = mallinfo2()
+        let taken = Int(after.uordblks + after.hblkhd) - Int(before.uordblks + before.hblkhd)
+        XCTAssertLessThan(taken / count, 80_000, "bytes of an archive")
+        while reader.nextRecord() != nil {}
+        XCTAssertEqual(reader.problemCount, 0)
+    }
+
     /// A lane whose file of names has the logger of its record, and an attribute.
     private func laneWithGrownNames(_ store: String) -> (lane: LaneBuilder, names: [UInt8]) {
         for folder in ["", "/lanes", "/archives"] { mkdir(store + folder, 0o700) }

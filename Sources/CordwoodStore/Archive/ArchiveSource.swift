@@ -69,8 +69,8 @@ package final class ArchiveSource: RunSource, RecordSource {
             shared.file.join(room.files)
         }
     }
-    /// Of dense blocks; several archives may share them.
-    var decoders = DenseDecoders() {
+    /// Several archives may share them.
+    var decoders = BlockDecoders() {
         didSet { loader.decoders = decoders }
     }
     /// Of that.

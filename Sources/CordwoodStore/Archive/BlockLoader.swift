@@ -7,13 +7,12 @@ import CordwoodCore
 struct BlockLoader: ~Copyable {
     private var stored = GrowingBytes()
     private var raw = GrowingBytes()
-    private var decompressor = BlockDecompressor()
-    var decoders: DenseDecoders
+    var decoders: BlockDecoders
 
     /// Refuses to inflate blocks whose header and footer disagree.
     private let isStrict: Bool
 
-    init(isStrict: Bool = false, decoders: DenseDecoders = DenseDecoders()) {
+    init(isStrict: Bool = false, decoders: BlockDecoders = BlockDecoders()) {
         self.isStrict = isStrict
         self.decoders = decoders
     }
@@ -32,10 +31,7 @@ struct BlockLoader: ~Copyable {
     var bytes: Int { raw.capacity &+ stored.capacity }
 
     /// Lets go of what only loading needs.
-    mutating func trim() {
-        stored = GrowingBytes()
-        decompressor = BlockDecompressor()
-    }
+    mutating func trim() { stored = GrowingBytes() }
 
     /// Loads that block into `payload` and returns its header. Where not all parts are wanted,
     /// `payload` may end behind the last one; then the checksum of what is stored alone is
@@ -71,13 +67,15 @@ struct BlockLoader: ~Copyable {
             try decode(head, entry, file, parts, letters, rows)
             return head
         }
+        let lent = decoders.take()
+        defer { decoders.put(back: lent) }
         let isInflated =
             if parts.last != .max {
-                unsafe decompressor.inflate(
+                unsafe lent.decompressor.inflate(
                     stored.bytes, codec: head.codec, raw: Int(head.rawBytes),
                     through: parts.last, into: &raw)
             } else {
-                unsafe decompressor.inflate(
+                unsafe lent.decompressor.inflate(
                     stored.bytes, codec: head.codec, raw: Int(head.rawBytes), into: &raw)
             }
         guard isInflated else {

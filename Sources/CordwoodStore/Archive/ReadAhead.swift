@@ -149,12 +149,12 @@ final class BlockAhead: @unchecked Sendable {
     private let parts: BlockParts
     private let letters: LetterRun?
     private let rows: DenseRows?
-    private let decoders: DenseDecoders
+    private let decoders: BlockDecoders
     private let file: SharedArchive
 
     init(
         _ block: Int, _ entry: BlockEntry, of file: SharedArchive, parts: BlockParts,
-        unless letters: LetterRun?, rows: DenseRows?, decoders: DenseDecoders
+        unless letters: LetterRun?, rows: DenseRows?, decoders: BlockDecoders
     ) {
         self.letters = letters
         self.rows = rows

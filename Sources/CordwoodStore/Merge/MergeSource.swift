@@ -75,8 +75,9 @@ package final class MergeSource: RecordSource {
     private final class Slot {
         var input: MergeInput?
         var source: (any RecordSource)?
-        /// The source's current record, if `hasRecord`: others come before it.
-        @exclusivity(unchecked) var record = RecordRef()
+        /// The source's current record, if `hasRecord`: others come before it. Apart, since most of
+        /// thousands of sources are not open, or have ended.
+        var waiting: WaitingRecord?
         var hasRecord = false
         var failures = 0
         let isFollowed: Bool
@@ -91,6 +92,10 @@ package final class MergeSource: RecordSource {
             isFollowed = input.isFollowed
             reached = input.lowerBound
         }
+    }
+
+    private final class WaitingRecord {
+        @exclusivity(unchecked) var record = RecordRef()
     }
 
     /// A source that fails this often in a row is given up.
@@ -173,9 +178,9 @@ package final class MergeSource: RecordSource {
 
     package func next(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
         while let slot = unsafe order.heap.entries.first?.item {
-            if slot.hasRecord {
+            if slot.hasRecord, let waiting = slot.waiting {
                 slot.hasRecord = false
-                unsafe swap(&record, &slot.record)
+                unsafe swap(&record, &waiting.record)
                 unsafe order.pass(order.heap.entries[0].key)
                 return true
             }
@@ -194,7 +199,9 @@ package final class MergeSource: RecordSource {
                 return true
             }
             unsafe order.isSteady = false
-            unsafe swap(&record, &slot.record)
+            let waiting = slot.waiting ?? WaitingRecord()
+            slot.waiting = waiting
+            unsafe swap(&record, &waiting.record)
             slot.hasRecord = true
         }
         return false
@@ -236,6 +243,7 @@ package final class MergeSource: RecordSource {
             throw error
         }
         if isFound { return true }
+        slot.waiting = nil
         unsafe order.heap.pop()
         if slot.isFollowed, slot.source != nil {
             ended.append(slot)

@@ -15,7 +15,7 @@ final class BlockRoom: @unchecked Sendable {
 
     private let limit: Int
     private(set) var held = 0
-    let decoders: DenseDecoders
+    let decoders: BlockDecoders
     let files: OpenFiles
     /// Loads for all that keep no block: its memory is used again.
     var loader: BlockLoader
@@ -28,7 +28,7 @@ final class BlockRoom: @unchecked Sendable {
     init(bytesMax: Int, filesMax: Int? = nil) {
         limit = bytesMax
         files = OpenFiles(limit: filesMax)
-        decoders = DenseDecoders()
+        decoders = BlockDecoders()
         loader = BlockLoader(decoders: decoders)
     }
 

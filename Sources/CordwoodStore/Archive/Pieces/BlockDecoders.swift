@@ -1,12 +1,13 @@
-// Decoders of dense blocks, lent for one block each: as many as threads load blocks at a time have
-// memory, however many archives a reader has open. One reader owns them; any thread.
-// SAFETY: Sendable, since `monitor` guards the list, and a decoder is with one borrower at a time.
+// What inflates and decodes blocks, lent for one block each: as many as threads load blocks at a
+// time have memory, however many archives a reader has open. One reader owns them; any thread.
+// SAFETY: Sendable, since `monitor` guards the list, and one borrower at a time has what is lent.
 
 import CordwoodCore
 
-final class DenseDecoders: @unchecked Sendable {
+final class BlockDecoders: @unchecked Sendable {
     final class Lent {
         @exclusivity(unchecked) var decoder = DenseDecoder()
+        @exclusivity(unchecked) var decompressor = BlockDecompressor()
     }
 
     /// A reader and the thread that loads ahead.
