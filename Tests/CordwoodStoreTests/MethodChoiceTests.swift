@@ -84,9 +84,10 @@ final class MethodChoiceTests: XCTestCase {
         _ payload: Payload, _ trial: inout DenseTrial
     ) -> (dense: Int, isTried: Bool, plain: Int)? {
         payload.bytes.withUnsafeBytes { bytes in
-            guard trial.make(bytes, recordCount: payload.recordCount, headerBytes: 0) else {
-                return nil
-            }
+            guard
+                trial.make(
+                    bytes, recordCount: payload.recordCount, headerBytes: 0, isOnly: false)
+            else { return nil }
             let isTried = trial.mayBeLarger(than: bytes)
             let compressor = BlockCompressor(codec: .zstd, level: 3)!
             var frame = GrowingBytes()
@@ -130,6 +131,33 @@ final class MethodChoiceTests: XCTestCase {
         var count = 0
         for _ in 0..<6 where tried(payload(ordinary), &trial)?.isTried == true { count += 1 }
         XCTAssertLessThan(count, 2)
+    }
+
+    /// Many archives are small: a short program leaves one.
+    func testTheOnlyBlockOfAnArchiveTakesFewerBytes() throws {
+        let thread = RecordMaker(seed: 3).threads[0]
+        let records = (0..<4_000).map { index in
+            var record = Staged(thread: thread)
+            record.model.message = ordinary(index, &random)
+            record.model.monotonic = UInt64(index) << 20
+            return record
+        }
+        /// Of the first block, and its bytes a record.
+        func first(_ count: Int, blockBytes: Int?) throws -> (info: ArchiveInfo, each: Double) {
+            let scratch = Scratch()
+            let info = try ArchiveWriter.write(
+                source: FakeSource(Array(records.prefix(count))), covers: [coverForTests],
+                archivesDirectory: scratch.path, codec: .zstd, level: 3, now: 1, method: .dense,
+                blockBytes: blockBytes)
+            XCTAssertEqual(drain(try ArchiveSource.open(path: info.path)).records.count, count)
+            let file = try ArchiveFile(path: info.path)
+            let block = try ArchiveIndex.load(file, salvage: false).blocks[0]
+            return (info, Double(block.spanBytes) / Double(block.recordCount))
+        }
+        let alone = try first(2_000, blockBytes: nil)
+        let other = try first(4_000, blockBytes: Int(alone.info.rawBytes))
+        XCTAssertEqual([alone.info.blockCount, other.info.blockCount], [1, 2])
+        XCTAssertLessThan(alone.each, 0.99 * other.each)
     }
 
     /// Samples say nothing of so little, and method 1 costs little there.

@@ -132,7 +132,7 @@ package struct ArchiveWriter: ~Copyable {
                 builder.add(record)
                 if builder.isFull() { try appendBlock() }
             case .end:
-                if !builder.isEmpty { try appendBlock() }
+                if !builder.isEmpty { try appendBlock(isOnly: info.blockCount == 0) }
                 return
             }
         }
@@ -144,7 +144,7 @@ package struct ArchiveWriter: ~Copyable {
         if info.damage.count < ArchiveLimits.problemsMax { info.damage.append(text) }
     }
 
-    private mutating func appendBlock() throws(ArchiveError) {
+    private mutating func appendBlock(isOnly: Bool = false) throws(ArchiveError) {
         guard info.blockCount < ArchiveLimits.blocksMax else {
             throw .limit("blocks of one archive")
         }
@@ -155,7 +155,7 @@ package struct ArchiveWriter: ~Copyable {
             throw .limit("payload of one block")
         }
 
-        let denseCRC = try makeFrame(payload)
+        let denseCRC = try makeFrame(payload, isOnly: isOnly)
         let storedCRC = unsafe checksum(frame.bytes, from: BlockHeader.frameBytes)
         storeBlockHeader(payload, storedCRC: storedCRC, denseCRC: denseCRC)
         appendEntry(rawBytes: payload.count, span: frame.count, storedCRC: storedCRC)
@@ -174,14 +174,14 @@ package struct ArchiveWriter: ~Copyable {
     /// Makes `frame`, behind room for the block's header: by method 2, unless method 1 takes no
     /// more bytes, or no memory is left for method 2. Returns rawCRC of method 2.
     @safe private mutating func makeFrame(
-        _ payload: UnsafeRawBufferPointer
+        _ payload: UnsafeRawBufferPointer, isOnly: Bool
     ) throws(ArchiveError) -> UInt32? {
         frame.clear(keeping: .max)
         guard unsafe frame.claim(BlockHeader.frameBytes) != nil else { throw .memory }
-        if dense?.make(
+        let isMade = dense?.make(
             payload, recordCount: Int(builder.summary.recordCount),
-            headerBytes: BlockHeader.frameBytes) == true, let most = dense?.storedBytes
-        {
+            headerBytes: BlockHeader.frameBytes, isOnly: isOnly)
+        if isMade == true, let most = dense?.storedBytes {
             if dense?.mayBeLarger(than: payload) == true {
                 // Where method 1 takes even more, it does not matter how many bytes.
                 let isPlain = compressor.append(payload, atMost: 2 * most, to: &frame)

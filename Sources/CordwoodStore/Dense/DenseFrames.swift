@@ -82,12 +82,18 @@ struct LeafWriter: ~Copyable {
     private var pool = GrowingBytes()
     private var text = GrowingBytes()
     private var trial = GrowingBytes()
+    /// The frames of a small block are made as small as they get, at twenty times the time for each
+    /// of their bytes.
+    var isThorough = false
 
     /// Text repays a higher level than planes do.
     private static let textLevelLeast: Int32 = 6
     private static let planeBytes = 1_024
     private static let smallBytes = 256 << 10
     private static let smallTableLog: Int32 = 15
+    private static let thoroughLevel: Int32 = 14
+    /// Blocks of more columns are made as usual: the time that an archive pays once is bounded.
+    private static let thoroughBytes = 192 << 10
     /// Shorter planes are not looked for among others.
     private static let duplicateBytesLeast = 64
 
@@ -121,14 +127,16 @@ struct LeafWriter: ~Copyable {
             pool.count + leaves.data.count <= DenseLimits.contentMax
         else { throw .unfit }
 
+        let columnBytes = large.reduce(pool.count + text.count) { $0 + $1.count }
+        let least = isThorough && columnBytes <= Self.thoroughBytes ? Self.thoroughLevel : level
         let start = out.count
         let content = DenseDirectory.bytes + frames * DenseFrame.bytes + DenseDirectory.crcBytes
         guard unsafe out.claim(SkippableFrame.headerBytes + content) != nil else { throw .memory }
         let directory = start + SkippableFrame.headerBytes
-        try pack(unsafe Slice(pool.bytes), level, directory, 0, &out)
-        try pack(unsafe Slice(text.bytes), textLevel, directory, 1, &out)
+        try pack(unsafe Slice(pool.bytes), max(level, least), directory, 0, &out)
+        try pack(unsafe Slice(text.bytes), max(textLevel, least), directory, 1, &out)
         for (index, leaf) in large.enumerated() {
-            try pack(leaves.bytes(leaf), level, directory, 2 + index, &out)
+            try pack(leaves.bytes(leaf), max(level, least), directory, 2 + index, &out)
         }
         out.store(SkippableFrame.magicValue, at: start)
         out.store(UInt32(content), at: start + 4)

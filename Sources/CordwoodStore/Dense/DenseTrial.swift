@@ -30,12 +30,14 @@ struct DenseTrial: ~Copyable {
     private var recordCount = 0
     private var rawCRC: UInt32 = 0
 
-    /// Makes `frame`: `headerBytes` for the caller to fill, then the block. False: there is
-    /// none, or no memory is left.
+    /// Makes `frame`: `headerBytes` for the caller to fill, then the block. `isOnly`: of its
+    /// archive, which may take more time for fewer bytes. False: there is none, or no memory is
+    /// left.
     @safe mutating func make(
-        _ payload: UnsafeRawBufferPointer, recordCount: Int, headerBytes: Int
+        _ payload: UnsafeRawBufferPointer, recordCount: Int, headerBytes: Int, isOnly: Bool
     ) -> Bool {
         guard payload.count <= Self.payloadMax else { return false }
+        encoder.packer.isThorough = isOnly
         self.headerBytes = headerBytes
         self.recordCount = recordCount
         frame.clear(keeping: .max)
