@@ -67,16 +67,20 @@ extension DenseEncoder {
                 cost = otherCost
             }
         }
-        take(IntsCodec.delta, try planesCost(deltas, deltaWidth))
+        take(IntsCodec.delta, try planesCost(deltas, deltaWidth, below: cost))
         let slopes = try self.slopes(deltas, deltaWidth)
-        if let slopes { take(IntsCodec.slope, try planesCost(slopes.steps, slopes.width)) }
+        if let slopes {
+            take(IntsCodec.slope, try planesCost(slopes.steps, slopes.width, below: cost))
+        }
         let dictionary =
             isList || offsetWidth < 2 || count < Self.dictionaryLeast
             ? nil : try intDictionary(values)
         if let dictionary {
             let entries = Double(dictionary.entries.count * offsetWidth) * 8 * 0.7
             let width = Self.width(UInt64(dictionary.entries.count - 1))
-            take(IntsCodec.dictionary, try planesCost(dictionary.chosen, width) + entries)
+            take(
+                IntsCodec.dictionary,
+                try planesCost(dictionary.chosen, width, below: cost) + entries)
         }
         if count >= Self.bucketsLeast {
             if offsetWidth > 1 { take(IntsCodec.logOffset, try bucketsCost(offsets)) }
@@ -252,8 +256,11 @@ extension DenseEncoder {
 
     // MARK: estimates, in bits
 
-    /// Each plane by the entropy of its bytes; runs are nearly free.
-    mutating func planesCost(_ values: Flat<UInt64>, _ width: Int) throws(DenseProblem) -> Double {
+    /// Each plane by the entropy of its bytes; runs are nearly free. `most`: of more, nobody asks
+    /// how much more it is.
+    mutating func planesCost(
+        _ values: Flat<UInt64>, _ width: Int, below most: Double = .infinity
+    ) throws(DenseProblem) -> Double {
         let mark = arena.mark
         defer { arena.release(to: mark) }
         var all = try Histogram(&arena)
@@ -262,7 +269,8 @@ extension DenseEncoder {
         let start = (values.count - size) / 2
         let source = unsafe values.base + start
         var bits = 0.0
-        for byte in 0..<width {
+        var cost = 0.0
+        for byte in 0..<width where cost <= most {
             let shift = UInt64(8 &* byte)
             var last = -1
             for index in 0..<size {
@@ -274,9 +282,11 @@ extension DenseEncoder {
             let changes = heads.size
             let flags = Logs.bits(size, of: changes) + Logs.bits(size, of: size - changes)
             bits += min(heads.takeBits() + flags, all.takeBits())
+            cost =
+                bits * Double(values.count) / Double(max(size, 1))
+                + Double(byte + 1) * Self.planeCost
         }
-        return bits * Double(values.count) / Double(max(size, 1))
-            + Double(width) * Self.planeCost
+        return cost
     }
 
     private mutating func bucketsCost(_ values: Flat<UInt64>) throws(DenseProblem) -> Double {

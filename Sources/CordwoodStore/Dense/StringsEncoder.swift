@@ -191,8 +191,8 @@ extension DenseEncoder {
 
         let width = Self.width(UInt64(size - 1))
         let recentWidth = Self.width(farthest)
-        let isRecent =
-            try planesCost(recent, recentWidth) < planesCost(chosen, width)
+        let cost = try planesCost(chosen, width)
+        let isRecent = try planesCost(recent, recentWidth, below: cost) < cost
         out.meta.append(isRecent ? 1 : 0)
         out.meta.append(varint: UInt64(size))
         let entries: Flat<Slice> = try arena.flat(size)

@@ -14,13 +14,18 @@ private struct Token: BitwiseCopyable {
     var kind: UInt8
 }
 
-/// All tokens of all mined templates.
+/// The tokens of the mined templates of one group.
 private struct Tokens {
     var tokens: Growing<Token>
-    /// Of each template: its first token. One entry more: the end.
-    var first: Flat<Int>
-    /// Delimiters, keys and variables; words count as one.
-    var skeleton: Flat<UInt64>
+    /// Of each member: its first token. One entry more: the end.
+    var first: Growing<Int>
+    var marks: LineMarks
+
+    init(_ arena: inout Arena) throws(DenseProblem) {
+        tokens = try Growing(&arena)
+        first = try Growing(&arena)
+        marks = try LineMarks(&arena)
+    }
 }
 
 extension DenseEncoder {
@@ -34,115 +39,135 @@ extension DenseEncoder {
     mutating func merged(_ miner: TemplateMiner) throws(DenseProblem) -> FinalTemplates {
         let count = miner.templates.count
         var found = try FinalTemplates(mined: count, pieces: miner.pieces.count, &arena)
-        let tokens = try tokens(of: miner)
+        let skeletons = try skeletons(of: miner)
         let order: Flat<Int> = try arena.flat(count)
         for index in 0..<count { order[index] = index }
         order.sort { one, other in
-            let (first, second) = (tokens.skeleton[one], tokens.skeleton[other])
+            let (first, second) = (skeletons[one], skeletons[other])
             return first != second ? first < second : one < other
         }
+        var tokens = try Tokens(&arena)
         var start = 0
         while start < count {
             var end = start + 1
-            while end < count, tokens.skeleton[order[end]] == tokens.skeleton[order[start]] {
-                end += 1
-            }
-            try group(order, start, end, tokens, miner, &found)
+            while end < count, skeletons[order[end]] == skeletons[order[start]] { end += 1 }
+            try group(order, start, end, &tokens, miner, &found)
             start = end
         }
         return found
     }
 
-    private mutating func tokens(of miner: TemplateMiner) throws(DenseProblem) -> Tokens {
-        let count = miner.templates.count
-        var bytes = 0
-        for index in 0..<miner.pieces.count { bytes &+= miner.pieces[index].count }
+    /// Of each mined template, a hash of its delimiters, keys and variables; words count as one.
+    private mutating func skeletons(of miner: TemplateMiner) throws(DenseProblem) -> Flat<UInt64> {
         var marks = try LineMarks(&arena)
-        var found = Tokens(
-            tokens: try Growing(&arena, expected: miner.pieces.count * 2 + bytes / 5),
-            first: try arena.flat(count + 1),
-            skeleton: try arena.flat(count))
-        for index in 0..<count {
+        let found: Flat<UInt64> = try arena.flat(miner.templates.count)
+        for index in 0..<found.count {
             let template = miner.templates[index]
-            found.first[index] = found.tokens.count
             var skeleton = seed
             for number in 0...template.variables {
                 let piece = miner.pieces[template.firstPiece + number]
                 try marks.set(piece, &arena)
                 var at = 0
                 while at < piece.count {
-                    let start = at
-                    let isWord = marks.isWord(at)
-                    at = isWord ? marks.endOfWords(at) : marks.startOfWords(behind: at)
-                    let isKey = piece[at] == 0x22 && piece[at + 1] == 0x3A
-                    let bytes = piece.part(start, at - start)
-                    let varies = isWord && !isKey
-                    try found.tokens.append(
-                        Token(bytes: bytes, kind: varies ? Token.word : Token.delimiters), &arena)
+                    let token = Self.token(of: piece, &at, marks)
                     skeleton =
-                        varies
+                        token.kind == Token.word
                         ? SliceTable.mixed(skeleton ^ 7, 0xD6E8_FEB8_6659_FD93)
-                        : SliceTable.hash(bytes, skeleton)
+                        : SliceTable.hash(token.bytes, skeleton)
                 }
                 guard number < template.variables else { break }
                 let kind = miner.kinds[template.firstKind + number]
-                try found.tokens.append(
-                    Token(bytes: piece.part(piece.count, 0), kind: Token.variable), &arena)
                 skeleton = SliceTable.mixed(
                     skeleton ^ (UInt64(kind) + 1_000), 0xA076_1D64_78BD_642F)
             }
-            found.skeleton[index] = skeleton
+            found[index] = skeleton
         }
-        found.first[count] = found.tokens.count
         return found
+    }
+
+    /// The one that begins at `at`, which is its end afterwards. `marks`: of the piece.
+    @inline(__always)
+    private static func token(of piece: Slice, _ at: inout Int, _ marks: LineMarks) -> Token {
+        let start = at
+        let isWord = marks.isWord(at)
+        at = isWord ? marks.endOfWords(at) : marks.startOfWords(behind: at)
+        let bytes = piece.part(start, at - start)
+        let isKey = isWord && piece[at] == 0x22 && piece[at + 1] == 0x3A
+        return Token(bytes: bytes, kind: isWord && !isKey ? Token.word : Token.delimiters)
+    }
+
+    /// Makes `found` the tokens of some templates; returns how many words the first one has.
+    private mutating func tokenize(
+        _ templates: Flat<Int>, _ miner: TemplateMiner, _ found: inout Tokens
+    ) throws(DenseProblem) -> Int {
+        found.tokens.removeAll()
+        found.first.removeAll()
+        for index in 0..<templates.count {
+            try found.first.append(found.tokens.count, &arena)
+            let template = miner.templates[templates[index]]
+            for number in 0...template.variables {
+                let piece = miner.pieces[template.firstPiece + number]
+                try found.marks.set(piece, &arena)
+                var at = 0
+                while at < piece.count {
+                    try found.tokens.append(Self.token(of: piece, &at, found.marks), &arena)
+                }
+                guard number < template.variables else { break }
+                try found.tokens.append(
+                    Token(bytes: piece.part(piece.count, 0), kind: Token.variable), &arena)
+            }
+        }
+        try found.first.append(found.tokens.count, &arena)
+        var words = 0
+        for index in 0..<found.first[1] where found.tokens[index].kind == Token.word { words += 1 }
+        return words
     }
 
     /// Templates of one skeleton: order[start ..< end].
     private mutating func group(
-        _ order: Flat<Int>, _ start: Int, _ end: Int, _ tokens: Tokens, _ miner: TemplateMiner,
-        _ found: inout FinalTemplates
+        _ order: Flat<Int>, _ start: Int, _ end: Int, _ tokens: inout Tokens,
+        _ miner: TemplateMiner, _ found: inout FinalTemplates
     ) throws(DenseProblem) {
-        let members = end - start
+        let count = end - start
         var rows = 0
         for index in start..<end { rows += miner.templates[order[index]].rows }
         var words = 0
-        for index in tokens.first[order[start]]..<tokens.first[order[start] + 1]
-        where tokens.tokens[index].kind == Token.word {
-            words += 1
+        let members: Flat<Int> = try arena.flat(count)
+        if count >= Self.groupLeast, count * Self.rowsWanted > rows {
+            for index in 0..<count { members[index] = order[start + index] }
+            words = try tokenize(members, miner, &tokens)
         }
-        guard members >= Self.groupLeast, members * Self.rowsWanted > rows, words > 0,
-            members * words * words <= Self.mergeMax,
-            (start..<end).allSatisfy({ miner.hasSameKinds(order[start], order[$0]) })
+        guard words > 0, count * words * words <= Self.mergeMax,
+            (0..<count).allSatisfy({ miner.hasSameKinds(members[0], members[$0]) })
         else {
             for index in start..<end { try keep(order[index], miner, &found) }
             return
         }
         // The hash of each member's word at each place.
-        let hashes: Flat<UInt64> = try arena.flat(members * words)
-        for member in 0..<members {
+        let hashes: Flat<UInt64> = try arena.flat(count * words)
+        for member in 0..<count {
             var word = 0
-            let template = order[start + member]
-            for index in tokens.first[template]..<tokens.first[template + 1]
+            for index in tokens.first[member]..<tokens.first[member + 1]
             where tokens.tokens[index].kind == Token.word && word < words {
                 hashes[member * words + word] = SliceTable.hash(tokens.tokens[index].bytes, seed)
                 word += 1
             }
         }
-        let (varies, classes) = try generalized(hashes, members, words, rows)
+        let (varies, classes) = try generalized(hashes, count, words, rows)
         // Members of one class are alike but for the words that vary.
-        let sorted: Flat<Int> = try arena.flat(members)
-        for index in 0..<members { sorted[index] = index }
+        let sorted: Flat<Int> = try arena.flat(count)
+        for index in 0..<count { sorted[index] = index }
         sorted.sort { one, other in
             classes[one] != classes[other] ? classes[one] < classes[other] : one < other
         }
         var index = 0
-        while index < members {
+        while index < count {
             var last = index + 1
-            while last < members, classes[sorted[last]] == classes[sorted[index]] { last += 1 }
+            while last < count, classes[sorted[last]] == classes[sorted[index]] { last += 1 }
             if last == index + 1 {
-                try keep(order[start + sorted[index]], miner, &found)
+                try keep(members[sorted[index]], miner, &found)
             } else {
-                try merge(order, start, sorted, index..<last, varies, tokens, miner, &found)
+                try merge(members, sorted, index..<last, varies, tokens, miner, &found)
             }
             index = last
         }
@@ -205,24 +230,26 @@ extension DenseEncoder {
         }
     }
 
-    /// One template of all members sorted[range].
+    /// One template of the members sorted[range].
     private mutating func merge(
-        _ order: Flat<Int>, _ start: Int, _ sorted: Flat<Int>, _ range: Range<Int>,
+        _ members: Flat<Int>, _ sorted: Flat<Int>, _ range: Range<Int>,
         _ varies: Flat<Bool>, _ tokens: Tokens, _ miner: TemplateMiner,
         _ found: inout FinalTemplates
     ) throws(DenseProblem) {
         var rows = 0
         for index in range {
-            let template = order[start + sorted[index]]
+            let member = sorted[index]
+            let template = members[member]
             rows += miner.templates[template].rows
             found.finals[template] = found.templates.count
             found.firstWord[template] = found.words.count
-            for token in tokens.first[template]..<tokens.first[template + 1]
+            for token in tokens.first[member]..<tokens.first[member + 1]
             where tokens.tokens[token].kind == Token.word {
                 try found.words.append(tokens.tokens[token].bytes, &arena)
             }
         }
-        let first = order[start + sorted[range.lowerBound]]
+        let member = sorted[range.lowerBound]
+        let first = members[member]
         let mined = miner.templates[first]
         let firstPiece = found.pieces.count
         let firstVariable = found.kinds.count
@@ -230,7 +257,7 @@ extension DenseEncoder {
         var from = 0
         var at = 0
         var word = 0
-        for index in tokens.first[first]..<tokens.first[first + 1] {
+        for index in tokens.first[member]..<tokens.first[member + 1] {
             let token = tokens.tokens[index]
             let text = miner.pieces[mined.firstPiece + piece]
             if token.kind == Token.variable {
