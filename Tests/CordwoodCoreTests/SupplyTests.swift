@@ -264,6 +264,52 @@ final class SupplyTests: XCTestCase {
         close(engine)
     }
 
+    /// Slots that look full and unsealed, so many bytes of them.
+    private func unsealed(_ engine: EngineBlock, bytes: UInt64) throws -> [SegmentBlock] {
+        try (0..<bytes >> 24).map { _ in
+            let slot = try XCTUnwrap(Segments.takeSlot(engine))
+            slot.pointee.size = 16 << 20
+            cwa_store_release_u32(Segments.stateWord(slot), Segments.open)
+            return slot
+        }
+    }
+
+    private func release(_ slots: [SegmentBlock]) {
+        for slot in slots { cwa_store_release_u32(Segments.stateWord(slot), Segments.free) }
+    }
+
+    /// Nobody waits for supply here: a wait in vain was the last. From 64 MiB on, a writer waits
+    /// for sealing.
+    func testAWriterWaitsForSealing() throws {
+        let (engine, logger) = try open(UInt32(CW_OVERFLOW_GROW))
+        for _ in 0..<2 { XCTAssertEqual(fill(engine, logger), Status.ok) }
+        let few = try unsealed(engine, bytes: 48 << 20)
+        XCTAssertLessThan(shortest { fillNs(engine, logger) }, 5_000_000)
+        release(few)
+        let many = try unsealed(engine, bytes: 64 << 20)
+        XCTAssertGreaterThanOrEqual(fillNs(engine, logger), 20_000_000)
+        release(many)
+        close(engine)
+    }
+
+    /// Segments are kept for reuse within 128 MiB, with those that wait for sealing and spares.
+    func testWhatWaitsForSealingTakesFromWhatIsKept() {
+        func wanted(_ ring: Int, spares: Int, unsealed: UInt64, _ bytes: UInt64) -> Int {
+            Recycling.wanted(
+                ring: ring, spares: spares, unsealedBytes: unsealed, segmentBytes: bytes)
+        }
+        let size: UInt64 = 16 << 20
+        XCTAssertEqual(wanted(8, spares: 0, unsealed: 0, size), 8)
+        XCTAssertEqual(wanted(8, spares: 3, unsealed: 0, size), 5)
+        XCTAssertEqual(wanted(8, spares: 2, unsealed: 4 * size, size), 2)
+        XCTAssertEqual(wanted(8, spares: 4, unsealed: 4 * size, size), 0)
+        XCTAssertEqual(wanted(8, spares: 5, unsealed: 4 * size, size), 0)
+        XCTAssertEqual(wanted(8, spares: 0, unsealed: 20 * size, size), 0)
+        XCTAssertEqual(wanted(2, spares: 0, unsealed: 4 * size, size), 2)
+        XCTAssertEqual(wanted(8, spares: 1, unsealed: 64 << 20, 64 << 10), 7)
+        XCTAssertEqual(wanted(8, spares: 0, unsealed: 0, 1 << 30), 0)
+    }
+
     func testTheEnginesOwnThreadsDoNotWait() throws {
         cwi_tls_get().pointee.helper = UInt8(CWI_HELPER_THREAD)
         defer { cwi_tls_get().pointee.helper = 0 }
@@ -326,6 +372,9 @@ final class SupplyTests: XCTestCase {
         EngineCore.letPagesGo(engine)
         XCTAssertGreaterThan(try residentKiB(base), 512)
         XCTAssertTrue(Recycling.mayServe(engine, segment))
+        EngineCore.letPagesGo(engine, keptBelow: number + 1)
+        EngineCore.releaseQuiet(engine, keptBelow: number + 1)
+        XCTAssertGreaterThan(try residentKiB(base), 512)
 
         // Not quiet: a thread is busy there.
         cwa_store_relaxed_u32(Recycling.ringWord(engine), 0)
@@ -339,12 +388,14 @@ final class SupplyTests: XCTestCase {
         cwa_store_release_u64(AppendPath.busyWord(thread), 0)
         cwa_store_release_u64(ThreadBlocks.segmentWord(thread), named)
 
-        EngineCore.letPagesGo(engine)
+        // Worth keeping, but its archive is far away.
+        cwa_store_relaxed_u32(Recycling.ringWord(engine), 8)
+        EngineCore.letPagesGo(engine, keptBelow: number)
         XCTAssertEqual(try residentKiB(base), 0)
         XCTAssertFalse(Recycling.mayServe(engine, segment))
         XCTAssertEqual(Array(UnsafeRawBufferPointer(start: base, count: end)), before)
 
-        EngineCore.releaseQuiet(engine)
+        EngineCore.releaseQuiet(engine, keptBelow: number)
         XCTAssertNil(segment.pointee.base)
         close(engine)
     }

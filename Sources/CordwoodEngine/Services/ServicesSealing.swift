@@ -74,8 +74,16 @@ extension Services {
             sealer.hasNone()
             seal()
         }
+        let below = keptBelow
         // Never while a flush copies mapped segments or a roll looks at them.
-        sealingOnSupply { unsafe EngineCore.releaseQuiet(engine) }
+        sealingOnSupply { unsafe EngineCore.releaseQuiet(engine, keptBelow: below) }
+    }
+
+    /// Sealed segments from this number on wait for more than the next two archives: keeping their
+    /// pages until then costs memory and saves nothing.
+    private var keptBelow: UInt64 {
+        let reach = limits.segmentsAtOnce * 2
+        return monitor.locked { sealedWaiting.first.map { $0 + reach } ?? .max }
     }
 
     /// The sealing lock for the supply thread, which gets it after one segment at most.
@@ -92,7 +100,8 @@ extension Services {
     /// One at a time: in between, others get the lock, and writers that wait for sealing go on.
     private func sealRetired() {
         while seal(atMost: 1) > 0 {
-            sealing.locked { unsafe EngineCore.letPagesGo(engine) }
+            let below = keptBelow
+            sealing.locked { unsafe EngineCore.letPagesGo(engine, keptBelow: below) }
             sealer.letSupplyIn()
         }
     }

@@ -36,9 +36,10 @@ enum Quiescence {
 
 extension EngineCore {
     /// Unmaps quiet sealed segments, except those worth reusing once they are archived (Recycling):
-    /// the oldest, as many as the supply thread wants.
-    package static func releaseQuiet(_ engine: EngineBlock) {
-        let spent = unsafe spentSegments(engine)
+    /// the oldest, as many as the supply thread wants, with numbers below `keptBelow`. The archiver
+    /// is so far behind the others that nobody keeps them in memory until then.
+    package static func releaseQuiet(_ engine: EngineBlock, keptBelow: UInt64 = .max) {
+        let spent = unsafe spentSegments(engine, keptBelow)
         guard unsafe !spent.isEmpty, Quiescence.fence() else { return }
         for i in unsafe spent.indices {
             let segment = unsafe spent[i]
@@ -51,9 +52,9 @@ extension EngineCore {
     /// Lets go of the pages of those that are not worth reusing, which then no longer count as the
     /// host's memory: the file has them. Only of quiet ones, and not of private memory, which
     /// has no file behind it.
-    package static func letPagesGo(_ engine: EngineBlock) {
+    package static func letPagesGo(_ engine: EngineBlock, keptBelow: UInt64 = .max) {
         guard unsafe !WriteThrough.isOn(engine) else { return }
-        let spent = unsafe spentSegments(engine)
+        let spent = unsafe spentSegments(engine, keptBelow)
         guard unsafe !spent.isEmpty, Quiescence.fence() else { return }
         for i in unsafe spent.indices {
             let segment = unsafe spent[i]
@@ -69,12 +70,15 @@ extension EngineCore {
     }
 
     /// The sealed segments that are not worth keeping for reuse.
-    private static func spentSegments(_ engine: EngineBlock) -> [SegmentBlock] {
+    private static func spentSegments(
+        _ engine: EngineBlock, _ keptBelow: UInt64
+    ) -> [SegmentBlock] {
         var kept: [SegmentBlock] = unsafe []
         var spent: [SegmentBlock] = unsafe []
         unsafe Segments.forEach(engine) { segment in
             guard unsafe Quiescence.isSealedFile(segment) else { return }
-            if unsafe Recycling.mayServe(engine, segment) {
+            if unsafe segment.pointee.number < keptBelow, unsafe Recycling.mayServe(engine, segment)
+            {
                 unsafe kept.append(segment)
             } else {
                 unsafe spent.append(segment)

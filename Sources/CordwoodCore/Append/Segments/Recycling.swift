@@ -11,8 +11,8 @@ import Glibc
 public enum Recycling {
     /// The most segments kept for reuse, whatever the rate.
     public static let segmentsMax = 8
-    /// The most bytes of them.
-    private static let bytesMax: UInt64 = 128 << 20
+    /// The most bytes of them, and of what waits for sealing.
+    static let bytesMax: UInt64 = 128 << 20
 
     /// The segments that two seconds of writing fill, as long as a segment lasts under four
     /// seconds; otherwise none: a program that logs little keeps little.
@@ -27,7 +27,19 @@ public enum Recycling {
         guard let lane = unsafe EngineCore.readyLane(engine) else { return 0 }
         // ORDER: relaxed. A hint; a wrong one costs memory or time, never records (A22).
         let ring = unsafe Int(cwa_load_relaxed_u32(ringWord(engine)))
-        return unsafe max(0, ring - Segments.spareCount(lane))
+        return unsafe wanted(
+            ring: ring, spares: Segments.spareCount(lane),
+            unsealedBytes: Segments.unsealedBytes(engine, lane),
+            segmentBytes: SegmentSize.of(engine))
+    }
+
+    /// What waits for sealing is in the host's memory, too: where that is much, less is kept.
+    static func wanted(
+        ring: Int, spares: Int, unsealedBytes: UInt64, segmentBytes: UInt64
+    ) -> Int {
+        guard segmentBytes > 0, unsealedBytes < bytesMax else { return 0 }
+        let most = (bytesMax - unsealedBytes) / segmentBytes
+        return max(0, min(ring, Int(most)) - spares)
     }
 
     static func ringWord(_ engine: EngineBlock) -> UnsafeMutableRawPointer {

@@ -48,18 +48,11 @@ extension Segments {
         if unsafe lacksSpare && engine.pointee.overflow == UInt32(CW_OVERFLOW_BLOCK) {
             return blockedWaitNs
         }
-        let table = unsafe table(engine)
-        let current = unsafe Claim.current(lane)
-        var bytes: UInt64 = 0
-        for i in 0..<Int(CWI_SEGMENTS_MAX) where unsafe table + i != current {
-            let state = unsafe cwa_load_relaxed_u32(stateWord(table + i))
-            if state == open || state == sealing { unsafe bytes &+= (table + i).pointee.size }
-        }
-        if bytes >= unsealedBytesMax { return sealingWaitNs }
+        if unsafe unsealedBytes(engine, lane) >= unsealedBytesMax { return sealingWaitNs }
         // The first one is needed before supply can have made any. And supply that did not come in
         // time may not come soon: nobody waits again until it has.
         // ORDER: relaxed. A hint (A12).
-        let isFirst = unsafe (current?.pointee.in_lane ?? 0) != 0
+        let isFirst = unsafe (Claim.current(lane)?.pointee.in_lane ?? 0) != 0
         let isLate = unsafe cwa_load_relaxed_u32(lateWord(lane)) != 0
         return lacksSpare && !isFirst && !isLate ? supplyWaitNs : 0
     }
@@ -70,7 +63,19 @@ extension Segments {
     }
 
     /// How much may wait for sealing before writers are slowed down.
-    private static var unsealedBytesMax: UInt64 { 96 << 20 }
+    static var unsealedBytesMax: UInt64 { 64 << 20 }
+
+    /// The bytes of segments that are full and not sealed yet: they count as the host's memory.
+    static func unsealedBytes(_ engine: EngineBlock, _ lane: LaneBlock) -> UInt64 {
+        let table = unsafe table(engine)
+        let current = unsafe Claim.current(lane)
+        var bytes: UInt64 = 0
+        for i in 0..<Int(CWI_SEGMENTS_MAX) where unsafe table + i != current {
+            let state = unsafe cwa_load_relaxed_u32(stateWord(table + i))
+            if state == open || state == sealing { unsafe bytes &+= (table + i).pointee.size }
+        }
+        return bytes
+    }
 
     /// One writer makes the segment; the others check every few microseconds whether it exists.
     /// After a millisecond without a result, one of them also becomes a maker, and after another
