@@ -116,9 +116,9 @@ put_keywords(Draft *draft, PyObject *names, PyObject *const *values, const Marks
     Py_ssize_t count = names == NULL ? 0 : PyTuple_GET_SIZE(names);
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *name = PyTuple_GET_ITEM(names, i);
-        if (same_key(name, state->exc_info)) {
+        if (is_named(name, state->exc_info)) {
             *exc_info = values[i];
-        } else if (same_key(name, state->stacklevel)) {
+        } else if (is_named(name, state->stacklevel)) {
             int overflow = 0;
             if (PyLong_Check(values[i]))
                 *stacklevel = PyLong_AsLongAndOverflow(values[i], &overflow);

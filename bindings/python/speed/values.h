@@ -62,6 +62,15 @@ same_key(PyObject *first, PyObject *second)
            && PyUnicode_Compare(first, second) == 0;
 }
 
+/* The same where `known` is interned, as the names in a program are. */
+static inline bool
+is_named(PyObject *name, PyObject *known)
+{
+    return name == known
+           || (!(PyUnicode_Check(name) && PyUnicode_CHECK_INTERNED(name))
+               && same_key(name, known));
+}
+
 /* The number of a value within 64 bits. False: it is larger. */
 static bool
 put_int(cw_field *field, PyObject *value)
@@ -262,18 +271,19 @@ put_quick(Draft *draft, PyObject *message, PyObject *const *args, Py_ssize_t cou
         return false;
     const char *at = (const char *)PyUnicode_1BYTE_DATA(message);
     const char *end = at + PyUnicode_GET_LENGTH(message);
-    char *out = draft->quick, *limit = draft->quick + QUICK_MAX;
-    Py_ssize_t used = 0;
+    char *out = draft->quick;
+    Py_ssize_t used = 0, room = QUICK_MAX - (end - at); /* beside the rest of the message */
+    if (room < 0)
+        return false;
     while (at < end) {
-        if (out == limit)
-            return false;
-        if (*at != '%') {
-            *out++ = *at++;
+        char kind = *at++;
+        if (kind != '%') {
+            *out++ = kind;
             continue;
         }
-        if (++at == end)
+        if (at == end)
             return false;
-        char kind = *at++;
+        kind = *at++;
         if (kind == '%') {
             *out++ = '%';
             continue;
@@ -298,7 +308,8 @@ put_quick(Draft *draft, PyObject *message, PyObject *const *args, Py_ssize_t cou
         } else {
             return false;
         }
-        if (length > limit - out)
+        room += 2 - length; /* in place of "%d" */
+        if (room < 0)
             return false;
         memcpy(out, text, (size_t)length);
         out += length;
