@@ -212,6 +212,19 @@ final class OpenFilesTests: XCTestCase {
         XCTAssertTrue((1...3).contains(lacks), "\(lacks)")
     }
 
+    /// Its archive would be sent and removed, and segment 0 archived once more.
+    func testALaneThatCannotBeOpenedNowKeepsItsArchive() throws {
+        let store = scratch.path + "/first"
+        let (lane, _) = laneWithGrownNames(store)
+        let lanes = LaneListing(directory: store)
+        let archive = "\(lane.name).00000000-00000000.cwa"
+        XCTAssertTrue(lanes.isCovered(archive: archive, store))
+        try withDescriptors(0) { XCTAssertTrue(lanes.isCovered(archive: archive, store)) }
+        lane.archivedBelow = 1
+        lane.write()
+        XCTAssertFalse(lanes.isCovered(archive: archive, store))
+    }
+
     func testNamesThatCameLaterAreReadOnceThereIsADescriptor() throws {
         let store = scratch.path + "/later"
         let (lane, names) = laneWithGrownNames(store)

@@ -18,13 +18,18 @@ extension LaneListing {
         return covers.contains { cover in
             guard let lane = lanes[cover.lane] else { return false }
             if cover.range.contains(0), lane.hasLaneFile,
-                let head = LaneHead.read(
-                    LaneFiles(lane: lane.name, directory: directory + "/lanes")),
-                head.archivedBelow == 0
+                LaneListing.hasFirst(LaneFiles(lane: lane.name, directory: directory + "/lanes"))
             {
                 return true
             }
             return lane.segments.contains { cover.range.contains($0.number) }
+        }
+    }
+
+    /// Whether the lane's file has segment 0, or may have: the process cannot open it now.
+    private static func hasFirst(_ files: LaneFiles) -> Bool {
+        do throws(ReadProblem) { return try LaneHead.load(files).archivedBelow == 0 } catch {
+            return error.isForLack
         }
     }
 

@@ -72,11 +72,13 @@ package struct LaneHead: Sendable {
 
 extension LaneHead {
     /// Reads the header of a lane's file; nil if it cannot be read.
-    package static func read(_ files: LaneFiles) -> LaneHead? {
-        guard let file = try? ReadFile(path: files.lanePath),
-            let page = try? file.copy(at: 0, count: LaneHeader.dropsOffsetValue)
-        else { return nil }
-        return try? unsafe LaneHead(page.bytes, path: files.lanePath)
+    package static func read(_ files: LaneFiles) -> LaneHead? { try? load(files) }
+
+    /// Throws if it cannot be read.
+    static func load(_ files: LaneFiles) throws(ReadProblem) -> LaneHead {
+        let file = try ReadFile(path: files.lanePath)
+        let page = try file.copy(at: 0, count: LaneHeader.dropsOffsetValue)
+        return try unsafe LaneHead(page.bytes, path: files.lanePath)
     }
 }
 
