@@ -11,7 +11,7 @@ import Glibc
 public enum Recycling {
     /// The most segments kept for reuse, whatever the rate.
     public static let segmentsMax = 8
-    /// The most bytes of them, and of what waits for sealing.
+    /// The most bytes of these and of segments that are full and not sealed yet.
     static let bytesMax: UInt64 = 128 << 20
 
     /// The segments that two seconds of writing fill, as long as a segment lasts under four

@@ -352,7 +352,7 @@ struct FormatSearch {
         switch form {
         case .signed, .unsigned: ByteSet("0123456789-")
         case .hex(let isUpper): ByteSet(isUpper ? "0123456789ABCDEF" : "0123456789abcdef")
-        // Larger numbers and those that are none are always possible.
+        // Larger numbers, infinities and NaN are always possible.
         case .fixed: ByteSet("0123456789-.infa")
         }
     }
