@@ -333,6 +333,19 @@ final class LaneBuilder {
         catalog.append(entry(3, 0, w.bytes))
     }
 
+    /// The beginning of a file of names that the lane grew: entries follow.
+    func catalogHead() -> ByteWriter {
+        var w = ByteWriter()
+        w.text("CWCATA01")
+        w.u32(1)
+        w.u32(0)
+        w.u64(laneID.high)
+        w.u64(laneID.low)
+        w.u64(salt)
+        w.pad(to: CatalogHeader.bytes)
+        return w
+    }
+
     func entry(_ type: UInt8, _ id: UInt32, _ payload: [UInt8]) -> [UInt8] {
         var w = ByteWriter()
         w.u64(salt)

@@ -119,7 +119,7 @@ final class DigitSearchTests: XCTestCase {
         }
     }
 
-    /// Mostly digits of a text, with what stands beside them or one of them changed.
+    /// Digits taken from a text, often with their neighbours or with one digit changed.
     private static func needle(_ texts: [[UInt8]], _ random: inout SeededRandom) -> [UInt8] {
         let text = texts.randomElement(using: &random)!
         let digits = text.indices.filter { ASCII.isDigit(text[$0]) || text[$0] == 0x2D }

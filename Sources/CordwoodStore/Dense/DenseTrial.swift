@@ -30,9 +30,9 @@ struct DenseTrial: ~Copyable {
     private var recordCount = 0
     private var rawCRC: UInt32 = 0
 
-    /// Makes `frame`: `headerBytes` for the caller to fill, then the block. `isOnly`: of its
-    /// archive, which may take more time for fewer bytes. False: there is none, or no memory is
-    /// left.
+    /// Makes `frame`: `headerBytes` for the caller to fill, then the block. `isOnly`: the
+    /// only block of its archive, which may take more time for fewer bytes. Returns false if the
+    /// method cannot hold these records or memory ran out.
     @safe mutating func make(
         _ payload: UnsafeRawBufferPointer, recordCount: Int, headerBytes: Int, isOnly: Bool
     ) -> Bool {

@@ -61,7 +61,8 @@ final class LaneContext {
         try readCatalog()
     }
 
-    /// nil: there is none, or none of ours. Throws where it may have what the lane has lost.
+    /// Returns nil for a journal that does not exist or is not ours. Throws if the process lacks
+    /// descriptors or memory to open it: it may hold what the lane's file has lost.
     private static func journal(_ path: String) throws(ReadProblem) -> Journal? {
         do throws(ReadProblem) { return try Journal(path: path) } catch {
             if error.isForLack { throw error }
@@ -151,7 +152,8 @@ final class LaneContext {
         "\(files.directory)/\(files.lane).catalog-\(k)"
     }
 
-    /// nil: there is none, which is usual; or it cannot be opened, which is reported.
+    /// Returns nil for a file that does not exist, as most do not, or cannot be opened, which is
+    /// reported.
     private func growthFile(_ k: Int) throws(ReadProblem) -> ReadFile? {
         do throws(ReadProblem) { return try ReadFile(path: growthPath(k)) } catch {
             if error.isForLack { throw error }

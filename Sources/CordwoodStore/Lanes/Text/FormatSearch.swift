@@ -282,7 +282,7 @@ struct FormatSearch {
         }
     }
 
-    /// The only flag; 0: there is none; nil: there are more.
+    /// The only flag of a conversion. Returns 0 without flags and nil for several.
     @safe private static func flags(
         _ directive: PrintfFormat.Directive, _ format: UnsafeRawBufferPointer
     ) -> UInt8? {

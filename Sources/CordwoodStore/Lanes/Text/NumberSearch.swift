@@ -96,7 +96,8 @@ struct NumberNeed: Equatable {
     let needle: NumberNeedle
     /// Where the argument is, without the content of strings before it.
     private let at: Int
-    /// Where the length of the only string before it is; -1: there is none; -2: the types say.
+    /// Where the length of the only string before it is. -1: no string is before it. -2: its place
+    /// is found by walking the types.
     private let lengthAt: Int
 
     init(
@@ -193,7 +194,7 @@ package final class NumberPrinter {
 
     package init() {}
 
-    /// Memory for the number and the word behind it; false: there is none.
+    /// Makes room for the number and the word behind it. Returns false if memory ran out.
     @inline(__always)
     private func begin() -> Bool {
         unsafe out.removeAll()
