@@ -149,6 +149,7 @@ static void load_lasting(load_job *job) {
     if (ns > SECONDS_MAX) ns = SECONDS_MAX;
     ns *= 1000000000u;
     write_some(0, job->count), job->written = job->count;
+    pthread_barrier_wait(job->start); /* until then, others write as fast as they can */
     uint64_t start = job->paced_ns = now_ns(), due = start;
     for (uint64_t i = 0; (due = start + i * BURST * 1000000000u / rate) < start + ns; i++) {
         struct timespec until = {(time_t)(due / 1000000000u), (long)(due % 1000000000u)};

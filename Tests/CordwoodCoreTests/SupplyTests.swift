@@ -399,4 +399,146 @@ final class SupplyTests: XCTestCase {
         XCTAssertNil(segment.pointee.base)
         close(engine)
     }
+
+    // MARK: Files that were unmapped before their archive was there
+
+    /// A sealed segment that nobody maps any more: its number, its name, and its slot, which may
+    /// have another file by now.
+    private func unmapped(
+        _ engine: EngineBlock, _ logger: LoggerBlock
+    ) throws -> (number: UInt64, path: String, slot: SegmentBlock) {
+        XCTAssertEqual(fill(engine, logger), Status.ok)
+        let segment = try XCTUnwrap(Claim.current(engine.pointee.lane!))
+        let number = segment.pointee.number
+        Segments.supply(engine, engine.pointee.lane!, segment, upTo: segment.pointee.size)
+        XCTAssertEqual(fill(engine, logger), Status.ok)
+        XCTAssertEqual(EngineCore.sealRetired(engine, all: false).last, number)
+        cwa_store_relaxed_u32(Recycling.ringWord(engine), 8)
+        XCTAssertFalse(
+            EngineCore.recycleUnmapped(engine, number: number, generation: 1),
+            "its mapping is still there")
+        cwa_store_relaxed_u32(Recycling.ringWord(engine), 0)
+        EngineCore.releaseQuiet(engine, keptBelow: 0)
+        XCTAssertNil(segment.pointee.base)
+        let name = try XCTUnwrap(
+            FileManager.default.contentsOfDirectory(atPath: folder).first {
+                $0.hasSuffix("\(number)-0001.sealed")
+            })
+        return (number, folder + "/" + name, segment)
+    }
+
+    private func freeSlots(_ engine: EngineBlock) -> Int {
+        var count = 0
+        Segments.forEach(engine) { if Segments.hasState($0, Segments.free) { count += 1 } }
+        return count
+    }
+
+    /// It becomes the next segment, in another life.
+    func testAnUnmappedFileIsUsedAgain() throws {
+        let (engine, logger) = try open(UInt32(CW_OVERFLOW_GROW))
+        defer { close(engine) }
+        XCTAssertEqual(fill(engine, logger), Status.ok)
+        let lane = engine.pointee.lane!
+        let (number, path, _) = try unmapped(engine, logger)
+        let file = try XCTUnwrap(FileFacts(at: path))
+        XCTAssertFalse(
+            EngineCore.recycleUnmapped(engine, number: number, generation: 1),
+            "at this rate nothing is kept")
+        cwa_store_relaxed_u32(Recycling.ringWord(engine), 8)
+        let begin = ClockSample.take(engine).monotonic
+        XCTAssertTrue(EngineCore.recycleUnmapped(engine, number: number, generation: 1))
+        XCTAssertNil(FileFacts(at: path))
+        XCTAssertEqual(Segments.spareCount(lane), 1)
+        XCTAssertFalse(
+            EngineCore.recycleUnmapped(engine, number: number, generation: 1), "it is gone")
+
+        let last = try XCTUnwrap(Claim.current(lane)).pointee.number
+        let slow = slowAppends(engine)
+        XCTAssertEqual(fill(engine, logger), Status.ok)
+        let next = try XCTUnwrap(Claim.current(lane))
+        XCTAssertEqual(next.pointee.number, last + 1)
+        XCTAssertEqual(next.pointee.generation, 2)
+        XCTAssertEqual(slowAppends(engine), slow, "nothing is made or grown")
+        XCTAssertTrue(try XCTUnwrap(FileFacts(of: next.pointee.fd)).isSameFile(as: file))
+        let base = UnsafeRawPointer(try XCTUnwrap(next.pointee.base))
+        XCTAssertGreaterThanOrEqual(
+            base.load(fromByteOffset: SegmentHeader.createdMonotonic, as: UInt64.self), begin)
+        XCTAssertEqual(
+            base.load(fromByteOffset: SegmentHeader.state, as: UInt32.self),
+            SegmentHeader.stateOpen)
+    }
+
+    /// No more than supply would make: they count as the host's memory.
+    func testFewUnmappedFilesAreUsedAgain() throws {
+        let (engine, logger) = try open(UInt32(CW_OVERFLOW_GROW))
+        defer { close(engine) }
+        XCTAssertEqual(fill(engine, logger), Status.ok)
+        let files = try (0..<5).map { _ in try unmapped(engine, logger) }
+        cwa_store_relaxed_u32(Recycling.ringWord(engine), 8)
+        XCTAssertEqual(
+            files.map { EngineCore.recycleUnmapped(engine, number: $0.number, generation: 1) },
+            [true, true, true, true, false])
+    }
+
+    /// A file that a reader has open, that is another one, or of which not all is in memory stays
+    /// as it is, and takes no slot.
+    func testAnUnmappedFileIsLeftAlone() throws {
+        let (engine, logger) = try open(UInt32(CW_OVERFLOW_GROW))
+        defer { close(engine) }
+        XCTAssertEqual(fill(engine, logger), Status.ok)
+        let (number, path, _) = try unmapped(engine, logger)
+        cwa_store_relaxed_u32(Recycling.ringWord(engine), 8)
+        let before = try Data(contentsOf: URL(fileURLWithPath: path))
+        let slots = freeSlots(engine)
+        func isLeft(_ why: String, _ generation: UInt32 = 1) throws {
+            let content = try Data(contentsOf: URL(fileURLWithPath: path))
+            XCTAssertFalse(
+                EngineCore.recycleUnmapped(engine, number: number, generation: generation), why)
+            XCTAssertEqual(try Data(contentsOf: URL(fileURLWithPath: path)), content, why)
+            XCTAssertEqual(freeSlots(engine), slots, why)
+        }
+        try isLeft("another generation", 2)
+
+        let reader = Files.openKept(path, .read)
+        XCTAssertEqual(flock(reader, LOCK_SH), 0)
+        try isLeft("a reader")
+        FileCalls.close(reader)
+
+        let other = FileHandle(forUpdatingAtPath: path)!
+        for offset in [
+            SegmentHeader.laneID, SegmentHeader.laneID + 8, SegmentHeader.number,
+            SegmentHeader.generation,
+        ] {
+            other.seek(toFileOffset: UInt64(offset))
+            other.write(Data([~before[offset]]))
+            try isLeft("another file, by byte \(offset)")
+            other.seek(toFileOffset: UInt64(offset))
+            other.write(Data([before[offset]]))
+        }
+        other.truncateFile(atOffset: UInt64(before.count + 4096))
+        try isLeft("another size")
+        other.truncateFile(atOffset: UInt64(before.count - 4096))
+        try isLeft("cut")
+        other.truncateFile(atOffset: UInt64(before.count))
+        other.seek(toFileOffset: UInt64(before.count - 4096))
+        other.write(before.suffix(4096))
+        other.closeFile()
+
+        // A file system that lies in memory keeps its pages.
+        let file = Files.openKept(path, .readWrite)
+        XCTAssertEqual(fsync(file), 0)
+        XCTAssertEqual(posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED), 0)
+        let base = try XCTUnwrap(Mapping.file(file, offset: 0, bytes: before.count))
+        let isResident = Mapping.isResident(base, bytes: before.count)
+        Mapping.release(base, bytes: before.count)
+        FileCalls.close(file)
+        if !isResident {
+            XCTAssertFalse(
+                EngineCore.recycleUnmapped(engine, number: number, generation: 1), "not in memory")
+            XCTAssertEqual(freeSlots(engine), slots)
+            // Reads it again.
+            XCTAssertEqual(try Data(contentsOf: URL(fileURLWithPath: path)), before)
+        }
+        XCTAssertTrue(EngineCore.recycleUnmapped(engine, number: number, generation: 1))
+    }
 }

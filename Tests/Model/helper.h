@@ -242,7 +242,7 @@ inline bool helperStep(State &s) {
         nextSlot(H_QUIET_SLOT);
         break;
 
-    case H_REUSE: /* [Recycling.reuse] flock */
+    case H_REUSE: /* [Recycling.reuse], and [Recycling.begin]: flock */
         if (!isDrained(s, me)) return false;
         h.pc = s.reader.held[h.slot] ? H_RETIRE : H_REUSE_DEAD;
         break;

@@ -19,7 +19,7 @@ inline const char *const publishNames[] = {
 
 inline bool isLocal(PublishPc pc) { return pc == PUB_OPEN || pc == PUB_END; }
 
-/* [Segments.make], [Segments.writeHeader]: a spare in a slot that is MAKING. */
+/* [Segments.newSlot], [Segments.make], [Segments.writeHeader]: a spare in a slot that is MAKING. */
 inline u8 makeSpare(State &s, int buffer, int slot) {
     u8 life = freshFile(s, slot);
     store(s, buffer, slotWord(slot, SLOT_SALT), life);

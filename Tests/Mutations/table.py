@@ -157,8 +157,8 @@ mutation("R6", "ready-order", CORE + "Segments/Segments.swift",
         }
 """, "c-abi grow_steps", "another thread's record lies beyond what readers look at (A6)")
 mutation("R11", "read-while-reused", CORE + "Segments/Recycling.swift",
-         "            unsafe flock(segment.pointee.fd, LOCK_EX | LOCK_NB) == 0\n",
-         "            true\n",
+         "        guard unsafe flock(segment.pointee.fd, LOCK_EX | LOCK_NB) == 0 else "
+         "{ return false }\n", "",
          "c-abi reader_keeps_file", "a file that a reader has open is used again",
          builds="library")
 mutation("R11", "no-recheck", STORE + "Lanes/SegmentFile.swift",
@@ -187,6 +187,20 @@ mutation("R15", "not-resident", CORE + "Segments/Recycling.swift",
          "unsafe Quiescence.isQuiet(engine, segment), unsafe isResident(segment),\n",
          "unsafe Quiescence.isQuiet(engine, segment),\n",
          "c-abi evicted", "a file is used again whose pages have left memory")
+mutation("R15", "unmapped-not-resident", CORE + "Segments/Recycling.swift",
+         "let base = unsafe Segments.map(engine, slot, descriptor), unsafe isResident(slot),\n",
+         "let base = unsafe Segments.map(engine, slot, descriptor),\n",
+         "swift SupplyTests/testAnUnmappedFileIsLeftAlone",
+         "a file is used again whose pages have left memory")
+mutation("R5", "unmapped-beside-its-mapping", CORE + "Segments/Recycling.swift",
+         "lane = unsafe readyLane(engine), unsafe !isMapped(engine, number...number) else {\n",
+         "lane = unsafe readyLane(engine) else {\n",
+         "swift SupplyTests/testAnUnmappedFileIsUsedAgain",
+         "a file is used again to which a thread may still store")
+mutation("pages", "unmapped-without-end", CORE + "Segments/Recycling.swift",
+         "            unsafe Segments.spareCount(lane) < Supply.freshMax,\n", "",
+         "swift SupplyTests/testFewUnmappedFilesAreUsedAgain",
+         "an engine far ahead of its archiver keeps its memory")
 mutation("R16", "salt-stays", CORE + "Segments/Recycling.swift",
          "        unsafe segment.pointee.salt = Machine.random()\n", "",
          "c-abi reused_steps", "chunks of the file's earlier life exist in the new one")

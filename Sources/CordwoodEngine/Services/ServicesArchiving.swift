@@ -166,10 +166,25 @@ extension Services {
         monitor.locked { reusedCount += UInt64(reused.count) }
         awaitUnmapped(run)
         for segment in try StoreArchiver.files(directory, lane).segments
-        where run.contains(segment.number) && !reused.contains(segment.number) {
+        where run.contains(segment.number) && !reused.contains(segment.number)
+            && !reuseUnmapped(segment, at: epoch)
+        {
             SegmentLink.remove(segment.path)
         }
         _ = Directories.sync(directory + "/lanes")
+    }
+
+    /// Uses the file of an archived segment again that is no longer mapped. False: remove it.
+    private func reuseUnmapped(_ segment: LaneFiles.Segment, at epoch: Int) -> Bool {
+        let isReused = sealing.locked {
+            guard segment.isSealed, monitor.locked({ epoch == laneEpoch && !isStopping }) else {
+                return false
+            }
+            return unsafe EngineCore.recycleUnmapped(
+                engine, number: segment.number, generation: segment.generation)
+        }
+        if isReused { monitor.locked { reusedCount += 1 } }
+        return isReused
     }
 
     /// Supply unmaps them when it looks next. Gives it a little time, which nobody waits for.

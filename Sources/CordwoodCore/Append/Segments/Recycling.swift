@@ -62,16 +62,77 @@ public enum Recycling {
         guard unsafe mayServe(engine, segment), unsafe wanted(engine) > 0,
             unsafe segment.pointee.memory_id == 0 || !FileCalls.isNameless(segment.pointee.fd),
             unsafe Quiescence.isQuiet(engine, segment), unsafe isResident(segment),
-            unsafe Descriptors.holds(segment),
-            // A reader holds a shared lock while it has the file open, and keeps the file that it
-            // opened.
-            unsafe flock(segment.pointee.fd, LOCK_EX | LOCK_NB) == 0
+            unsafe Descriptors.holds(segment)
         else { return false }
-        defer { unsafe flock(segment.pointee.fd, LOCK_UN) }
         invariant(
             unsafe Segments.hasState(segment, Segments.sealed)
                 && Claim.current(lane) != segment,
             "only a sealed segment is used again")
+        return unsafe begin(engine, lane, segment)
+    }
+
+    /// The same for a file that was unmapped before an archive held it: writers are far ahead of
+    /// the archiver. Its pages are in memory, so that mapping it costs a fraction of what the file
+    /// system takes to find other blocks, and to free these. No more than supply would make.
+    static func reuseUnmapped(
+        _ engine: EngineBlock, _ lane: LaneBlock, number: UInt64, generation: UInt32
+    ) -> Bool {
+        guard unsafe !WriteThrough.isOn(engine), unsafe wanted(engine) > 0,
+            unsafe Segments.spareCount(lane) < Supply.freshMax,
+            unsafe Segments.hasFreeSlot(engine), let slot = unsafe Segments.newSlot(engine, lane)
+        else { return false }
+        unsafe slot.pointee.number = number
+        unsafe slot.pointee.generation = generation
+        guard unsafe mapAgain(engine, lane, slot), unsafe begin(engine, lane, slot) else {
+            unsafe Segments.releaseMapping(slot)
+            return false
+        }
+        unsafe Segments.putSpare(engine, lane, slot)
+        return true
+    }
+
+    /// Maps a sealed segment's file in a slot that has its number and generation. False: the file
+    /// is gone, another one, or not all of it is in memory.
+    private static func mapAgain(
+        _ engine: EngineBlock, _ lane: LaneBlock, _ slot: SegmentBlock
+    ) -> Bool {
+        let bytes = unsafe slot.pointee.size
+        // As in Segments.makeFile: no child may be forked before the slot has the descriptor.
+        cwi_fork_gate_enter()
+        let descriptor = unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) {
+            var name = unsafe NameBuffer($0)
+            unsafe Segments.addFileName(&name, lane, slot, sealed: true)
+            return unsafe FileCalls.openKept(
+                name.pointer, in: Descriptors.lanes(engine), .readWrite)
+        }
+        if descriptor >= 0 { unsafe Descriptors.note(slot, descriptor) }
+        cwi_fork_gate_leave()
+        guard descriptor >= 0, FileFacts(of: descriptor)?.bytes == bytes,
+            let base = unsafe Segments.map(engine, slot, descriptor), unsafe isResident(slot),
+            unsafe Mapping.populate(base, bytes: Int(bytes)),
+            unsafe base.load(fromByteOffset: SegmentHeader.laneID, as: UInt64.self)
+                == lane.pointee.id.0,
+            unsafe base.load(fromByteOffset: SegmentHeader.laneID + 8, as: UInt64.self)
+                == lane.pointee.id.1,
+            unsafe base.load(fromByteOffset: SegmentHeader.number, as: UInt64.self)
+                == slot.pointee.number,
+            unsafe base.load(fromByteOffset: SegmentHeader.generation, as: UInt32.self)
+                == slot.pointee.generation
+        else { return false }
+        unsafe slot.pointee.ready = bytes
+        unsafe slot.pointee.populated = bytes
+        return true
+    }
+
+    /// The next life of a file that no thread of this process stores to. False: a reader has it
+    /// open, or the directory refuses.
+    private static func begin(
+        _ engine: EngineBlock, _ lane: LaneBlock, _ segment: SegmentBlock
+    ) -> Bool {
+        // A reader holds a shared lock while it has the file open, and keeps the file that it
+        // opened.
+        guard unsafe flock(segment.pointee.fd, LOCK_EX | LOCK_NB) == 0 else { return false }
+        defer { unsafe flock(segment.pointee.fd, LOCK_UN) }
         let base = unsafe UnsafeMutableRawPointer(segment.pointee.base)!
         // ORDER: release, then full. A reader that sees anything new in this file sees, when it
         // checks the header again, that the file is dead or has another number, generation and salt
@@ -128,6 +189,16 @@ extension EngineCore {
             }
         }
         return reused
+    }
+
+    /// The same for one of them whose mapping was released before. False: remove its file.
+    package static func recycleUnmapped(
+        _ engine: EngineBlock, number: UInt64, generation: UInt32
+    ) -> Bool {
+        guard let lane = unsafe readyLane(engine), unsafe !isMapped(engine, number...number) else {
+            return false
+        }
+        return unsafe Recycling.reuseUnmapped(engine, lane, number: number, generation: generation)
     }
 
     /// True while supply has not unmapped all of these segments. Whoever lets go of a file last

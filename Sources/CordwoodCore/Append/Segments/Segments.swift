@@ -293,27 +293,15 @@ package enum Segments {
         _ engine: EngineBlock, _ lane: LaneBlock, inMemory: Bool = false, isWhole: Bool,
         isNested: Bool = false
     ) -> SegmentBlock? {
-        guard unsafe isNested || hasFreeSlot(engine), let slot = unsafe takeSlot(engine) else {
+        guard unsafe isNested || hasFreeSlot(engine), let slot = unsafe newSlot(engine, lane) else {
             return nil
         }
         // Segments in memory do not count as files of the store.
-        let bytes = unsafe SegmentSize.of(engine)
+        let bytes = unsafe slot.pointee.size
         guard unsafe inMemory || Quota.take(engine, bytes: bytes) else {
             unsafe cwa_store_release_u32(stateWord(slot), free)
             return nil
         }
-        // The number is assigned at publication, so that numbers follow time.
-        unsafe slot.pointee.number = 0
-        unsafe slot.pointee.spare_id = Machine.random()
-        unsafe slot.pointee.generation = 1
-        unsafe slot.pointee.salt = Machine.random()
-        unsafe slot.pointee.size = bytes
-        unsafe slot.pointee.in_lane = 0
-        unsafe slot.pointee.lane = unsafe lane
-        unsafe slot.pointee.file_offset = 0
-        unsafe slot.pointee.retired = 0
-        unsafe slot.pointee.lost = 0
-        unsafe slot.pointee.memory_id = 0
         let made = unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
             var name = unsafe NameBuffer(buffer)
             unsafe addSpareName(&name, lane, slot.pointee.spare_id)
@@ -336,6 +324,24 @@ package enum Segments {
             return unsafe table + i
         }
         return nil
+    }
+
+    /// A slot for a file of the present size in lanes/, which has no number yet: numbers are given
+    /// at publication, so that they follow time.
+    static func newSlot(_ engine: EngineBlock, _ lane: LaneBlock) -> SegmentBlock? {
+        guard let slot = unsafe takeSlot(engine) else { return nil }
+        unsafe slot.pointee.number = 0
+        unsafe slot.pointee.spare_id = Machine.random()
+        unsafe slot.pointee.generation = 1
+        unsafe slot.pointee.salt = Machine.random()
+        unsafe slot.pointee.size = SegmentSize.of(engine)
+        unsafe slot.pointee.in_lane = 0
+        unsafe slot.pointee.lane = unsafe lane
+        unsafe slot.pointee.file_offset = 0
+        unsafe slot.pointee.retired = 0
+        unsafe slot.pointee.lost = 0
+        unsafe slot.pointee.memory_id = 0
+        return unsafe slot
     }
 
     /// Returns 0 or an errno.
@@ -388,7 +394,7 @@ package enum Segments {
         return 0
     }
 
-    private static func map(
+    static func map(
         _ engine: EngineBlock, _ slot: SegmentBlock, _ descriptor: Int32
     ) -> UnsafeMutableRawPointer? {
         cwi_fork_gate_enter()

@@ -113,7 +113,7 @@ package struct Supply: Sendable {
     }
 
     /// The most spares made ahead of the writers: fewer than are kept for reuse (Recycling).
-    private static let freshMax = 4
+    static let freshMax = 4
 
     /// Decides how many segments are worth reusing at this rate and releases the rest. The kernel
     /// may have written spares back, and a store into such a page would fault: once per segment,
