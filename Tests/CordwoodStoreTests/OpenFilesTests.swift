@@ -218,6 +218,51 @@ final class OpenFilesTests: XCTestCase {
         XCTAssertFalse(lanes.isCovered(archive: archive, store))
     }
 
+    /// Its file has lost its header, and a segment has one: the lane is neither damaged nor gone.
+    func testASegmentThatCannotBeOpenedNowIsNotOneWithoutAHeader() throws {
+        let store = scratch.path + "/headless"
+        let (lane, _) = laneWithGrownNames(store)
+        lane.segment(1).chunk(thread: 1, sequence: 1, base: 0).text("y", at: 2)
+        lane.write()
+        var journal = ByteWriter()
+        journal.text("CWJRNL01")
+        journal.u32(1)
+        journal.pad(to: JournalHeader.bytes)
+        writeAll(journal.bytes, "\(store)/lanes/\(lane.name).journal")
+        for hasFile in [true, false] {
+            if hasFile {
+                writeAll([UInt8](repeating: 0, count: 65_536), lane.lanePath)
+            } else {
+                XCTAssertTrue(Files.remove(lane.lanePath))
+            }
+            let lost = hasFile ? "no lane header" : "errno: \(ENOENT))"
+            var lacks = 0
+            for free in 0...4 {
+                var what = ""
+                try withDescriptors(free) {
+                    do {
+                        let source = try lane.source()
+                        while true {
+                            do {
+                                guard let record = try source.advance() else { break }
+                                what += String(decoding: record.message, as: UTF8.self)
+                            } catch {
+                                let text = "\(error)"
+                                if !text.contains(lost) { what += text }
+                            }
+                        }
+                    } catch {
+                        what = "\(error)"
+                    }
+                }
+                XCTAssertTrue(
+                    what == "y" || what.contains("errno: \(EMFILE)"), "\(free) free: \(what)")
+                lacks += what == "y" ? 0 : 1
+            }
+            XCTAssertTrue((1...3).contains(lacks), "\(lacks)")
+        }
+    }
+
     func testNamesThatCameLaterAreReadOnceThereIsADescriptor() throws {
         let store = scratch.path + "/later"
         let (lane, names) = laneWithGrownNames(store)

@@ -39,15 +39,10 @@ final class LaneContext {
         let differs = boot != .zero && runningBoot != .zero && boot != runningBoot
         let journal =
             differs || head == nil ? try LaneContext.journal(files.journalPath) : nil
-        if head == nil,
-            let saved = try? journal?.header(
-                kind: JournalFrame.kindLaneHeader, segment: 0)
-        {
-            head = try? unsafe LaneHead(saved.bytes, path: files.journalPath)
-        }
+        if head == nil, let journal { head = try LaneContext.savedHead(journal, files) }
         if head == nil, alone == nil, let broken {
             // Lost in a power cut: its segments can still be read without names.
-            alone = LaneContext.firstHead(files)
+            alone = try LaneContext.firstHead(files)
             if alone == nil { throw broken }
         }
         boot = head?.bootID ?? alone?.bootID ?? .zero
@@ -70,6 +65,23 @@ final class LaneContext {
         }
     }
 
+    /// The copy of the lane's header that the journal has; nil: none that can be read. Throws if
+    /// the process lacks memory to read it.
+    private static func savedHead(
+        _ journal: Journal, _ files: LaneFiles
+    ) throws(ReadProblem) -> LaneHead? {
+        do throws(ReadProblem) {
+            guard
+                let saved = try journal.header(kind: JournalFrame.kindLaneHeader, segment: 0)
+            else { return nil }
+            // SAFETY: the head copies what it takes from `saved`.
+            return try unsafe LaneHead(saved.bytes, path: files.journalPath)
+        } catch {
+            if error.isForLack { throw error }
+            return nil
+        }
+    }
+
     /// A mapped lane file has its full catalog region from the start; segment 0 follows it.
     private static func cutOff(_ head: LaneHead?, _ file: ReadFile?, _ path: String) -> ReadProblem?
     {
@@ -79,13 +91,17 @@ final class LaneContext {
         return size < end ? .damaged("\(path): cut off at \(size), and names with it") : nil
     }
 
-    private static func firstHead(_ files: LaneFiles) -> SegmentHead? {
+    /// Returns nil if no segment has a header. Throws if the process lacks descriptors or memory to
+    /// read one, which may have it.
+    private static func firstHead(_ files: LaneFiles) throws(ReadProblem) -> SegmentHead? {
         for segment in files.segments {
-            guard let file = try? ReadFile(path: segment.path),
-                let page = try? file.copy(at: 0, count: SegmentHeader.bytes)
-            else { continue }
-            // SAFETY: the head copies what it takes from `page`.
-            if let head = try? unsafe SegmentHead(page.bytes, path: segment.path) { return head }
+            do throws(ReadProblem) {
+                let page = try ReadFile(path: segment.path).copy(at: 0, count: SegmentHeader.bytes)
+                // SAFETY: the head copies what it takes from `page`.
+                return try unsafe SegmentHead(page.bytes, path: segment.path)
+            } catch {
+                if error.isForLack { throw error }
+            }
         }
         return nil
     }
