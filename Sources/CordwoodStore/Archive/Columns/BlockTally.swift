@@ -1,8 +1,8 @@
 // Counts the records of whole blocks by the header and the columns up to that of loggers (FORMAT
 // §11.2, §11.4): no record is made, and the rest of the frame is not inflated. Its checksum was
 // compared, those of the columns were not. One reader owns it; one thread at a time.
-// SAFETY: views are read below their count and not kept. Sendable, since options are: only the
-// thread that reads with them uses it.
+// SAFETY: views are read below their count and not kept; a byte's count is one of 256. Sendable,
+// since options are: only the thread that reads with them uses it.
 
 import CordwoodCore
 
@@ -74,10 +74,34 @@ package final class BlockTally: BlockCounter, @unchecked Sendable {
 
     /// How many records have each level. Apart, so that a record costs no access to this object.
     @safe private func levels(_ column: UnsafeRawBufferPointer) -> [UInt64] {
-        var found = [UInt64](repeating: 0, count: byLevel.count)
-        for at in 0..<column.count {
-            let level = Bytes.u8(column, at)
-            found[Int(level <= 24 ? level : 0)] &+= 1
+        let octets = Self.octets(column)
+        var found = Array(octets.prefix(byLevel.count))
+        for invalid in octets.dropFirst(byLevel.count) { found[0] &+= invalid }
+        return found
+    }
+
+    /// How often each byte is in a column.
+    @safe static func octets(_ column: UnsafeRawBufferPointer) -> [UInt64] {
+        var found = [UInt64](repeating: 0, count: 256)
+        unsafe found.withUnsafeMutableBufferPointer { found in
+            var at = 0
+            while at &+ 8 <= column.count {
+                var word = unsafe column.loadUnaligned(fromByteOffset: at, as: UInt64.self)
+                at &+= 8
+                // Neighbours are often the same.
+                if word == (word & 0xFF) &* 0x0101_0101_0101_0101 {
+                    unsafe found[Int(word & 0xFF)] &+= 8
+                    continue
+                }
+                for _ in 0..<8 {
+                    unsafe found[Int(word & 0xFF)] &+= 1
+                    word &>>= 8
+                }
+            }
+            while at < column.count {
+                unsafe found[Int(column[at])] &+= 1
+                at &+= 1
+            }
         }
         return found
     }
@@ -102,6 +126,13 @@ package final class BlockTally: BlockCounter, @unchecked Sendable {
     @safe private func indexes(
         _ column: UnsafeRawBufferPointer, _ count: Int, _ entries: Int
     ) -> [UInt64]? {
+        if column.count == count {
+            // Each is one byte: one that goes on would leave none for another.
+            let octets = Self.octets(column)
+            let known = min(entries, 128)
+            if octets[known...].contains(where: { $0 > 0 }) { return nil }
+            return Array(octets[..<known]) + Array(repeating: 0, count: entries - known)
+        }
         var found = [UInt64](repeating: 0, count: entries)
         var cursor = ByteCursor(column)
         for _ in 0..<count {

@@ -1,7 +1,8 @@
 // Counts the records that a question of levels, kinds, loggers and times wants by time, level,
 // logger, thread and place: of whole blocks by their columns (FORMAT §11.4), where no record is
 // made and no text inflated, and of others one by one. One reader owns it; one thread at a time.
-// SAFETY: views are read below their count and not kept. Sendable, since options are: only the
+// SAFETY: views are read below their count and not kept; counts of a block lie where indexes that
+// were compared with the dictionaries' sizes point. Sendable, since options are: only the
 // thread that reads with them uses it.
 
 import CordwoodCore
@@ -112,6 +113,33 @@ private struct FacetRows {
         _ streams: [UnsafeRawBufferPointer], _ count: Int, _ dictionaries: BlockDictionaries,
         hasPlaces: Bool
     ) -> Bool {
+        // One behind the other, in memory that no row asks to be its own.
+        let sizes = [threads.count, loggers.count, formats.count, sites.count]
+        var counts = [UInt64](repeating: 0, count: sizes.reduce(0, +))
+        let isWhole = unsafe counts.withUnsafeMutableBufferPointer {
+            unsafe read(streams, count, hasPlaces: hasPlaces, counts: $0)
+        }
+        guard isWhole else { return false }
+        var rest = counts[...]
+        func take(_ size: Int) -> [UInt64] {
+            defer { rest = rest.dropFirst(size) }
+            return Array(rest.prefix(size))
+        }
+        threads = take(sizes[0])
+        loggers = take(sizes[1])
+        formats = take(sizes[2])
+        sites = take(sizes[3])
+        return true
+    }
+
+    /// - Parameter counts: of all threads, then of all loggers, formats and sites.
+    private mutating func read(
+        _ streams: [UnsafeRawBufferPointer], _ count: Int, hasPlaces: Bool,
+        counts: UnsafeMutableBufferPointer<UInt64>
+    ) -> Bool {
+        let (threadCount, loggerCount) = (UInt64(threads.count), UInt64(loggers.count))
+        let firstFormat = threads.count &+ loggers.count
+        let firstSite = firstFormat &+ formats.count
         let (levelBytes, kindBytes) = unsafe (streams[Column.level], streams[Column.kind])
         guard levelBytes.count == count, kindBytes.count == count else { return false }
         var thread = unsafe ByteCursor(streams[Column.thread])
@@ -126,9 +154,9 @@ private struct FacetRows {
         // Where the bin begins that is counted, and how long it is: 0 before the first.
         var (start, width): (UInt64, UInt64) = (0, 0)
         for at in 0..<count {
-            guard let who = thread.varint(), who < UInt64(threads.count),
+            guard let who = thread.varint(), who < threadCount,
                 let step = steps.zigzag(), let more = offsets.zigzag(),
-                let name = logger.varint(), name < UInt64(loggers.count)
+                let name = logger.varint(), name < loggerCount
             else { return false }
             monotonic &+= step
             offset &+= more
@@ -159,12 +187,12 @@ private struct FacetRows {
             }
             inBin[Int(level)] &+= 1
             matched &+= 1
-            threads[Int(truncatingIfNeeded: who)] &+= 1
-            loggers[Int(truncatingIfNeeded: name)] &+= 1
+            unsafe counts[Int(truncatingIfNeeded: who)] &+= 1
+            unsafe counts[Int(truncatingIfNeeded: threadCount &+ name)] &+= 1
             switch place {
             case .none: withoutPlace &+= 1
-            case .format(let index): formats[index] &+= 1
-            case .site(let index): sites[index] &+= 1
+            case .format(let index): unsafe counts[firstFormat &+ index] &+= 1
+            case .site(let index): unsafe counts[firstSite &+ index] &+= 1
             case .own(let own): places[own, default: 0] &+= 1
             }
         }
