@@ -204,7 +204,7 @@ public func cw_reader_next(
         guard try unsafe reader.reader.advance(into: &reader.record) else {
             return reader.follows ? Status.again : Status.end
         }
-        unsafe fill(out, reader.record, reader, UInt32(size))
+        unsafe reader.fill(out, UInt32(size))
         return Status.ok
     } catch {
         return failed(CordwoodError(error))
@@ -215,47 +215,53 @@ private func text(_ bytes: UnsafeRawBufferPointer) -> cw_str {
     unsafe cw_str(data: bytes.baseAddress?.assumingMemoryBound(to: CChar.self), length: bytes.count)
 }
 
-private func fill(
-    _ out: UnsafeMutablePointer<cw_record_view>, _ record: borrowing RecordRef,
-    _ reader: ReaderHandle,
-    _ size: UInt32
-) {
-    var view = unsafe cw_record_view()
-    unsafe view.struct_size = size
-    unsafe view.time_ns = record.timeNs
-    unsafe view.level = UInt32(record.level)
-    unsafe view.process_id = record.thread.process.processID
-    unsafe view.thread_id = UInt64(record.thread.threadID)
-    unsafe view.sequence = record.sequence
-    unsafe view.logger = text(record.logger)
-    unsafe view.message = text(record.message)
-    unsafe view.file = text(record.file)
-    unsafe view.function = text(record.function)
-    unsafe view.line = record.line
-    unsafe view.fields = reader.lendFields(record)
-    unsafe view.field_count = reader.lentCount
-    if record.trace.count >= TraceLayout.bytes, let start = record.trace.baseAddress {
-        unsafe withUnsafeMutableBytes(of: &view.trace_id) {
-            unsafe $0.copyMemory(from: .init(start: start, count: 16))
+extension ReaderHandle {
+    /// Of the record as it is here: handed on, it would be copied.
+    func fill(_ out: UnsafeMutablePointer<cw_record_view>, _ size: UInt32) {
+        var view = unsafe cw_record_view()
+        let thread = unsafe record.thread
+        unsafe view.struct_size = size
+        unsafe view.time_ns = record.timeNs
+        unsafe view.level = UInt32(record.level)
+        unsafe view.process_id = thread.process.processID
+        unsafe view.thread_id = UInt64(thread.threadID)
+        unsafe view.sequence = record.sequence
+        unsafe view.logger = text(record.logger)
+        let message = unsafe record.message
+        unsafe view.message = text(message)
+        unsafe view.file = text(record.file)
+        unsafe view.function = text(record.function)
+        unsafe view.line = record.line
+        if unsafe record.sections.count > 0 || record.context.count > 0 {
+            unsafe view.fields = lendFields(record)
+            unsafe view.field_count = lentCount
         }
-        unsafe withUnsafeMutableBytes(of: &view.span_id) {
-            unsafe $0.copyMemory(from: .init(start: start + 16, count: 8))
+        let trace = unsafe record.trace
+        if trace.count >= TraceLayout.bytes, let start = trace.baseAddress {
+            unsafe withUnsafeMutableBytes(of: &view.trace_id) {
+                unsafe $0.copyMemory(from: .init(start: start, count: 16))
+            }
+            unsafe withUnsafeMutableBytes(of: &view.span_id) {
+                unsafe $0.copyMemory(from: .init(start: start + 16, count: 8))
+            }
+            unsafe view.trace_flags = UInt32(trace[24])
         }
-        unsafe view.trace_flags = UInt32(record.trace[24])
+        unsafe view.kind = UInt32(record.kind)
+        unsafe view.flags = UInt32(record.flags.rawValue)
+        if !UTF8Scan.isValid(message) { unsafe view.flags |= UInt32(CW_VIEW_NOT_UTF8) }
+        unsafe view.original_length = record.originalLength
+        let process = lend(thread.process)
+        unsafe view.process_name = process.name
+        unsafe view.resource = process.resource
+        unsafe view.resource_count = process.resourceCount
+        let id = unsafe RecordID(
+            lane: thread.process.laneID, threadSerial: thread.serial, sequence: record.sequence
+        ).bytes
+        unsafe withUnsafeMutableBytes(of: &view.record_id) {
+            unsafe $0.storeBytes(of: id, as: (UInt64, UInt64, UInt64).self)
+        }
+        unsafe Stamped.write(view, to: out, size: Int(size))
     }
-    unsafe view.kind = UInt32(record.kind)
-    unsafe view.flags = UInt32(record.flags.rawValue)
-    if !UTF8Scan.isValid(record.message) { unsafe view.flags |= UInt32(CW_VIEW_NOT_UTF8) }
-    unsafe view.original_length = record.originalLength
-    let process = reader.lend(record.thread.process)
-    unsafe view.process_name = process.name
-    unsafe view.resource = process.resource
-    unsafe view.resource_count = process.resourceCount
-    let id = record.id.bytes
-    unsafe withUnsafeMutableBytes(of: &view.record_id) {
-        unsafe $0.storeBytes(of: id, as: (UInt64, UInt64, UInt64).self)
-    }
-    unsafe Stamped.write(view, to: out, size: Int(size))
 }
 
 private func convert(_ key: UnsafeRawBufferPointer, _ value: FieldValue) -> cw_field {

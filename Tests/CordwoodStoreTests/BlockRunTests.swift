@@ -8,6 +8,8 @@ import XCTest
 
 final class BlockRunTests: XCTestCase {
     private let store = TestFiles.directory()
+    /// Lanes of one second and alike process ids have the same place among equal times.
+    private var areAlike = false
     override func setUp() { mkdir(store + "/archives", 0o700) }
     override func tearDown() { TestFiles.remove(store) }
 
@@ -35,7 +37,9 @@ final class BlockRunTests: XCTestCase {
         let first = UInt64(part &* 2)
         let cover = ArchiveCover(
             laneID: process.laneID, first: first, last: first + 1,
-            laneName: "20261121T081530Z-\((lane + 1) * 11)-9f3c5a0de1b27788")
+            laneName: areAlike
+                ? "20261121T081530Z-\(lane + 810)-9f3c5a0de1b27788"
+                : "20261121T081530Z-\((lane + 1) * 11)-9f3c5a0de1b27788")
         let info = try ArchiveWriter.write(
             source: FakeSource(records), covers: [cover],
             archivesDirectory: store + "/archives",
@@ -97,11 +101,31 @@ final class BlockRunTests: XCTestCase {
         XCTAssertEqual(try merged(), wanted)
     }
 
+    func testOfLanesThatTakeTurns() throws {
+        for lane in 0..<3 {
+            try archive(lane: lane, part: 0, (0..<300).map { UInt64($0 * 9 + lane + $0 % 2 * 12) })
+        }
+        let wanted = try merged()
+        XCTAssertEqual(wanted.count, 900)
+        XCTAssertEqual(try events(ReaderOptions()), wanted)
+    }
+
+    func testOfEqualTimesInLanesThatAreAlike() throws {
+        areAlike = true
+        for lane in 0..<3 {
+            try archive(lane: lane, part: 0, (0..<200).map { UInt64($0 / (lane + 1)) })
+        }
+        let wanted = try merged()
+        XCTAssertEqual(wanted.count, 600)
+        XCTAssertEqual(try events(ReaderOptions()), wanted)
+    }
+
     func testOfManyBySeed() throws {
         for seed in SplitMix.seeds(60) {
             tearDown()
             mkdir(store, 0o700)
             setUp()
+            areAlike = seed % 3 == 0
             var random = SplitMix(seed)
             // Long runs, short ones, and lanes that take turns.
             let step = [3, 60_000, 2_000_000][random.below(3)]

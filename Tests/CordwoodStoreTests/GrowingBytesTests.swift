@@ -53,6 +53,26 @@ final class GrowingBytesTests: XCTestCase {
         }
     }
 
+    func testShortDecimalsAndFractionsOfASecond() {
+        var bytes = GrowingBytes()
+        for number in 0..<UInt64(1_100) {
+            for width in 0...4 {
+                bytes.removeAll()
+                bytes.append(decimal: number, width: width)
+                let digits = "\(number)"
+                let zeros = String(repeating: "0", count: max(0, width - digits.utf8.count))
+                XCTAssertEqual(Bytes.string(bytes.bytes), zeros + digits)
+            }
+        }
+        for number: UInt64 in [0, 1, 99_999_999, 100_000_000, 123_456_789, 999_999_999] {
+            bytes.removeAll()
+            bytes.append(nanoseconds: number)
+            let digits = "\(number)"
+            let zeros = String(repeating: "0", count: 9 - digits.utf8.count)
+            XCTAssertEqual(Bytes.string(bytes.bytes), zeros + digits)
+        }
+    }
+
     func testDecimalsBySeed() {
         var random = SplitMix(7)
         var bytes = GrowingBytes()
@@ -95,6 +115,13 @@ final class GrowingBytesTests: XCTestCase {
         let plain = letter == 0x7F ? text.count : odd
         XCTAssertEqual(bytes.append(text, before: 0x22, 0x5C), plain, "\(text.count) \(odd)")
         XCTAssertEqual(Array(bytes.bytes), before + text[..<plain])
+        bytes.resize(before.count)
+        let isMarked = letter == 0x22 || letter == 0x5C
+        let marked = isMarked ? text.count : plain
+        XCTAssertEqual(bytes.append(text, marking: 0x22, 0x5C, by: 0x5C), marked)
+        let escaped = text.flatMap { $0 == 0x22 || $0 == 0x5C ? [0x5C, $0] : [$0] }
+        XCTAssertEqual(
+            Array(bytes.bytes), before + (isMarked ? escaped : Array(text[..<plain])))
     }
 
     func testShortKeysAreEqualIfTheTextIs() {

@@ -21,6 +21,11 @@ public struct ReadyBytes {
         for at in 0..<bytes.count { content[at] = Bytes.u8(bytes, at) }
     }
 
+    /// Replaces a byte that it has.
+    public mutating func set(_ byte: UInt8, at place: Int) {
+        if place >= 0, place < count { content[place] = byte }
+    }
+
     @safe @inlinable @inline(__always)
     public func isSame(as text: UnsafeRawBufferPointer) -> Bool {
         guard text.count == count else { return false }
@@ -128,6 +133,41 @@ extension GrowingBytes {
         append(source, Without(one: Wide.all(one), other: Wide.all(other)))
     }
 
+    /// Copies text, with `mark` before each of these two letters, up to the first byte that is a
+    /// control character or not ASCII. Returns how many bytes of the text those are; all of them if
+    /// memory runs out.
+    @safe public mutating func append(
+        _ source: UnsafeRawBufferPointer, marking one: UInt8, _ other: UInt8, by mark: UInt8
+    ) -> Int {
+        guard let from = source.baseAddress else { return 0 }
+        let letters = Without(one: Wide.all(one), other: Wide.all(other))
+        var at = 0
+        while at < source.count {
+            let left = source.count &- at
+            // Of a piece, and a letter with its mark behind a shorter one.
+            guard reserve(18) else { return source.count }
+            if left >= 16 {
+                let marks = unsafe Wide.move(from + at, base + used, letters)
+                let kept = Wide.isAny(marks) ? Wide.firstOdd(marks) : 16
+                used &+= kept
+                at &+= kept
+                if kept == 16 { continue }
+            } else {
+                let rest = unsafe UnsafeRawBufferPointer(start: from + at, count: left)
+                let kept = append(rest, letters)
+                at &+= kept
+                if kept == left { break }
+            }
+            let byte = unsafe source[at]
+            guard byte == one || byte == other else { break }
+            unsafe base.storeBytes(of: mark, toByteOffset: used, as: UInt8.self)
+            unsafe base.storeBytes(of: byte, toByteOffset: used &+ 1, as: UInt8.self)
+            used &+= 2
+            at &+= 1
+        }
+        return at
+    }
+
     @safe @inlinable @inline(__always)
     mutating func append(_ source: UnsafeRawBufferPointer, _ letters: some Letters) -> Int {
         source.count <= GrowingBytes.pieceMax
@@ -191,8 +231,30 @@ extension GrowingBytes {
     /// Decimal digits, with zeros before them up to `width`, at most 20.
     public mutating func append(decimal value: UInt64, width: Int = 1) {
         guard reserve(32) else { return }
+        if value < 1_000, width <= 3 { return putShort(value, least: max(width, 1)) }
         if value >= 100_000_000 || width > 8 { return putLong(value, width) }
         put(value, least: max(width, 1))
+    }
+
+    /// The nine digits of less than a second.
+    public mutating func append(nanoseconds value: UInt64) {
+        guard reserve(32) else { return }
+        let first = value / 100_000_000
+        append(UInt8(truncatingIfNeeded: 0x30 | first % 10))
+        put(value &- first &* 100_000_000, least: 8)
+    }
+
+    /// Of a number below 1,000, in memory that was reserved: 4 bytes are stored.
+    @inline(__always)
+    private mutating func putShort(_ value: UInt64, least: Int) {
+        let hundreds = (value &* 5_243) &>> 19
+        let pair = value &- hundreds &* 100
+        let tens = (pair &* 103) &>> 10
+        let digits = hundreds | tens &<< 8 | (pair &- tens &* 10) &<< 16 | 0x30_3030
+        let size = max(least, value < 10 ? 1 : value < 100 ? 2 : 3)
+        let text = UInt32(truncatingIfNeeded: digits &>> UInt64((3 &- size) &* 8))
+        unsafe base.storeBytes(of: text.littleEndian, toByteOffset: used, as: UInt32.self)
+        used &+= size
     }
 
     @inline(never)

@@ -271,6 +271,8 @@ package final class ArchiveSource: RunSource, RecordSource {
             into: &record, through: lastMonotonic, offset: offset, lastOrdering) ?? false
     }
 
+    override var nextTime: UInt64? { unsafe records?.nextTime }
+
     private func mayBeWanted(_ record: borrowing RecordRef) -> Bool {
         if let isWanted, !isWanted(record) { return false }
         guard let text = test?.text, let index = unsafe records?.formatIndex else { return true }

@@ -2,6 +2,18 @@
 // yet its content is checked as if it had not: nil means damage, and ends the block.
 
 import CordwoodCore
+import Synchronization
+
+/// Numbers for what the dictionaries of blocks name. Any thread.
+enum BlockNumbers {
+    private static let taken = Atomic<UInt64>(0)
+
+    /// The first of so many that nobody else has.
+    static func take(_ count: UInt64) -> UInt64 {
+        // ORDER: relaxed. All that matters is that no number is given twice (A42).
+        taken.wrappingAdd(count, ordering: .relaxed).oldValue &+ 1
+    }
+}
 
 struct BlockRecords {
     enum Step {
@@ -11,6 +23,10 @@ struct BlockRecords {
     }
 
     let dictionaries: BlockDictionaries
+    /// Of the first logger and the first thread; threads follow at a distance of all loggers.
+    private let firstNames: UInt64
+    private let firstFormat: UInt64
+    private let loggerCount: UInt64
     var left: UInt32
     let recordCount: Int
     var expected: [UInt64]
@@ -48,6 +64,9 @@ struct BlockRecords {
             let dictionaries = BlockDictionaries(streams)
         else { return nil }
         self.dictionaries = dictionaries
+        loggerCount = unsafe UInt64(dictionaries.loggers.count)
+        firstNames = BlockNumbers.take(UInt64(dictionaries.threads.count) &* loggerCount)
+        firstFormat = BlockNumbers.take(UInt64(dictionaries.formats.count))
         left = recordCount
         self.recordCount = Int(recordCount)
         expected = Array(repeating: 0, count: dictionaries.threads.count)
@@ -141,6 +160,13 @@ struct BlockRecords {
         return plain || formats.contains { $0.isPossible }
     }
 
+    /// The monotonic time of the next record; nil: `next` says what is.
+    var nextTime: UInt64? {
+        var peeked = time
+        guard left > 0, !isDamaged, let step = peeked.zigzag() else { return nil }
+        return lastTime &+ step
+    }
+
     /// The monotonic time of the last record if no record is older than the one before it.
     var lastInOrder: UInt64? {
         unsafe BlockTimes.inOrder(time.rest, left)?.last
@@ -193,6 +219,7 @@ struct BlockRecords {
         if bits & BlockKind.truncated != 0 { record.flags.insert(.truncated) }
         if bits & BlockKind.unverified != 0 { record.flags.insert(.unverified) }
         record.logger = unsafe dictionaries.loggers[Int(name)]
+        record.namesNumber = firstNames &+ who &* loggerCount &+ name
         if bits & BlockKind.deferred != 0 {
             guard takeArguments(&record) else { return false }
         } else {
@@ -222,6 +249,7 @@ struct BlockRecords {
             return false
         }
         formatIndex = Int(index)
+        record.formatNumber = firstFormat &+ index
         let found = dictionaries.formats[formatIndex]
         guard let size = dictionaries.shapes[formatIndex].size(unsafe arguments.rest),
             let bytes = arguments.bytes(UInt64(size))

@@ -13,7 +13,7 @@ public struct RecordID: Hashable, Sendable {
 
     public static let bytes = 24
 
-    init(lane: LaneID, threadSerial: UInt32, sequence: UInt64) {
+    package init(lane: LaneID, threadSerial: UInt32, sequence: UInt64) {
         // A LaneID holds bytes of the file as little-endian words.
         first = lane.high.byteSwapped
         second = lane.low.byteSwapped & ~UInt64(UInt32.max) | UInt64(threadSerial)

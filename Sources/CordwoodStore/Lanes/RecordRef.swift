@@ -107,6 +107,12 @@ public struct RecordFlags: OptionSet, Sendable {
     /// means the same place and format. 0: none.
     public var placeNumber: UInt32 = 0
 
+    /// In a block of an archive: the same number always means the same thread and logger, whatever
+    /// the block. 0: not known.
+    var namesNumber: UInt64 = 0
+    /// Likewise for the place, the format and its types. 0: not known, or not deferred.
+    var formatNumber: UInt64 = 0
+
     public init(thread: ThreadInfo) { self.thread = thread }
 
     /// A record of no thread, for `RecordSource.next` to fill.
@@ -165,6 +171,8 @@ public struct RecordFlags: OptionSet, Sendable {
         context = Bytes.none
         trace = Bytes.none
         placeNumber = 0
+        namesNumber = 0
+        formatNumber = 0
     }
 }
 

@@ -16,6 +16,9 @@ package class RunSource {
         _ record: inout RecordRef, through lastMonotonic: UInt64, offset: UInt64,
         _ lastOrdering: UInt64
     ) -> Bool { false }
+
+    /// The monotonic time of the next record; nil: not known, or there is none.
+    var nextTime: UInt64? { nil }
 }
 
 /// SAFETY: the chain that offered the run holds the source, and lets go of it only when it is asked
@@ -32,6 +35,8 @@ package class RunSource {
     init(_ source: RunSource) { unsafe self.source = Unmanaged.passUnretained(source) }
 
     var process: ProcessInfo? { unsafe source._withUnsafeGuaranteedRef { $0.runProcess } }
+
+    var nextTime: UInt64? { unsafe source._withUnsafeGuaranteedRef { $0.nextTime } }
 
     /// The next record; false: the merge gives it, or reports what is.
     @inline(__always)

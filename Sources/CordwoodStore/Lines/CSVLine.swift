@@ -87,7 +87,7 @@ private struct LineCSV: ~Copyable {
             clock = unsafe text.withUnsafeBytes { ReadyBytes($0) } ?? ReadyBytes()
         }
         bytes.append(clock)
-        bytes.append(decimal: fraction, width: 9)
+        bytes.append(nanoseconds: fraction)
     }
 
     private mutating func head(_ r: borrowing RecordRef) {
@@ -117,6 +117,14 @@ private struct LineCSV: ~Copyable {
     }
 
     private mutating func place(_ r: borrowing RecordRef) {
+        if r.formatNumber == 0 { return makePlace(r) }
+        if heads.appendPlace(r, to: &bytes) { return }
+        let start = bytes.count
+        makePlace(r)
+        heads.keepPlace(r, unsafe Bytes.slice(bytes.bytes, start, bytes.count &- start))
+    }
+
+    private mutating func makePlace(_ r: borrowing RecordRef) {
         if r.file.count > 0 { _ = cell(r.file) }
         bytes.append(LineCSV.comma)
         if r.line > 0 { bytes.append(decimal: UInt64(r.line)) }
@@ -163,9 +171,10 @@ private struct LineCSV: ~Copyable {
     @safe private mutating func cell(_ text: UnsafeRawBufferPointer) -> Bool {
         let start = bytes.count
         // Most need no quotes.
-        if bytes.append(text, before: LineCSV.comma, LineCSV.quote) == text.count { return true }
+        let shown = bytes.append(text, before: LineCSV.comma, LineCSV.quote)
+        if shown == text.count { return true }
         bytes.resize(start)
-        let isQuoted = unsafe text.contains {
+        let isQuoted = unsafe text[shown...].contains {
             $0 == LineCSV.comma || $0 == LineCSV.quote || $0 == 0x0a || $0 == 0x0d
         }
         if isQuoted { bytes.append(LineCSV.quote) }
@@ -173,13 +182,12 @@ private struct LineCSV: ~Copyable {
         var at = 0
         while true {
             let rest = unsafe UnsafeRawBufferPointer(rebasing: text[at...])
-            at &+= bytes.append(rest, before: LineCSV.quote, LineCSV.quote)
+            at &+= bytes.append(rest, marking: LineCSV.quote, LineCSV.quote, by: LineCSV.quote)
             if at == text.count { break }
             let byte = Bytes.u8(text, at)
             let size = byte < 0x80 ? 1 : UTF8Scan.length(text, at)
             if size > 0 {
                 bytes.append(unsafe UnsafeRawBufferPointer(rebasing: text[at..<(at &+ size)]))
-                if byte == LineCSV.quote { bytes.append(byte) }
             } else {
                 isWhole = false
                 bytes.append(Bytes.literal("\u{FFFD}"))

@@ -227,10 +227,18 @@ struct LineJSON: ~Copyable {
             clock = unsafe text.withUnsafeBytes { ReadyBytes($0) } ?? ReadyBytes()
         }
         bytes.append(clock)
-        bytes.append(decimal: fraction, width: 9)
+        bytes.append(nanoseconds: fraction)
     }
 
     private mutating func place(_ r: borrowing RecordRef) {
+        if r.formatNumber == 0 { return makePlace(r) }
+        if heads.appendPlace(r, to: &bytes) { return }
+        let start = bytes.count
+        makePlace(r)
+        heads.keepPlace(r, unsafe Bytes.slice(bytes.bytes, start, bytes.count &- start))
+    }
+
+    private mutating func makePlace(_ r: borrowing RecordRef) {
         if r.file.count > 0 {
             bytes.append(",\"file\":")
             _ = string(r.file)
@@ -263,26 +271,20 @@ struct LineJSON: ~Copyable {
     @safe private mutating func string(_ text: UnsafeRawBufferPointer, mark: String = "") -> Bool {
         bytes.append(0x22)
         var isWhole = true
-        var at = 0
-        while true {
+        // Most stand for themselves.
+        var at = bytes.append(text, before: 0x22, 0x5c)
+        while at < text.count {
             let rest = unsafe UnsafeRawBufferPointer(rebasing: text[at...])
-            at &+= bytes.append(rest, before: 0x22, 0x5c)
+            at &+= bytes.append(rest, marking: 0x22, 0x5c, by: 0x5c)
             if at == text.count { break }
-            switch Bytes.u8(text, at) {
-            case 0x22: bytes.append("\\\"")
-            case 0x5c: bytes.append("\\\\")
-            case let byte:
-                let end = JSONText.end(of: text, from: at)
-                if end > at {
-                    bytes.append(unsafe UnsafeRawBufferPointer(rebasing: text[at..<end]))
-                    at = end
-                } else {
-                    if byte >= 0x80 { isWhole = false }
-                    putOdd { at &+= JSONText.replace(text, at, &$0) }
-                }
-                continue
+            let end = JSONText.end(of: text, from: at)
+            if end > at {
+                bytes.append(unsafe UnsafeRawBufferPointer(rebasing: text[at..<end]))
+                at = end
+            } else {
+                if Bytes.u8(text, at) >= 0x80 { isWhole = false }
+                putOdd { at &+= JSONText.replace(text, at, &$0) }
             }
-            at &+= 1
         }
         if !mark.isEmpty { putOdd { $0.append(contentsOf: mark.utf8) } }
         bytes.append(0x22)

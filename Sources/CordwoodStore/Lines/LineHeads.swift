@@ -1,5 +1,7 @@
-// The parts of lines that come again and again: what a line says of a level and a logger, and of a
-// thread. Lines of every form keep them as bytes that are ready. One thread at a time.
+// The parts of lines that come again and again: what a line says of a level, a logger and a thread,
+// and of a place in the source. Lines of every form keep them as bytes that are ready. What blocks
+// of archives name has numbers, by which it is known again; other records are compared. One thread
+// at a time.
 
 import CordwoodCore
 
@@ -14,6 +16,18 @@ struct LineHeads {
         var text = ReadyBytes()
     }
 
+    private struct NumberedName {
+        var text = ReadyBytes()
+        /// Of the record's names and its level; 0: of none.
+        var key: UInt64 = 0
+    }
+
+    private struct Place {
+        /// Of the record's format; 0: of none.
+        var number: UInt64 = 0
+        var text: [UInt8] = []
+    }
+
     private struct Writer {
         var thread: ThreadInfo?
         var identity: ObjectIdentifier?
@@ -22,7 +36,11 @@ struct LineHeads {
     }
 
     private static let most = 64
+    private static let namesMost = 256
+    private static let numberedMost = 512
     private var names: [Name] = []
+    private var numbered: [NumberedName] = []
+    private var places: [Place] = []
     private var writers: [Writer] = []
     private let isKept: Bool
     private let hasThread: Bool
@@ -39,31 +57,84 @@ struct LineHeads {
 
     /// False: there is no text for that record.
     @inline(__always)
-    func append(_ r: borrowing RecordRef, to bytes: inout GrowingBytes) -> Bool {
-        guard !names.isEmpty, let logger = ShortKey(r.logger) else { return false }
+    mutating func append(_ r: borrowing RecordRef, to bytes: inout GrowingBytes) -> Bool {
+        if !numbered.isEmpty, r.namesNumber > 0 {
+            let (key, place) = LineHeads.numbered(r)
+            if numbered[place].key == key {
+                bytes.append(numbered[place].text)
+                return true
+            }
+        }
+        return names.isEmpty ? false : find(r, to: &bytes)
+    }
+
+    /// By what they are, not by their number.
+    @inline(never)
+    private mutating func find(_ r: borrowing RecordRef, to bytes: inout GrowingBytes) -> Bool {
+        guard let logger = ShortKey(r.logger) else { return false }
         let place = place(r, logger)
         guard names[place].level == r.level, names[place].logger == logger,
             !hasThread || names[place].identity == ObjectIdentifier(r.thread)
         else { return false }
         bytes.append(names[place].text)
+        number(r, names[place].text)
         return true
     }
 
     @inline(__always)
+    private static func numbered(_ r: borrowing RecordRef) -> (key: UInt64, place: Int) {
+        // A level takes five bits; most have one of a few.
+        let place = r.namesNumber &* 4 &+ UInt64(r.level &>> 2)
+        return (
+            r.namesNumber &<< 5 | UInt64(r.level & 31),
+            Int(truncatingIfNeeded: place & UInt64(numberedMost - 1))
+        )
+    }
+
+    private mutating func number(_ r: borrowing RecordRef, _ text: ReadyBytes) {
+        if r.namesNumber == 0 { return }
+        if numbered.isEmpty {
+            numbered = Array(repeating: NumberedName(), count: LineHeads.numberedMost)
+        }
+        let (key, place) = LineHeads.numbered(r)
+        numbered[place] = NumberedName(text: text, key: key)
+    }
+
     private func place(_ r: borrowing RecordRef, _ logger: ShortKey) -> Int {
-        let thread = hasThread ? Int(r.thread.threadID) &* 5 : 0
-        return (logger.hash ^ Int(r.level) ^ thread) & (LineHeads.most - 1)
+        let thread = hasThread ? UInt64(r.thread.threadID) : 0
+        let mixed = UInt64(truncatingIfNeeded: logger.hash) ^ UInt64(r.level) &<< 32 ^ thread &<< 40
+        return Int((mixed &* 0x9E37_79B9_7F4A_7C15) &>> 56)
     }
 
     @safe mutating func keep(_ r: borrowing RecordRef, _ text: UnsafeRawBufferPointer?) {
         guard isKept, let logger = ShortKey(r.logger), let text = unsafe text,
             let ready = ReadyBytes(text)
         else { return }
-        if names.isEmpty { names = Array(repeating: Name(), count: LineHeads.most) }
+        if names.isEmpty { names = Array(repeating: Name(), count: LineHeads.namesMost) }
         let thread = hasThread ? r.thread : nil
         names[place(r, logger)] = Name(
             thread: thread, identity: thread.map(ObjectIdentifier.init), level: r.level,
             logger: logger, text: ready)
+        number(r, ready)
+    }
+
+    // MARK: Of a place in the source
+
+    /// False: there is no text for the place of that deferred record.
+    @inline(__always)
+    func appendPlace(_ r: borrowing RecordRef, to bytes: inout GrowingBytes) -> Bool {
+        if places.isEmpty || r.formatNumber == 0 { return false }
+        let place = Int(truncatingIfNeeded: r.formatNumber & UInt64(LineHeads.most - 1))
+        guard places[place].number == r.formatNumber else { return false }
+        unsafe places[place].text.withUnsafeBytes { bytes.append(text: $0) }
+        return true
+    }
+
+    @safe mutating func keepPlace(_ r: borrowing RecordRef, _ text: UnsafeRawBufferPointer?) {
+        guard isKept, r.formatNumber > 0, let text = unsafe text else { return }
+        if places.isEmpty { places = Array(repeating: Place(), count: LineHeads.most) }
+        let place = Int(truncatingIfNeeded: r.formatNumber & UInt64(LineHeads.most - 1))
+        places[place] = unsafe Place(number: r.formatNumber, text: Array(text))
     }
 
     // MARK: Of a thread

@@ -31,13 +31,23 @@ public enum PlainText {
         unsafe out.append(contentsOf: text.bytes)
     }
 
-    @safe package static func append(
+    @safe @inline(__always)
+    package static func append(
         _ bytes: UnsafeRawBufferPointer, as form: TextForm, to out: inout GrowingBytes,
         isEnd: Bool = true
     ) {
         guard form != .raw else { return out.append(bytes) }
         // Most text is printable ASCII alone.
-        var at = out.append(printable: bytes)
+        let shown = out.append(printable: bytes)
+        if shown < bytes.count { appendRest(bytes, from: shown, form, isEnd, &out) }
+    }
+
+    @safe @inline(never)
+    private static func appendRest(
+        _ bytes: UnsafeRawBufferPointer, from start: Int, _ form: TextForm, _ isEnd: Bool,
+        _ out: inout GrowingBytes
+    ) {
+        var at = start
         while at < bytes.count {
             let run = at
             at = plainEnd(bytes, at)

@@ -75,9 +75,9 @@ private struct LineText: ~Copyable {
     private let isUTC: Bool
     private let hasColor: Bool
     private let origin: TextOrigin
-    /// The time of a record in the second that begins there, with digits of the milliseconds to be
-    /// replaced.
+    /// The time of a record in the millisecond that begins there, and when its second began.
     private var clock = ReadyBytes()
+    private var millisecond: UInt64 = 0
     private var second: UInt64 = 0
     /// What lines say between the time and the message.
     private var heads: LineHeads
@@ -143,24 +143,28 @@ private struct LineText: ~Copyable {
         // An exchange's own time is its beginning, but among its neighbours it is placed by its
         // end.
         let ns = r.kind == LineText.exchange ? r.writtenNs : r.timeNs
-        // A time before that second is far behind it here.
-        if ns &- second >= 1_000_000_000 || clock.count == 0 { setClock(ns) }
-        let start = bytes.count
+        // A time before that millisecond is far behind it here.
+        if ns &- millisecond >= 1_000_000 || clock.count == 0 { setClock(ns) }
         bytes.append(clock)
-        let digits = UInt32(truncatingIfNeeded: ns &- second) / 1_000_000
-        let text = 0x303030 | digits / 100 | (digits / 10 % 10) << 8 | (digits % 10) << 16
-        bytes.store(UInt16(truncatingIfNeeded: text), at: start &+ LineText.millisecondsAt)
-        bytes.store(UInt8(truncatingIfNeeded: text >> 16), at: start &+ LineText.millisecondsAt + 2)
     }
 
     /// Behind `2026-11-21 09:15:30.`; UTC ns of 64 bits end in 2554.
     private static let millisecondsAt = 20
 
+    @inline(never)
     private mutating func setClock(_ ns: UInt64) {
-        second = ns &- ns % 1_000_000_000
-        var text: [UInt8] = []
-        Times.appendReadable(second, utc: isUTC, to: &text)
-        clock = unsafe text.withUnsafeBytes { ReadyBytes($0) } ?? ReadyBytes()
+        if ns &- second >= 1_000_000_000 || clock.count == 0 {
+            second = ns &- ns % 1_000_000_000
+            var text: [UInt8] = []
+            Times.appendReadable(second, utc: isUTC, to: &text)
+            clock = unsafe text.withUnsafeBytes { ReadyBytes($0) } ?? ReadyBytes()
+        }
+        let digits = UInt32(truncatingIfNeeded: ns &- second) / 1_000_000
+        millisecond = second &+ UInt64(digits) &* 1_000_000
+        clock.set(UInt8(truncatingIfNeeded: 0x30 | digits / 100), at: LineText.millisecondsAt)
+        clock.set(
+            UInt8(truncatingIfNeeded: 0x30 | digits / 10 % 10), at: LineText.millisecondsAt + 1)
+        clock.set(UInt8(truncatingIfNeeded: 0x30 | digits % 10), at: LineText.millisecondsAt + 2)
     }
 
     // MARK: Between the time and the message
@@ -245,14 +249,19 @@ private struct LineText: ~Copyable {
         PlainText.append(text, as: form, to: &bytes)
     }
 
+    @inline(never)
+    private mutating func place(_ r: borrowing RecordRef) {
+        let start = bytes.count
+        bytes.append(" (")
+        put(r.file, .oneLine)
+        bytes.append(0x3a)
+        bytes.append(decimal: UInt64(r.line))
+        bytes.append(0x29)
+        heads.keepPlace(r, unsafe Bytes.slice(bytes.bytes, start, bytes.count &- start))
+    }
+
     private mutating func appendMarks(_ r: borrowing RecordRef) {
-        if r.file.count > 0 || r.line > 0 {
-            bytes.append(" (")
-            put(r.file, .oneLine)
-            bytes.append(0x3a)
-            bytes.append(decimal: UInt64(r.line))
-            bytes.append(0x29)
-        }
+        if r.file.count > 0 || r.line > 0, !heads.appendPlace(r, to: &bytes) { place(r) }
         if r.flags.isEmpty { return }
         if r.flags.contains(.truncated) {
             bytes.append(" [cut, was ")

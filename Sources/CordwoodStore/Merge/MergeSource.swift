@@ -85,6 +85,10 @@ package final class MergeSource: RecordSource {
         /// Without order: how far the source has come. Its records wait for each other, so one that
         /// is older stands where the one before it does.
         var reached: UInt64
+        /// What makes ordering times of that process's monotonic ones, as `Order.learnt` has it.
+        @exclusivity(unchecked) var offset: UInt64 = 0
+        @exclusivity(unchecked) var offsetProcess: ProcessInfo?
+        @exclusivity(unchecked) var learnt = 0
 
         init(_ input: MergeInput) {
             self.input = input
@@ -119,13 +123,11 @@ package final class MergeSource: RecordSource {
     private struct Order {
         var heap = MinHeap<Slot>()
         var boots: BootOffsets
-        var offsetProcess: ProcessInfo?
-        var offset: UInt64 = 0
+        /// How often a process was learnt of, which may change offsets.
+        var learnt = 0
         var time: UInt64 = 0
         var isLate = false
         var latest: UInt64 = 0
-        /// The source of the last record was also that of the one before it.
-        var isSteady = false
 
         mutating func pass(_ time: UInt64) {
             self.time = time
@@ -133,13 +135,13 @@ package final class MergeSource: RecordSource {
             latest = max(latest, time)
         }
 
-        mutating func time(of record: borrowing RecordRef) -> UInt64 {
-            let process = record.thread.process
-            if process !== offsetProcess {
-                offset = boots.offset(of: process)
-                offsetProcess = process
+        mutating func offset(of process: ProcessInfo, _ slot: Slot) -> UInt64 {
+            if unsafe process !== slot.offsetProcess || learnt != slot.learnt {
+                unsafe slot.offset = boots.offset(of: process)
+                unsafe slot.offsetProcess = process
+                unsafe slot.learnt = learnt
             }
-            return record.monotonicNs &+ offset
+            return unsafe slot.offset
         }
     }
 
@@ -161,7 +163,7 @@ package final class MergeSource: RecordSource {
     /// Lets lanes whose records have not been read yet decide the offset of their boot.
     package func learn(_ process: ProcessInfo, lane: String) {
         unsafe order.boots.add(process, lane: lane)
-        unsafe order.offsetProcess = nil
+        unsafe order.learnt += 1
     }
 
     /// Following: asks sources that had nothing more again; releases those for which `isGone` is
@@ -186,7 +188,7 @@ package final class MergeSource: RecordSource {
             }
             if !isOrdered { place = MergePlace(time: slot.reached, order: slot.order) }
             guard try fill(&record, from: slot) else { continue }
-            let time = unsafe order.time(of: record)
+            let time = unsafe record.monotonicNs &+ order.offset(of: record.thread.process, slot)
             if !isOrdered {
                 slot.reached = max(slot.reached, time)
                 place.time = slot.reached
@@ -194,11 +196,9 @@ package final class MergeSource: RecordSource {
                 return true
             }
             if unsafe order.heap.rekeyTop(time) {
-                unsafe order.isSteady = true
                 unsafe order.pass(time)
                 return true
             }
-            unsafe order.isSteady = false
             let waiting = slot.waiting ?? WaitingRecord()
             slot.waiting = waiting
             unsafe swap(&record, &waiting.record)
@@ -207,19 +207,29 @@ package final class MergeSource: RecordSource {
         return false
     }
 
-    /// In order: of the source of the last records, up to where another one comes first.
+    /// In order: the run of the source whose record is next, or was the last one, up to where
+    /// another source comes first. nil: `next` has the next record, or says what is.
     package func run() -> RecordRun? {
-        guard isOrdered, unsafe order.isSteady,
-            let slot = unsafe order.heap.entries.first?.item, !slot.hasRecord, slot.input == nil,
-            var run = slot.source?.run(), let process = run.process
+        guard isOrdered, let slot = unsafe order.heap.entries.first?.item, !slot.hasRecord,
+            slot.input == nil, var run = slot.source?.run(), let process = run.process
         else { return nil }
-        run.offset = unsafe order.boots.offset(of: process)
+        run.offset = unsafe order.offset(of: process, slot)
         if let next = unsafe order.heap.second {
             // Of equal times, the smaller order comes first.
             guard next.key > 0 else { return nil }
             run.lastOrdering = slot.order < next.tie ? next.key : next.key &- 1
         }
         return run
+    }
+
+    /// The run after one that has ended, where another source comes first: no record of the old one
+    /// has to wait for it. nil: likewise.
+    package func run(after old: RecordRun) -> RecordRun? {
+        guard let next = old.nextTime, next <= old.lastMonotonic else { return nil }
+        let time = next &+ old.offset
+        // Of two that are equal in everything, the one on top comes first.
+        guard time > old.lastOrdering, unsafe !order.heap.rekeyTop(time) else { return nil }
+        return run()
     }
 
     /// The slot is on top and has no record: opens its source or asks it for the next record.

@@ -222,18 +222,21 @@ public final class StoreReader {
         }
     }
 
-    /// The next record of the run that passes the filter; false: the run has ended.
+    /// The next record of the run, or of those after it, that passes the filter; false: the merge
+    /// has the next one.
     @inline(__always)
     private func goOn(_ record: inout RecordRef) -> Bool {
-        while unsafe run!.next(&record) {
-            unsafe given &+= 1
-            if takesAll || asked.matches(record) {
-                text?.render(&record)
-                return true
+        while true {
+            while unsafe run!.next(&record) {
+                unsafe given &+= 1
+                if takesAll || asked.matches(record) {
+                    text?.render(&record)
+                    return true
+                }
             }
+            unsafe run = merge.run(after: run!)
+            if unsafe run == nil { return false }
         }
-        unsafe run = nil
-        return false
     }
 
     private func step(_ record: inout RecordRef) throws(ReadProblem) -> Bool {

@@ -40,19 +40,38 @@ package final class DeferredText {
     }
 }
 
+/// What a text is made from: views of the record's, which itself would be copied to hand it on.
+@safe private struct DeferredParts {
+    let style: UInt8
+    /// `RecordRef.formatNumber`
+    let number: UInt64
+    @safe let format: UnsafeRawBufferPointer
+    @safe let argumentTypes: UnsafeRawBufferPointer
+    @safe let arguments: UnsafeRawBufferPointer
+}
+
 /// Its state: the text, and what it is made from.
 struct ArgumentPrinter: ~Copyable {
     private var out = GrowingBytes()
     private var brace = BraceText()
     private var values: [Value] = []
     /// By the hash of the format.
-    private var plans = [PrintfPlan?](repeating: nil, count: 64)
+    private var plans = [PrintfPlan?](repeating: nil, count: ArgumentPrinter.plansMost)
+    /// By the format's number; empty before the first that has one.
+    private var numbered: [NumberedPlan] = []
+    private static let plansMost = 64
     /// The arguments are read as they are printed; `values` has none.
     private var isInOrder = false
     /// Where the next of them begins.
     private var argumentAt = 0
 
     init() {}
+
+    private struct NumberedPlan {
+        /// 0: no plan.
+        var number: UInt64 = 0
+        var plan: PrintfPlan?
+    }
 
     fileprivate struct Value {
         var type: UInt8
@@ -89,20 +108,23 @@ struct ArgumentPrinter: ~Copyable {
             if out.failed { record.flags.insert(.truncated) }
         }
         if record.style == SiteLayout.styleText { return }
+        let parts = unsafe DeferredParts(
+            style: record.style, number: record.formatNumber, format: record.format,
+            argumentTypes: record.argumentTypes, arguments: record.arguments)
         if record.style == SiteLayout.styleBraces || record.style == SiteLayout.styleSwift {
-            guard parse(record) else { return }
-            if braces(record) { record.message = unsafe out.bytes }
+            guard parse(parts) else { return }
+            if braces(parts) { record.message = unsafe out.bytes }
             return
         }
-        let plan = plan(record)
+        let plan = plan(parts)
         isInOrder =
             plan.isInOrder
-            && record.format.count &+ record.arguments.count <= DeferredText.shortMax
+            && parts.format.count &+ parts.arguments.count <= DeferredText.shortMax
         argumentAt = 0
-        guard isInOrder || parse(record) else { return }
+        guard isInOrder || parse(parts) else { return }
         for index in 0..<plan.steps.count {
             guard out.count < DeferredText.bytesMax else { break }
-            guard print(plan.steps[index], plan, record) else { return }
+            guard print(plan.steps[index], plan, parts) else { return }
         }
         if out.count >= DeferredText.bytesMax {
             record.flags.insert(.truncated)
@@ -113,7 +135,26 @@ struct ArgumentPrinter: ~Copyable {
     }
 
     /// As it was read before, or anew.
-    private mutating func plan(_ record: borrowing RecordRef) -> PrintfPlan {
+    @inline(__always)
+    private mutating func plan(_ record: DeferredParts) -> PrintfPlan {
+        let slot = Int(truncatingIfNeeded: record.number & UInt64(Self.plansMost - 1))
+        if record.number > 0, slot < numbered.count, numbered[slot].number == record.number,
+            let known = numbered[slot].plan
+        {
+            return known
+        }
+        let found = findPlan(record)
+        if record.number == 0 { return found }
+        if numbered.isEmpty {
+            numbered = Array(repeating: NumberedPlan(), count: Self.plansMost)
+        }
+        numbered[slot] = NumberedPlan(number: record.number, plan: found)
+        return found
+    }
+
+    /// By what the format and its types are.
+    @inline(never)
+    private mutating func findPlan(_ record: DeferredParts) -> PrintfPlan {
         let format = record.format
         let end = Bytes.u64(format, max(0, format.count &- 8))
         let slot = Int(truncatingIfNeeded: (end ^ end >> 23 ^ UInt64(format.count)) & 63)
@@ -126,7 +167,7 @@ struct ArgumentPrinter: ~Copyable {
     /// False: the arguments do not fit, and the text is the format.
     @inline(__always)
     private mutating func print(
-        _ step: PrintfPlan.Step, _ plan: PrintfPlan, _ record: borrowing RecordRef
+        _ step: PrintfPlan.Step, _ plan: PrintfPlan, _ record: DeferredParts
     ) -> Bool {
         switch step {
         case .literal(let from, let to):
@@ -166,7 +207,7 @@ struct ArgumentPrinter: ~Copyable {
     /// Where the argument of so many bytes is; less than 0 without one.
     @inline(__always)
     private mutating func place(
-        _ index: Int, _ type: UInt8, _ bytes: Int, _ record: borrowing RecordRef
+        _ index: Int, _ type: UInt8, _ bytes: Int, _ record: DeferredParts
     ) -> Int {
         guard isInOrder else {
             return index < values.count && values[index].type == type ? values[index].at : -1
@@ -177,14 +218,14 @@ struct ArgumentPrinter: ~Copyable {
         return at
     }
 
-    private mutating func takeText(_ index: Int, _ record: borrowing RecordRef) -> Value? {
+    private mutating func takeText(_ index: Int, _ record: DeferredParts) -> Value? {
         if isInOrder { return Self.value(ArgumentType.text, record.arguments, &argumentAt) }
         let isThere = index < values.count && values[index].type == ArgumentType.text
         return isThere ? values[index] : nil
     }
 
     /// Formats a std::format string; false if it does not fit its arguments.
-    private mutating func braces(_ record: borrowing RecordRef) -> Bool {
+    private mutating func braces(_ record: DeferredParts) -> Bool {
         var format = BraceFormat(record.format)
         while out.count < DeferredText.bytesMax {
             switch format.piece() {
@@ -215,7 +256,7 @@ struct ArgumentPrinter: ~Copyable {
     }
 
     private func braceNumber(
-        _ number: BraceFormat.Number, _ record: borrowing RecordRef, none: Int
+        _ number: BraceFormat.Number, _ record: DeferredParts, none: Int
     ) -> Int? {
         switch number {
         case .none: return none
@@ -230,7 +271,7 @@ struct ArgumentPrinter: ~Copyable {
         }
     }
 
-    private func value(_ index: Int, _ record: borrowing RecordRef) -> BraceText.Value {
+    private func value(_ index: Int, _ record: DeferredParts) -> BraceText.Value {
         let value = values[index]
         let at = value.at
         let bytes = record.arguments
@@ -254,7 +295,7 @@ struct ArgumentPrinter: ~Copyable {
         }
     }
 
-    private mutating func parse(_ record: borrowing RecordRef) -> Bool {
+    private mutating func parse(_ record: DeferredParts) -> Bool {
         values.removeAll(keepingCapacity: true)
         var at = 0
         for index in 0..<record.argumentTypes.count {
@@ -268,7 +309,7 @@ struct ArgumentPrinter: ~Copyable {
 
     /// Prints one directive. False: the arguments do not fit it.
     private mutating func print(
-        _ directive: PrintfFormat.Directive, _ record: borrowing RecordRef
+        _ directive: PrintfFormat.Directive, _ record: DeferredParts
     ) -> Bool {
         var spec = Spec()
         for index in directive.flagsStart..<directive.flagsEnd {
@@ -322,19 +363,19 @@ struct ArgumentPrinter: ~Copyable {
 
     /// `%lc` is the one int whose modifier means another conversion.
     private func isLong(
-        _ directive: PrintfFormat.Directive, _ record: borrowing RecordRef
+        _ directive: PrintfFormat.Directive, _ record: DeferredParts
     ) -> Bool {
         directive.conversion == 0x63
             && Bytes.u8(record.format, directive.end &- 2) == 0x6C
     }
 
-    private func number(_ index: Int, _ record: borrowing RecordRef) -> Int? {
+    private func number(_ index: Int, _ record: DeferredParts) -> Int? {
         guard index < values.count, values[index].type == ArgumentType.int else { return nil }
         return Int(Int32(bitPattern: Bytes.u32(record.arguments, values[index].at)))
     }
 
     @safe private func slice(
-        _ value: Value, _ record: borrowing RecordRef
+        _ value: Value, _ record: DeferredParts
     ) -> UnsafeRawBufferPointer {
         unsafe Bytes.slice(record.arguments, value.at, value.count) ?? Bytes.none
     }
@@ -356,7 +397,7 @@ struct ArgumentPrinter: ~Copyable {
     }
 
     /// Prints UTF-8. The precision counts bytes, and only whole characters are shown.
-    private mutating func putWide(_ spec: Spec, _ value: Value, _ record: borrowing RecordRef) {
+    private mutating func putWide(_ spec: Spec, _ value: Value, _ record: DeferredParts) {
         guard value.count >= 0 else { return put(spec, nil) }
         var bytes = GrowingBytes()
         let most = spec.precision ?? .max
@@ -383,7 +424,7 @@ struct ArgumentPrinter: ~Copyable {
 
     private mutating func putNumber(
         _ spec: Spec, _ directive: PrintfFormat.Directive, _ value: Value,
-        _ record: borrowing RecordRef
+        _ record: DeferredParts
     ) {
         var format = Array("%".utf8)
         format.append(contentsOf: spec.flags)
