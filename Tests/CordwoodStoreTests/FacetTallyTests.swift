@@ -119,6 +119,22 @@ final class FacetTallyTests: XCTestCase {
     }
 
     /// An index that no dictionary has, at the end of each column.
+    func testOctetsOfEveryLength() {
+        var random = SplitMix(3)
+        for count in 0..<200 {
+            // Long runs, and neighbours that differ.
+            var last = UInt8(9)
+            let column = (0..<count).map { _ in
+                if random.chance(count % 3 == 0 ? 1 : 9) { last = UInt8(random.below(256)) }
+                return last
+            }
+            let found = column.withUnsafeBytes { BlockTally.octets($0) }
+            for octet in UInt8.min ... .max {
+                XCTAssertEqual(found[Int(octet)], UInt64(column.count { $0 == octet }))
+            }
+        }
+    }
+
     func testADamagedColumnCountsNothing() throws {
         var maker = RecordMaker(seed: 5, processes: 1)
         let payload = Payload(maker.records(200))

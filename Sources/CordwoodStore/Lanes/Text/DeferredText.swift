@@ -124,6 +124,10 @@ struct ArgumentPrinter: ~Copyable {
         guard isInOrder || parse(parts) else { return }
         for index in 0..<plan.steps.count {
             guard out.count < DeferredText.bytesMax else { break }
+            if case .literal(let from, let to) = plan.steps[index], to <= parts.format.count {
+                unsafe out.append(text: UnsafeRawBufferPointer(rebasing: parts.format[from..<to]))
+                continue
+            }
             guard print(plan.steps[index], plan, parts) else { return }
         }
         if out.count >= DeferredText.bytesMax {
