@@ -163,9 +163,16 @@ def rest(data):
     rows = data["more"].get("archive_costs") or []
     yield ("What archiving in dense blocks takes", "Counted under callgrind; memory beyond that of "
            "an archive of nothing, at blocks of 1 MiB, and of 4 MiB in `cordwood compact`.",
-           ["file", "instructions a byte", "times those of zstd -3", "KiB", "KiB compacting"],
+           ["file", "instructions a byte", "times those of zstd -3", "KiB", "KiB compacting",
+            "instructions a byte given back"],
            [[row["file"], number(row["instructions_a_byte"]), number(row["of_zstd3_instructions"]),
-             number(row["kib"]), number(row["compact_kib"])] for row in rows]) if rows else None
+             number(row["kib"]), number(row["compact_kib"]),
+             number(row.get("out_instructions_a_byte"), 2)] for row in rows]) if rows else None
+    rows = data["more"].get("archive_out") or []
+    yield ("Files out of dense archives", "`cordwood export --format raw`: MB of the file in a "
+           "processor's second, the least of five runs, without the tool's own start.",
+           ["file", "MB/s a core"],
+           [[row["file"], number(row["mb_s_core"])] for row in rows]) if rows else None
     rows = data["more"].get("archive_typed") or []
     yield ("Typed records of a service", "Nine places (`service.c`), in dense blocks; beside their "
            "text under `zstd -3`. Seconds are a processor's, the least of five archivings.",
