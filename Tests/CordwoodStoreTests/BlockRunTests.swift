@@ -51,8 +51,10 @@ final class BlockRunTests: XCTestCase {
         writeAll(bytes, info.path)
     }
 
-    /// What comes, and damage where it is met.
-    private func events(_ options: ReaderOptions) throws -> [String] {
+    /// What comes, and damage where it is met. `byTexts`: messages that come together are counted.
+    private func events(
+        _ options: ReaderOptions, byTexts count: UnsafeMutablePointer<Int>? = nil
+    ) throws -> [String] {
         let reader = try StoreReader(path: store, options: options)
         var found: [String] = []
         var record = RecordRef()
@@ -60,6 +62,12 @@ final class BlockRunTests: XCTestCase {
             do throws(ReadProblem) {
                 guard try reader.advance(into: &record) else { break }
                 found.append(Bytes.string(record.message))
+                guard let count, let texts = reader.nextTexts() else { continue }
+                XCTAssertEqual(texts.last, 0x0A)
+                let lines = texts.dropLast().split(
+                    separator: 0x0A, omittingEmptySubsequences: false)
+                found += lines.map { String(decoding: $0, as: UTF8.self) }
+                count.pointee += lines.count
             } catch {
                 found.append("\(error)")
             }
@@ -120,6 +128,87 @@ final class BlockRunTests: XCTestCase {
         XCTAssertEqual(try events(ReaderOptions()), wanted)
     }
 
+    /// The messages of a whole block, but for its first records, which say that a run begins.
+    func testTextsOfWholeBlocks() throws {
+        try archive(lane: 0, part: 0, Array(1_000...1_299))
+        try archive(lane: 0, part: 1, Array(900_000...900_299))
+        let wanted = try events(ReaderOptions())
+        func texts(_ change: (inout ReaderOptions) -> Void) throws -> Int {
+            var options = ReaderOptions()
+            change(&options)
+            var count = 0
+            XCTAssertEqual(try events(options, byTexts: &count), wanted)
+            return count
+        }
+        XCTAssertGreaterThan(try texts { _ in }, 400)
+        XCTAssertGreaterThan(try texts { $0.kinds = 1 }, 400)
+        XCTAssertGreaterThan(try texts { $0.readsAhead = true }, 400)
+        // What a block as a whole decides is asked of each record nevertheless.
+        XCTAssertEqual(try texts { $0.level = 9 }, 0)
+        XCTAssertEqual(try texts { $0.since = 1 }, 0)
+        XCTAssertEqual(try texts { $0.logger = "app" }, 0)
+        XCTAssertEqual(try texts { $0.isUnordered = true }, 0)
+        // Another lane has a record between those of a block.
+        try archive(lane: 1, part: 0, [900_150])
+        var count = 0
+        let mixed = try events(ReaderOptions(), byTexts: &count)
+        XCTAssertEqual(mixed, try merged())
+        XCTAssertGreaterThan(count, 400)
+    }
+
+    /// A byte of a payload is another one: the messages come together only if records would give
+    /// the same, without damage.
+    func testTextsOfChangedPayloads() throws {
+        let payload = Payload(DenseBlockTests.texts(60))
+        func look(_ bytes: [UInt8]) -> Bool {
+            bytes.withUnsafeBytes { bytes in
+                guard let block = BlockRecords(bytes, recordCount: 60) else { return false }
+                var (one, other) = (block, block)
+                guard let texts = one.takeTexts(through: .max, offset: 0, .max) else {
+                    XCTAssertEqual(one.left, 60)
+                    return false
+                }
+                var record = RecordRef()
+                var lines: [UInt8] = []
+                for _ in 0..<texts.count {
+                    XCTAssertEqual(other.next(into: &record), .record)
+                    XCTAssertEqual(record.kind, 0)
+                    XCTAssertEqual(record.flags, [])
+                    lines += Array(record.message) + [0x0A]
+                }
+                XCTAssertEqual(Array(texts.bytes), lines)
+                XCTAssertEqual(Int(one.left), 60 - texts.count)
+                // What follows is the same, to the end.
+                while true {
+                    var again = RecordRef()
+                    let step = other.next(into: &record)
+                    XCTAssertEqual(one.next(into: &again), step)
+                    guard step == .record else { break }
+                    XCTAssertEqual(ModelRecord(again), ModelRecord(record))
+                }
+                return texts.count == 60
+            }
+        }
+        XCTAssertTrue(look(payload.bytes))
+        let messages =
+            payload.bytes.count
+            - DenseBlockTests.texts(60).reduce(0) {
+                $0 + $1.model.message.count + 1
+            }
+        for at in 0..<messages {
+            for bit in [0, 3, 6, 7] {
+                var bytes = payload.bytes
+                bytes[at] ^= 1 << UInt8(bit)
+                _ = look(bytes)
+            }
+        }
+        for at in messages..<payload.bytes.count where payload.bytes[at] == 0x0A {
+            var bytes = payload.bytes
+            bytes[at] = 0
+            XCTAssertFalse(look(bytes), "byte \(at)")
+        }
+    }
+
     func testOfManyBySeed() throws {
         for seed in SplitMix.seeds(60) {
             tearDown()
@@ -149,6 +238,9 @@ final class BlockRunTests: XCTestCase {
             let wanted = try merged()
             XCTAssertGreaterThan(wanted.count, count / 3)
             XCTAssertEqual(try events(ReaderOptions()), wanted, "seed \(seed)")
+            var texts = 0
+            XCTAssertEqual(
+                try events(ReaderOptions(), byTexts: &texts), wanted, "seed \(seed)")
         }
     }
 }

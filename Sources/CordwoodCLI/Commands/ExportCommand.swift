@@ -89,7 +89,9 @@ struct ExportCommand: ParsableCommand {
         var record = RecordRef()
         while reading.next(&record) {
             switch format {
-            case .raw: Raw.print(record)
+            case .raw:
+                Raw.print(record)
+                if let texts = reading.nextTexts() { Output.standard.append(texts) }
             case .text, .ndjson: style.print(record)
             case .sap:
                 row.removeAll(keepingCapacity: true)

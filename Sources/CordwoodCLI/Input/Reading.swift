@@ -45,6 +45,10 @@ final class Reading {
         }
     }
 
+    /// The messages of the records that come next, a newline behind each, if these have no fields
+    /// of their own; nil: `next` gives the next record. Valid until the next call.
+    @safe func nextTexts() -> UnsafeRawBufferPointer? { reader.nextTexts() }
+
     /// Following, after `next` gave nil: has the caller look whenever there may be more.
     /// - Parameter until: UTC ns, when to stop; 0: never.
     func follow(until: UInt64, _ look: () -> Void) {

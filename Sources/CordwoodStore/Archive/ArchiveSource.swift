@@ -273,6 +273,12 @@ package final class ArchiveSource: RunSource, RecordSource {
 
     override var nextTime: UInt64? { unsafe records?.nextTime }
 
+    override func texts(
+        through lastMonotonic: UInt64, offset: UInt64, _ lastOrdering: UInt64
+    ) -> RunTexts? {
+        unsafe records?.takeTexts(through: lastMonotonic, offset: offset, lastOrdering)
+    }
+
     private func mayBeWanted(_ record: borrowing RecordRef) -> Bool {
         if let isWanted, !isWanted(record) { return false }
         guard let text = test?.text, let index = unsafe records?.formatIndex else { return true }

@@ -199,6 +199,68 @@ struct BlockRecords {
         return true
     }
 
+    /// The messages of the next rows, which are then passed: of those that are plain records of
+    /// programs without sections, of which none is older than the one before it or after these
+    /// times. nil: there is none, or records have to be made, or say what is damaged.
+    mutating func takeTexts(
+        through lastMonotonic: UInt64, offset: UInt64, _ lastOrdering: UInt64
+    ) -> RunTexts? {
+        var next = self
+        let rows = isDamaged ? 0 : next.walkTexts(lastMonotonic, offset, lastOrdering)
+        // Names and threads of more bytes are read row by row.
+        guard rows > 0, next.level.skip(UInt64(rows)),
+            Self.isOctets(thread, rows, below: min(expected.count, 128)),
+            unsafe Self.isOctets(logger, rows, below: min(dictionaries.loggers.count, 128)),
+            Self.isOctets(context, rows, below: min(dictionaries.contexts.count &+ 1, 128))
+        else { return nil }
+        let isLast = rows == Int(left)
+        for _ in 0..<rows {
+            guard let who = next.thread.byte(), let step = next.sequence.zigzag() else {
+                return nil
+            }
+            if !isLast { next.expected[Int(who)] &+= step &+ 1 }
+        }
+        _ = next.logger.skip(UInt64(rows))
+        _ = next.context.skip(UInt64(rows))
+        next.left &-= UInt32(rows)
+        guard next.left > 0 || next.isSpent else { return nil }
+        let size = messages.left &- next.messages.left
+        let found = unsafe UnsafeRawBufferPointer(start: messages.rest.baseAddress, count: size)
+        self = next
+        return unsafe RunTexts(bytes: found, count: rows)
+    }
+
+    /// Steps over the times, kinds and messages of those rows; returns how many they are.
+    private mutating func walkTexts(
+        _ lastMonotonic: UInt64, _ offset: UInt64, _ lastOrdering: UInt64
+    ) -> Int {
+        var (times, offsets, kinds, lengths, texts) = (time, self.offset, kind, length, messages)
+        // Behind the last row of them.
+        var ends = (times, offsets, kinds, lengths, texts)
+        var (latest, toUTC, rows) = (lastTime, lastOffset, 0)
+        while rows < Int(left) {
+            guard let step = times.zigzag(), let offsetStep = offsets.zigzag(), kinds.byte() == 0,
+                let size = lengths.varint(), texts.skip(size), texts.byte() == 0x0A
+            else { break }
+            let now = latest &+ step
+            guard now >= latest, now <= lastMonotonic, now &+ offset <= lastOrdering else { break }
+            (latest, toUTC, rows) = (now, toUTC &+ offsetStep, rows &+ 1)
+            ends = (times, offsets, kinds, lengths, texts)
+        }
+        (time, self.offset, kind, length, messages) = ends
+        (lastTime, lastOffset) = (latest, toUTC)
+        return rows
+    }
+
+    /// Whether the next rows have a byte each in that column, all of them below `end`.
+    private static func isOctets(_ column: ByteCursor, _ rows: Int, below end: Int) -> Bool {
+        let bytes = unsafe column.rest
+        guard bytes.count >= rows else { return false }
+        var most: UInt8 = 0
+        for index in 0..<rows { unsafe most = max(most, bytes[index]) }
+        return Int(most) < end
+    }
+
     private mutating func decode(into record: inout RecordRef) -> Bool {
         guard let who = thread.varint(), who < UInt64(expected.count),
             let timeStep = time.zigzag(), let offsetStep = offset.zigzag(),

@@ -19,6 +19,19 @@ package class RunSource {
 
     /// The monotonic time of the next record; nil: not known, or there is none.
     var nextTime: UInt64? { nil }
+
+    /// The messages of the next records, up to one that is after these times, has sections, or is
+    /// no message of a program; nil: none, or it is not known of them.
+    func texts(
+        through lastMonotonic: UInt64, offset: UInt64, _ lastOrdering: UInt64
+    ) -> RunTexts? { nil }
+}
+
+/// Messages of records, a newline behind each. Valid until the source is asked again.
+@safe struct RunTexts {
+    @safe var bytes: UnsafeRawBufferPointer
+    /// Messages.
+    var count: Int
 }
 
 /// SAFETY: the chain that offered the run holds the source, and lets go of it only when it is asked
@@ -31,6 +44,7 @@ package class RunSource {
     /// monotonic one.
     var lastOrdering = UInt64.max
     var offset: UInt64 = 0
+    private var mayHaveTexts = true
 
     init(_ source: RunSource) { unsafe self.source = Unmanaged.passUnretained(source) }
 
@@ -44,5 +58,16 @@ package class RunSource {
         unsafe source._withUnsafeGuaranteedRef {
             $0.next(&record, through: lastMonotonic, offset: offset, lastOrdering)
         }
+    }
+
+    /// The messages of the next records, which are passed; nil: none is. Then no more are looked
+    /// for, since that may take as long as what was found.
+    mutating func texts() -> RunTexts? {
+        if !mayHaveTexts { return nil }
+        let found = unsafe source._withUnsafeGuaranteedRef {
+            $0.texts(through: lastMonotonic, offset: offset, lastOrdering)
+        }
+        mayHaveTexts = found != nil
+        return found
     }
 }

@@ -31,6 +31,12 @@ package struct QueryPlan: Sendable {
     /// Level, kinds, times and the logger say all.
     package var hasOnlyBounds: Bool { parts.isEmpty }
 
+    /// Every plain record of a program passes.
+    var takesMessages: Bool {
+        level == 0 && kinds & 1 != 0 && since == 0 && until == .max && logger.isEmpty
+            && hasOnlyBounds
+    }
+
     // MARK: Making it
 
     package mutating func require(level: UInt8) { self.level = max(self.level, level) }

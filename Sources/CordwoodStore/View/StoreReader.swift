@@ -87,6 +87,8 @@ public final class StoreReader {
     /// What a block as a whole does not decide of a record is not asked.
     private let mayRun: Bool
     private let takesAll: Bool
+    /// Likewise, and a message of a program is never left out.
+    private let mayGiveTexts: Bool
 
     /// Store directories or single files (.cwa, .seg, .sealed, .lane), in any mix. Throws if one of
     /// them does not exist, is not one of our files, or has a newer format.
@@ -105,6 +107,7 @@ public final class StoreReader {
         mayRun =
             asked.hasOnlyBounds && options.origin.takesAll && !asksText && !options.follow
             && !options.looksBack && !options.isUnordered
+        mayGiveTexts = mayRun && asked.takesMessages
         var inner = options.ofSources
         inner.rendersText = false
         inner.passed = passed
@@ -220,6 +223,15 @@ public final class StoreReader {
         } catch {
             throw note(error)
         }
+    }
+
+    /// The messages of the records that come next, a newline behind each, where one block has them
+    /// behind one another and they have no sections; nil: `advance` gives the next record. Valid
+    /// until the next call.
+    @safe package func nextTexts() -> UnsafeRawBufferPointer? {
+        guard mayGiveTexts, let texts = unsafe run?.texts() else { return nil }
+        unsafe given &+= UInt64(texts.count)
+        return texts.bytes
     }
 
     /// The next record of the run, or of those after it, that passes the filter; false: the merge
