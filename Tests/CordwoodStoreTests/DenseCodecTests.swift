@@ -321,6 +321,33 @@ final class DenseCodecTests: XCTestCase {
     }
 
     /// As syslog prints them. They are one column, over months and days of one digit.
+    /// From one minute or day to the next and back: what is kept of a time ends with its minute.
+    func testTimesAroundMinutes() throws {
+        func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
+        let offsets = [
+            0, 1, 58, 59, 60, 61, 59, 119, 120, 30, 0, 86_399, 86_400, 86_401, 86_399, 3_600, 59,
+        ]
+        let times = (0..<340).map { index -> [String] in
+            let seconds = offsets[index % offsets.count]
+            let day = two(30 + seconds / 86_400)
+            let clock = [seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60].map(two)
+                .joined(separator: ":")
+            let fraction = [0, 1, 999_999_999, 500_000_000][index % 4]
+            let nine = String(String(1_000_000_000 + fraction).dropFirst())
+            return [
+                clock, "\(clock):\(nine.prefix(1))", "2024-05-\(day) \(clock),\(nine.prefix(3))",
+                "1969/12/\(day)T\(clock).\(nine)", "\(day)/May/2024:\(clock)",
+                "May \(day) \(clock)",
+            ]
+        }
+        for form in 0..<6 {
+            let lines = times.map { "at \($0[form]) x" }
+            try check(lines, .line, StringsCodec.templates)
+            try check(lines.reversed(), .line, StringsCodec.templates)
+        }
+        try check(times.map { $0.joined(separator: " x ") }, .line, StringsCodec.templates)
+    }
+
     func testTimesWithoutAYear() throws {
         let days = [
             "Jan  1", "Jan 31", "Feb  9", "Feb 10", "Feb 28", "Feb 29", "Mar  1", "Apr 30",
@@ -367,6 +394,26 @@ final class DenseCodecTests: XCTestCase {
             }
             try check(texts, .run)
         }
+    }
+
+    /// Texts of numbers near one another are made once each, and count as made for every value.
+    func testNumbersNearOneAnother() throws {
+        for first in [-30, -5, 0, 95, 9_990, 999_999_999_999_000] {
+            let numbers = (0..<600).map { first + $0 * 7 % 149 }
+            try check(numbers.map { "\($0)" }, .run, StringsCodec.int)
+            try check(numbers.prefix(40).map { "\($0)" }, .run, StringsCodec.int)
+        }
+        let digits = (0..<600).map { index in
+            String(String(10_000 + index * 7 % 100).dropFirst())
+        }
+        try check(digits, .run, StringsCodec.digits)
+        var column = DenseColumn()
+        _ = try column.strings(digits.map { Array($0.utf8) }, .run)
+        try column.reopen(rawBytes: 1 << 16)
+        let before = column.decoder.leaves.madeLeft
+        _ = try column.decoder.strings(digits.count, depth: 1)
+        let after = column.decoder.leaves.madeLeft
+        XCTAssertEqual(before - after, 4 * digits.count)
     }
 
     func testRandomStrings() throws {

@@ -40,7 +40,12 @@ struct DenseDecoder: ~Copyable {
         var arguments: ArgumentColumns
         var sections: SectionColumns
         var messages: Flat<Slice>
+        /// Bytes of stream 19, if it is where it belongs already; 0: it is not.
+        var inPlace = 0
     }
+
+    /// What `copyLoosely` may touch behind the payload.
+    private static let margin = 16
 
     /// Records of the payload that was made last.
     private(set) var rowCount = 0
@@ -90,19 +95,13 @@ struct DenseDecoder: ~Copyable {
             rowCount = found.size
             return try write(heads, found, into: &out)
         }
-        let bodies = try readBodies(heads, found)
-        guard leaves.isSpent, leaves.crc == rawCRC else { throw .damaged }
-        guard out.reserve(rawBytes) else { throw .memory }
-        try write(heads, .all, into: &out)
-        try write(heads, bodies, into: &out)
-        guard out.count == rawBytes, unsafe Checksum.crc(out.bytes) == opened.payloadCRC else {
-            throw .damaged
-        }
+        guard try write(heads, rawCRC, into: &out),
+            unsafe Checksum.crc(out.bytes) == opened.payloadCRC
+        else { throw .damaged }
         return true
     }
 
-    /// Whether `decode` would give that payload, whose CRC is `payloadCRC`. Messages are compared
-    /// where they are; `out` is for the other streams.
+    /// Whether `decode` would give that payload, whose CRC is `payloadCRC`. `out` is for it.
     @safe mutating func gives(
         _ payload: UnsafeRawBufferPointer, payloadCRC: UInt32, from stored: UnsafeRawBufferPointer,
         recordCount: Int, rawCRC: UInt32, by out: inout GrowingBytes
@@ -116,25 +115,25 @@ struct DenseDecoder: ~Copyable {
         guard opened.payloadCRC == payloadCRC else { return false }
         var heads = try readTexts()
         try readHeads(recordCount, .all, into: &heads)
-        let bodies = try readBodies(heads, Picks(all: recordCount))
-        guard leaves.isSpent, leaves.crc == rawCRC else { return false }
+        guard try write(heads, rawCRC, into: &out) else { return false }
+        return unsafe Slice(out.bytes).isSame(Slice(payload))
+    }
+
+    /// The whole payload, of which the heads were read. False: the leaves are not those of rawCRC,
+    /// or it is too short.
+    private mutating func write(
+        _ heads: Heads, _ rawCRC: UInt32, into out: inout GrowingBytes
+    ) throws(DenseProblem) -> Bool {
+        guard out.reserve(rawBytes &+ Self.margin) else { throw .memory }
         try write(heads, .all, into: &out)
-        try writeBodies(heads, bodies, into: &out)
-        let wanted = Slice(payload)
-        let first = out.count
-        guard first <= wanted.count else { return false }
-        out.store(UInt32(wanted.count - first), at: 4 * DenseLimits.streams)
-        guard unsafe Slice(out.bytes).isSame(wanted.part(0, first)) else { return false }
-        var at = first
-        for index in 0..<bodies.messages.count {
-            let message = bodies.messages[index]
-            guard message.count < wanted.count &- at,
-                wanted.part(at, message.count).isSame(message),
-                wanted[at &+ message.count] == 0x0A
-            else { return false }
-            at &+= message.count &+ 1
-        }
-        return at == wanted.count
+        // Writing times took room that they did not fill, and may have moved the payload.
+        let left = max(rawBytes &- out.count, 0)
+        guard out.reserve(left &+ Self.margin) else { throw .memory }
+        let room = unsafe LineRoom(end: out.base + (out.count &+ left), bytes: left)
+        let bodies = try readBodies(heads, Picks(all: heads.kind.count), room)
+        guard leaves.isSpent, leaves.crc == rawCRC else { return false }
+        try write(heads, bodies, into: &out)
+        return out.count == rawBytes
     }
 
     /// A plane leaf; a frame of its own is inflated here.
@@ -260,8 +259,9 @@ struct DenseDecoder: ~Copyable {
         return found
     }
 
+    /// With `room`, messages are made there where that saves a copy of them: they come last.
     private mutating func readBodies(
-        _ heads: Heads, _ picks: Picks
+        _ heads: Heads, _ picks: Picks, _ room: LineRoom? = nil
     ) throws(DenseProblem) -> Bodies {
         let deferred = try share(heads.kind, PayloadBits.deferred, picks)
         let sectioned = try share(heads.kind, PayloadBits.hasSections, picks)
@@ -269,10 +269,17 @@ struct DenseDecoder: ~Copyable {
         let format = try ints(deferred.count, depth: 1)
         let arguments = try argumentColumns(heads.slices[4], format, deferred)
         let sections = try sectionColumns(sectioned)
-        let messages = try strings(plain, depth: 1)
-        return Bodies(
+        var bodies = Bodies(
             format: try gather(format, deferred), arguments: arguments, sections: sections,
-            messages: messages)
+            messages: try arena.flat(plain.size))
+        guard let room, plain.count > 0, leaves.next == StringsCodec.templates else {
+            bodies.messages = try strings(plain, depth: 1)
+            return bodies
+        }
+        try leaves.takeValues(plain.count, depth: 1)
+        _ = try leaves.byte()
+        bodies.inPlace = try templates(bodies.messages, plain, 1, lines: room)
+        return bodies
     }
 
     /// Those of the picked rows whose kind has the bit, or has it not, counted among the rows of
@@ -406,20 +413,6 @@ struct DenseDecoder: ~Copyable {
     private func write(
         _ heads: Heads, _ bodies: Bodies, into out: inout GrowingBytes
     ) throws(DenseProblem) {
-        try writeBodies(heads, bodies, into: &out)
-        var start = out.count
-        for index in 0..<bodies.messages.count {
-            try put(bodies.messages[index], &out)
-            out.append(0x0A)
-        }
-        try close(19, &start, &out)
-        if out.failed { throw .memory }
-    }
-
-    /// Streams 13 to 18.
-    private func writeBodies(
-        _ heads: Heads, _ bodies: Bodies, into out: inout GrowingBytes
-    ) throws(DenseProblem) {
         var start = out.count
         for index in 0..<bodies.messages.count {
             out.append(varint: UInt64(bodies.messages[index].count))
@@ -432,6 +425,17 @@ struct DenseDecoder: ~Copyable {
         try close(17, &start, &out)
         try write(bodies.arguments, bodies.format, into: &out)
         try close(18, &start, &out)
+        if bodies.inPlace > 0 {
+            // Otherwise there is a gap before them, or they were overwritten.
+            guard out.count &+ bodies.inPlace == rawBytes else { throw .damaged }
+            out.resize(rawBytes)
+        } else {
+            for index in 0..<bodies.messages.count {
+                try put(bodies.messages[index], &out)
+                out.append(0x0A)
+            }
+        }
+        try close(19, &start, &out)
         if out.failed { throw .memory }
     }
 }

@@ -58,16 +58,38 @@ enum DenseProblem: Error {
         return unsafe Slice(start: start + first, count: size)
     }
 
+    /// Where a part of these bytes begins.
+    @inline(__always) func place(of part: Slice) -> Int {
+        guard let start = unsafe start, let other = unsafe part.start else { return 0 }
+        return unsafe min(max(other - start, 0), count)
+    }
+
     @inline(__always) func isSame(_ other: Slice) -> Bool {
         guard count == other.count else { return false }
         guard count > 0, let start = unsafe start, let second = unsafe other.start else {
             return true
         }
-        if count > 32 { return unsafe Memory.isSame(start, second, count) }
-        if count <= 16 { return unsafe Self.isSameShort(start, second, count) }
-        let rest = count &- 16
-        return unsafe Self.isSameShort(start, second, 16)
-            && Self.isSameShort(start + rest, second + rest, 16)
+        if count <= Self.blockBytes { return unsafe Self.isSameShort(start, second, count) }
+        if count > Self.blocksMost { return unsafe Memory.isSame(start, second, count) }
+        // Whole blocks, and the last one, which may have bytes of the one before it.
+        let rest = count &- Self.blockBytes
+        var at = 0
+        while at < rest {
+            guard unsafe Self.isSameBlock(start + at, second + at) else { return false }
+            at &+= Self.blockBytes
+        }
+        return unsafe Self.isSameBlock(start + rest, second + rest)
+    }
+
+    /// 16 bytes.
+    @inline(__always) private static func isSameBlock(
+        _ one: UnsafeRawPointer, _ other: UnsafeRawPointer
+    ) -> Bool {
+        let first = unsafe one.loadUnaligned(as: UInt64.self) ^ other.loadUnaligned(as: UInt64.self)
+        let last =
+            unsafe (one + 8).loadUnaligned(as: UInt64.self)
+            ^ (other + 8).loadUnaligned(as: UInt64.self)
+        return first | last == 0
     }
 
     /// 1 … 16 bytes.
@@ -164,19 +186,39 @@ enum DenseProblem: Error {
     }
 
     /// As `copy`, and up to 15 bytes behind the slice come along, which saves asking how many
-    /// there are. SAFETY: the slice is of an arena, and so is `target`: both have a margin.
+    /// there are. SAFETY: the slice is of an arena, and `target` of one or of a payload's room:
+    /// all have a margin.
     @inline(__always)
     func copyLoosely(to target: UnsafeMutableRawPointer) -> UnsafeMutableRawPointer {
         guard let start = unsafe start else { return unsafe target }
-        if count <= 16 {
-            let first = unsafe start.loadUnaligned(as: UInt64.self)
-            let last = unsafe (start + 8).loadUnaligned(as: UInt64.self)
-            unsafe target.storeBytes(of: first, as: UInt64.self)
-            unsafe (target + 8).storeBytes(of: last, as: UInt64.self)
-        } else {
-            unsafe target.copyMemory(from: start, byteCount: count)
-        }
+        unsafe Self.copyBlock(start, target)
+        if count > 16 { unsafe Self.copyRest(start, count, target) }
         return unsafe target + count
+    }
+
+    /// A loop or a call would cost more than most of these.
+    @inline(__always) private static func copyRest(
+        _ start: UnsafeRawPointer, _ count: Int, _ target: UnsafeMutableRawPointer
+    ) {
+        unsafe copyBlock(start + 16, target + 16)
+        if count <= 32 { return }
+        unsafe copyBlock(start + 32, target + 32)
+        if count <= 48 { return }
+        unsafe copyBlock(start + 48, target + 48)
+        if count <= 64 { return }
+        unsafe (target + 64).copyMemory(from: start + 64, byteCount: count &- 64)
+    }
+
+    private static let blockBytes = 16
+    /// A call costs as much as comparing these.
+    private static let blocksMost = 128
+
+    /// 16 bytes.
+    @inline(__always) static func copyBlock(
+        _ start: UnsafeRawPointer, _ target: UnsafeMutableRawPointer
+    ) {
+        let block = unsafe start.loadUnaligned(as: SIMD2<UInt64>.self)
+        unsafe target.storeBytes(of: block, as: SIMD2<UInt64>.self)
     }
 
     /// 1 … 16 bytes: most strings are short, and a call would cost more.

@@ -168,11 +168,17 @@ extension Flat<UInt64> {
         for index in 0..<count { out.append(varint: self[index]) }
     }
 
-    /// Zigzags of the numbers, of which most or all are 0.
+    /// Zigzags of the numbers, of which most or all are 0, or all but the first.
     func writeZigzags(to out: inout GrowingBytes) throws(DenseProblem) {
-        var all: UInt64 = 0
-        for index in 0..<count { unsafe all |= base[index] }
-        if all == 0 { return try writeOctets(to: &out) }
+        if count == 0 { return }
+        var rest: UInt64 = 0
+        for index in 1..<count { unsafe rest |= base[index] }
+        if rest == 0 {
+            out.append(zigzag: self[0])
+            guard let zeros = unsafe out.claim(count &- 1) else { throw .memory }
+            unsafe zeros.initializeMemory(as: UInt8.self, repeating: 0, count: count &- 1)
+            return
+        }
         for index in 0..<count { out.append(zigzag: self[index]) }
     }
 
@@ -196,15 +202,20 @@ extension Flat<UInt64> {
             let value = unsafe base[index]
             var rest = Zigzag.coded(value &- last)
             last = value
+            if rest < 0x80 {
+                unsafe target.storeBytes(of: UInt8(truncatingIfNeeded: rest), as: UInt8.self)
+                unsafe target += 1
+                continue
+            }
             // Most times are so near to one another.
-            if rest < 0x4000, rest >= 0x80 {
+            if rest < 0x4000 {
                 let both = rest & 0x7F | 0x80 | rest &<< 1 & 0x7F00
                 unsafe target.storeBytes(
                     of: UInt16(truncatingIfNeeded: both).littleEndian, as: UInt16.self)
                 unsafe target += 2
                 continue
             }
-            if rest < 0x20_0000, rest >= 0x4000 {
+            if rest < 0x20_0000 {
                 let all =
                     rest & 0x7F | rest &<< 1 & 0x7F00 | rest &<< 2 & 0x7F_0000 | 0x8080
                 unsafe target.storeBytes(

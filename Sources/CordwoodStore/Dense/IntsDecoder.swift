@@ -60,6 +60,7 @@ extension DenseDecoder {
 
     private mutating func planes(_ width: Int, into values: Flat<UInt64>) throws(DenseProblem) {
         if width == 0 { values.fill(0) }
+        if width == 2 { return try pairs(into: values) }
         for byte in 0..<width {
             let plane = try plane(values.count)
             guard plane.count == values.count, let bytes = unsafe plane.start else {
@@ -75,6 +76,19 @@ extension DenseDecoder {
                     unsafe target[index] |= UInt64(source[index]) &<< shift
                 }
             }
+        }
+    }
+
+    /// Two planes.
+    private mutating func pairs(into values: Flat<UInt64>) throws(DenseProblem) {
+        let (first, second) = (try plane(values.count), try plane(values.count))
+        guard first.count == values.count, second.count == values.count,
+            let low = unsafe first.start?.assumingMemoryBound(to: UInt8.self),
+            let high = unsafe second.start?.assumingMemoryBound(to: UInt8.self)
+        else { throw .damaged }
+        let target = unsafe values.base
+        for index in 0..<values.count {
+            unsafe target[index] = UInt64(low[index]) | UInt64(high[index]) &<< 8
         }
     }
 

@@ -38,7 +38,7 @@ struct LeafReader {
     private let planeBytes: Int
     private var leavesLeft = DenseLimits.leavesMax
     private var valuesLeft: Int
-    private var madeLeft: Int
+    private(set) var madeLeft: Int
     private var shapeBytesLeft: Int
     private var duplicateBytesLeft: Int
     /// Of the leaves so far, unless leaves are left out.

@@ -99,6 +99,9 @@ extension DenseDecoder {
         let mode = try leaves.byte()
         let size = try leaves.count(picks.count)
         guard mode <= 1, size > 0 else { throw .damaged }
+        if picks.places == nil, leaves.next == 1 {
+            return try dictionaryOfOctets(values, mode, size, depth)
+        }
         let chosen: Flat<UInt64>
         if mode == 0 {
             chosen = try indices(picks, below: size)
@@ -109,9 +112,41 @@ extension DenseDecoder {
         }
         let wanted = picks.places == nil ? Picks(all: size) : try distinct(chosen, below: size)
         let entries = try strings(wanted, depth: depth + 1)
+        let (target, from, numbers) = unsafe (values.base, entries.base, chosen.base)
         for index in 0..<values.count {
-            values[index] = entries[Int(truncatingIfNeeded: chosen[index])]
+            unsafe target[index] = from[Int(truncatingIfNeeded: numbers[index])]
         }
+    }
+
+    /// The same for all values, of which each has a byte.
+    private mutating func dictionaryOfOctets(
+        _ values: Flat<Slice>, _ mode: UInt8, _ size: Int, _ depth: Int
+    ) throws(DenseProblem) {
+        _ = try leaves.byte()
+        let plane = try plane(values.count)
+        guard plane.count == values.count, let start = unsafe plane.start else { throw .damaged }
+        let numbers = unsafe start.assumingMemoryBound(to: UInt8.self)
+        if mode == 0 {
+            var most: UInt8 = 0
+            for index in 0..<values.count { unsafe most = max(most, numbers[index]) }
+            guard Int(most) < size else { throw .damaged }
+        }
+        let entries = try strings(size, depth: depth + 1)
+        let (target, from) = unsafe (values.base, entries.base)
+        if mode == 0 {
+            for index in 0..<values.count { unsafe target[index] = from[Int(numbers[index])] }
+            return
+        }
+        var named = 0
+        for index in 0..<values.count {
+            let back = unsafe Int(numbers[index])
+            // 0 is the next one.
+            let entry = named &- back
+            guard UInt(bitPattern: entry) < UInt(bitPattern: size) else { throw .damaged }
+            unsafe target[index] = from[entry]
+            named &+= back == 0 ? 1 : 0
+        }
+        guard named == size else { throw .damaged }
     }
 
     /// Mode 1: makes entries of distances.
@@ -136,6 +171,19 @@ extension DenseDecoder {
         _ values: Flat<Slice>, _ picks: Picks, _ depth: Int
     ) throws(DenseProblem) {
         let numbers = try ints(picks, depth: depth + 1)
+        guard let each = try all(from: numbers) else {
+            let made = try printInts(numbers, values)
+            return try leaves.takeMade(made)
+        }
+        let texts: Flat<Slice> = try arena.flat(each.count)
+        _ = try printInts(each, texts)
+        try choose(texts, numbers, from: each[0], values)
+    }
+
+    /// Returns how many bytes that is.
+    private mutating func printInts(
+        _ numbers: Flat<UInt64>, _ values: Flat<Slice>
+    ) throws(DenseProblem) -> Int {
         var total = 0
         // The sizes are kept where the strings will be.
         let (source, made) = unsafe (numbers.base, values.base)
@@ -144,13 +192,53 @@ extension DenseDecoder {
             unsafe made[index] = Slice(number: Int64(size))
             total &+= size
         }
-        var out = unsafe try room(total)
+        guard total <= leaves.madeLeft else { throw .damaged }
+        var out = unsafe try arena.allocate(total)
         for index in 0..<values.count {
             let size = unsafe made[index].count
             unsafe Decimals.write(source[index], size: size, to: out)
             unsafe made[index] = Slice(start: out, count: size)
             unsafe out += size
         }
+        return total
+    }
+
+    /// Every number from the least of these to the greatest, if they are near one another: each
+    /// text is then made once. nil: they are not.
+    private mutating func all(from numbers: Flat<UInt64>) throws(DenseProblem) -> Flat<UInt64>? {
+        let source = unsafe numbers.base
+        guard numbers.count >= Self.nearLeast else { return nil }
+        var (least, most) = (Int64.max, Int64.min)
+        for index in 0..<numbers.count {
+            let number = unsafe Int64(bitPattern: source[index])
+            least = min(least, number)
+            most = max(most, number)
+        }
+        let first = UInt64(bitPattern: least)
+        let span = UInt64(bitPattern: most) &- first
+        guard span < UInt64(numbers.count / Self.nearShare) else { return nil }
+        let each: Flat<UInt64> = try arena.flat(Int(span) + 1)
+        for index in 0..<each.count { each[index] = first &+ UInt64(index) }
+        return each
+    }
+
+    private static let nearLeast = 64
+    private static let nearShare = 4
+
+    /// The text of each number, which `texts` has from that of `first` on. All of these count as
+    /// made.
+    /// SAFETY: `all` has looked at every number.
+    private mutating func choose(
+        _ texts: Flat<Slice>, _ numbers: Flat<UInt64>, from first: UInt64, _ values: Flat<Slice>
+    ) throws(DenseProblem) {
+        let (source, from, target) = unsafe (numbers.base, texts.base, values.base)
+        var total = 0
+        for index in 0..<values.count {
+            let text = unsafe from[Int(truncatingIfNeeded: source[index] &- first)]
+            unsafe target[index] = text
+            total &+= text.count
+        }
+        try leaves.takeMade(total)
     }
 
     private mutating func digits(
@@ -159,13 +247,27 @@ extension DenseDecoder {
         let size = Int(try leaves.byte())
         guard size >= 1, size <= 18 else { throw .damaged }
         let numbers = try ints(picks, depth: depth + 1)
+        guard let each = try all(from: numbers) else {
+            try leaves.takeMade(size &* values.count)
+            return try printDigits(numbers, size, values)
+        }
+        let texts: Flat<Slice> = try arena.flat(each.count)
+        try printDigits(each, size, texts)
+        try choose(texts, numbers, from: each[0], values)
+    }
+
+    private mutating func printDigits(
+        _ numbers: Flat<UInt64>, _ size: Int, _ values: Flat<Slice>
+    ) throws(DenseProblem) {
         let end = Decimals.power(size)
-        let out = unsafe try room(size &* values.count)
+        let out = unsafe try arena.allocate(size &* values.count)
+        let (source, made) = unsafe (numbers.base, values.base)
         for index in 0..<values.count {
-            guard numbers[index] < end else { throw .damaged }
+            let number = unsafe source[index]
+            guard number < end else { throw .damaged }
             let start = unsafe out + index &* size
-            unsafe Decimals.write(digits: numbers[index], size, to: start)
-            values[index] = unsafe Slice(start: start, count: size)
+            unsafe Decimals.write(digits: number, size, to: start)
+            unsafe made[index] = Slice(start: start, count: size)
         }
     }
 

@@ -1,7 +1,7 @@
 // Templates of FORMAT §11.9, read: each value is a template with the next values of its variables'
 // columns in their places. Part of one decoder.
-// SAFETY: the columns are as long as the templates of all values ask for, and the text of a value
-// is measured before it is written. Numbers of templates are below their count, or damage.
+// SAFETY: the columns are as long as the templates of all values ask for, and the text of all
+// values is measured before it is written. Numbers of templates are below their count, or damage.
 
 import CordwoodCore
 
@@ -23,10 +23,19 @@ private struct Templates {
     }
 }
 
+/// Room for lines at the end of a payload.
+/// SAFETY: a margin is behind it, as behind each piece of an arena.
+@safe struct LineRoom {
+    var end: UnsafeMutableRawPointer
+    var bytes: Int
+}
+
 extension DenseDecoder {
-    mutating func templates(
-        _ values: Flat<Slice>, _ picks: Picks, _ depth: Int
-    ) throws(DenseProblem) {
+    /// With `lines`, the values are written there, a newline behind each, so that the last one ends
+    /// where the room does. Returns how many bytes that is.
+    @discardableResult mutating func templates(
+        _ values: Flat<Slice>, _ picks: Picks, _ depth: Int, lines: LineRoom? = nil
+    ) throws(DenseProblem) -> Int {
         let count = try leaves.count(min(DenseLimits.templatesMax, picks.count))
         let columnCount = try leaves.count(DenseLimits.templatesMax)
         guard count > 0 else { throw .damaged }
@@ -63,7 +72,18 @@ extension DenseDecoder {
             }
         }
         let bytes = measure(values, chosen, found, kinds, strings)
-        unsafe try write(values, chosen, found, kinds, strings, times, to: room(bytes))
+        guard let lines else {
+            unsafe try write(
+                values, chosen, found, kinds, strings, times, to: room(bytes), asLines: false)
+            return bytes
+        }
+        let withNewlines = bytes &+ values.count
+        guard withNewlines <= lines.bytes else { throw .damaged }
+        try leaves.takeMade(bytes)
+        unsafe try write(
+            values, chosen, found, kinds, strings, times, to: lines.end - withNewlines,
+            asLines: true)
+        return withNewlines
     }
 
     private mutating func parse(_ text: Slice, _ count: Int) throws(DenseProblem) -> Templates {
@@ -212,7 +232,7 @@ extension DenseDecoder {
     private mutating func write(
         _ values: Flat<Slice>, _ chosen: Flat<UInt64>, _ found: Templates,
         _ kinds: Flat<UInt32>, _ strings: Flat<Flat<Slice>>, _ times: Flat<Flat<UInt64>>,
-        to room: UnsafeMutableRawPointer
+        to room: UnsafeMutableRawPointer, asLines: Bool
     ) throws(DenseProblem) {
         let steps = try steps(found, chosen, kinds, strings, times)
         // The next value of each column.
@@ -246,6 +266,10 @@ extension DenseDecoder {
                 unsafe step += 1
             }
             unsafe made[index] = unsafe Slice(start: start, count: out - start)
+            if asLines {
+                unsafe out.storeBytes(of: 0x0A, as: UInt8.self)
+                unsafe out += 1
+            }
         }
     }
 

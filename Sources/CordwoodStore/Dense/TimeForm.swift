@@ -22,7 +22,9 @@ struct TimeForm {
 
     private var form: UInt16 { code & 3 }
     private var mark: UInt16 { code &>> 4 & 3 }
-    private var digits: Int { Int(code &>> 6 & 15) }
+    fileprivate var digits: Int { Int(code &>> 6 & 15) }
+    /// Numbers of a second.
+    fileprivate var scale: UInt64 { Decimals.power(digits) }
 
     /// nil: no form of this version.
     init?(_ code: UInt16) {
@@ -151,7 +153,7 @@ struct TimeForm {
 
     /// 0 … 99.
     @inline(__always)
-    private static func two(_ number: Int64, _ out: UnsafeMutablePointer<UInt8>) {
+    fileprivate static func two(_ number: Int64, _ out: UnsafeMutablePointer<UInt8>) {
         let value = UInt32(truncatingIfNeeded: number)
         let tens = (value &* 103) &>> 10
         unsafe out[0] = UInt8(truncatingIfNeeded: 0x30 &+ tens)
@@ -417,18 +419,69 @@ struct TimeForm {
     }
 }
 
-/// Prints times. Most are of the day of the one before: its text is kept.
-/// SAFETY: the text has room for 16 bytes, more than any date takes.
+/// Prints times. Most are of the minute or the day of the one before: its text is kept.
+/// SAFETY: the texts have room for 16 and 32 bytes, more than any date takes, or any time up to the
+/// mark before its fraction.
 @safe struct TimePrinter {
     private let text: UnsafeMutableRawPointer
     private var days = Int64.min
     private var code = UInt16.max
+    private var minute = Minute()
+    private let minuteText: UnsafeMutableRawPointer
 
-    init(_ arena: inout Arena) throws(DenseProblem) { unsafe text = try arena.allocate(16) }
+    /// The minute of the time before.
+    private struct Minute {
+        var code = UInt32.max
+        /// Its first number, and how many follow.
+        var first: Int64 = 0
+        var span: UInt64 = 0
+        /// Numbers of a second.
+        var scale: UInt64 = 1
+        /// What a second is divided by, of 2^64.
+        var inverse: UInt64 = 0
+        var digits = 0
+        var bytes = 0
+        /// Where the seconds are.
+        var at = 0
+    }
 
-    /// `code`: of a form that is known. SAFETY: room for its `bytes`, 8 at least; the number is in
-    /// its `range`. Returns what follows.
+    init(_ arena: inout Arena) throws(DenseProblem) {
+        unsafe text = try arena.allocate(16)
+        unsafe minuteText = try arena.allocate(32)
+    }
+
+    /// `code`: of a form that is known. SAFETY: room for its `bytes`, and a margin of 16 behind
+    /// them; the number is in its `range`. Returns what follows.
     @unsafe @inline(__always) mutating func print(
+        _ code: UInt32, _ number: Int64, to target: UnsafeMutableRawPointer
+    ) -> UnsafeMutableRawPointer {
+        let into = UInt64(bitPattern: number &- minute.first)
+        guard code == minute.code, into < minute.span else {
+            return unsafe printAll(code, number, to: target)
+        }
+        unsafe Slice.copyBlock(minuteText, target)
+        if minute.at > 13 { unsafe Slice.copyBlock(minuteText + 16, target + 16) }
+        let out = unsafe target + minute.at
+        if minute.digits == 0 {
+            unsafe TimeForm.two(
+                Int64(truncatingIfNeeded: into), out.assumingMemoryBound(to: UInt8.self))
+            return unsafe target + minute.bytes
+        }
+        // A division costs more. This is exact, or one too few.
+        var seconds = into.multipliedFullWidth(by: minute.inverse).high
+        var fraction = into &- seconds &* minute.scale
+        if fraction >= minute.scale {
+            seconds &+= 1
+            fraction &-= minute.scale
+        }
+        unsafe TimeForm.two(
+            Int64(truncatingIfNeeded: seconds), out.assumingMemoryBound(to: UInt8.self))
+        unsafe Decimals.write(digits: fraction, minute.digits, to: out + 3)
+        return unsafe target + minute.bytes
+    }
+
+    /// The same for a time of another minute, which is kept.
+    @unsafe private mutating func printAll(
         _ code: UInt32, _ number: Int64, to target: UnsafeMutableRawPointer
     ) -> UnsafeMutableRawPointer {
         guard let form = TimeForm(UInt16(truncatingIfNeeded: code)) else { return unsafe target }
@@ -446,6 +499,20 @@ struct TimeForm {
             unsafe target.copyMemory(from: text, byteCount: size < 8 ? 8 : 16)
         }
         unsafe form.printClock(ofDay, fraction, to: target + size)
+        keep(form, code, number, ofDay % 60, fraction)
+        unsafe minuteText.copyMemory(from: target, byteCount: min(form.bytes, size + 9))
         return unsafe target + form.bytes
+    }
+
+    private mutating func keep(
+        _ form: TimeForm, _ code: UInt32, _ number: Int64, _ seconds: Int64, _ fraction: Int64
+    ) {
+        let scale = form.scale
+        let (first, overflow) = number.subtractingReportingOverflow(
+            seconds &* Int64(truncatingIfNeeded: scale) &+ fraction)
+        minute = Minute(
+            code: code, first: first, span: overflow ? 0 : 60 &* scale, scale: scale,
+            inverse: .max / scale, digits: form.digits, bytes: form.bytes,
+            at: form.dateBytes &+ 6)
     }
 }
