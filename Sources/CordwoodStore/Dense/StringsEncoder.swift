@@ -107,7 +107,7 @@ extension DenseEncoder {
         let first = values[0][0]
         guard first &- 0x30 < 10 || first == 0x2D else { return false }
         let found: Flat<UInt64> = try arena.flat(values.count)
-        if Self.all(values, found, { Numeral.int($0) }) {
+        if Numeral.ints(values, found) {
             out.meta.append(StringsCodec.int)
             try ints(found)
             return true
@@ -165,20 +165,21 @@ extension DenseEncoder {
         out.meta.append(StringsCodec.dictionary)
         // By recency.
         let recent: Flat<UInt64> = try arena.flat(count)
+        // By frequency.
+        let uses: Flat<UInt64> = try arena.flat(size, of: 0)
+        // SAFETY: the table's indices are below its count.
+        let (numbers, distances, counts) = unsafe (chosen.base, recent.base, uses.base)
         var newest: UInt64 = 0
         var farthest: UInt64 = 0
         for index in 0..<count {
-            if chosen[index] == newest {
-                recent[index] = 0
-                newest &+= 1
-            } else {
-                recent[index] = newest &- chosen[index]
-            }
-            farthest = max(farthest, recent[index])
+            let number = unsafe numbers[index]
+            // 0 is the next one.
+            let distance = newest &- number
+            unsafe distances[index] = distance
+            newest &+= distance == 0 ? 1 : 0
+            farthest = max(farthest, distance)
+            unsafe counts[Int(truncatingIfNeeded: number)] &+= 1
         }
-        // By frequency.
-        let uses: Flat<UInt64> = try arena.flat(size, of: 0)
-        for index in 0..<count { uses[Int(chosen[index])] &+= 1 }
         let order: Flat<UInt64> = try arena.flat(size)
         for index in 0..<size { order[index] = UInt64(index) }
         order.sort { one, other in
@@ -187,7 +188,10 @@ extension DenseEncoder {
         }
         let ranks: Flat<UInt64> = try arena.flat(size)
         for index in 0..<size { ranks[Int(order[index])] = UInt64(index) }
-        for index in 0..<count { chosen[index] = ranks[Int(chosen[index])] }
+        let places = unsafe ranks.base
+        for index in 0..<count {
+            unsafe numbers[index] = places[Int(truncatingIfNeeded: numbers[index])]
+        }
 
         let width = Self.width(UInt64(size - 1))
         let recentWidth = Self.width(farthest)
@@ -283,15 +287,30 @@ extension DenseEncoder {
 
 /// Numbers that print as they were read.
 enum Numeral {
-    /// Canonical: no leading zeros, no `-0`, at most 18 digits. As 64 bits.
-    static func int(_ text: Slice) -> UInt64? {
-        let isNegative = text[0] == 0x2D
-        let start = isNegative ? 1 : 0
-        let size = text.count - start
-        guard size >= 1, size <= 18, text[start] != 0x30 || size == 1 && !isNegative,
-            let number = read(text, start, text.count)
-        else { return nil }
-        return isNegative ? 0 &- number : number
+    /// All of them, if they are canonical: no leading zeros, no `-0`, at most 18 digits. As 64
+    /// bits.
+    static func ints(_ values: Flat<Slice>, _ found: Flat<UInt64>) -> Bool {
+        let (source, target) = unsafe (values.base, found.base)
+        for index in 0..<values.count {
+            let text = unsafe source[index]
+            guard let start = unsafe text.start, text.count > 0 else { return false }
+            let bytes = unsafe start.assumingMemoryBound(to: UInt8.self)
+            let sign = unsafe bytes[0] == 0x2D ? 1 : 0
+            let size = text.count &- sign
+            guard size >= 1, size <= 18 else { return false }
+            let first = unsafe bytes[sign] &- 0x30
+            guard first < 10, first != 0 || text.count == 1 else { return false }
+            var number = UInt64(first)
+            var at = sign &+ 1
+            while at < text.count {
+                let digit = unsafe bytes[at] &- 0x30
+                guard digit < 10 else { return false }
+                number = number &* 10 &+ UInt64(digit)
+                at &+= 1
+            }
+            unsafe target[index] = sign == 1 ? 0 &- number : number
+        }
+        return true
     }
 
     static func digits(_ text: Slice, _ size: Int) -> UInt64? {
@@ -304,7 +323,7 @@ enum Numeral {
         return 0
     }
 
-    /// Canonical, with so many digits behind the point: the number without the point.
+    /// Canonical as those, with so many digits behind the point: the number without the point.
     static func decimal(_ text: Slice, _ places: Int) -> UInt64? {
         let isNegative = text[0] == 0x2D
         let start = isNegative ? 1 : 0

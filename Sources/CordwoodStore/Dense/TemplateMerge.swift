@@ -64,12 +64,14 @@ extension DenseEncoder {
         for index in 0..<found.count {
             let template = miner.templates[index]
             var skeleton = seed
+            let line = miner.line(of: template)
+            try marks.set(line, &arena)
             for number in 0...template.variables {
                 let piece = miner.pieces[template.firstPiece + number]
-                try marks.set(piece, &arena)
+                let start = line.place(of: piece)
                 var at = 0
                 while at < piece.count {
-                    let token = Self.token(of: piece, &at, marks)
+                    let token = Self.token(of: piece, &at, marks, from: start)
                     skeleton =
                         token.kind == Token.word
                         ? SliceTable.mixed(skeleton ^ 7, 0xD6E8_FEB8_6659_FD93)
@@ -85,12 +87,17 @@ extension DenseEncoder {
         return found
     }
 
-    /// The one that begins at `at`, which is its end afterwards. `marks`: of the piece.
+    /// The one that begins at `at`, which is its end afterwards. `marks`: of the text that has the
+    /// piece from `place` on.
     @inline(__always)
-    private static func token(of piece: Slice, _ at: inout Int, _ marks: LineMarks) -> Token {
+    private static func token(
+        of piece: Slice, _ at: inout Int, _ marks: LineMarks, from place: Int = 0
+    ) -> Token {
         let start = at
-        let isWord = marks.isWord(at)
-        at = isWord ? marks.endOfWords(at) : marks.startOfWords(behind: at)
+        let first = place &+ at
+        let isWord = marks.isWord(first)
+        let end = isWord ? marks.endOfWords(first) : marks.startOfWords(behind: first)
+        at = min(end &- place, piece.count)
         let bytes = piece.part(start, at - start)
         let isKey = isWord && piece[at] == 0x22 && piece[at + 1] == 0x3A
         return Token(bytes: bytes, kind: isWord && !isKey ? Token.word : Token.delimiters)

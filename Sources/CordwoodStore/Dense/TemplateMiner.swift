@@ -93,13 +93,25 @@ struct TemplateMiner {
     mutating func coarse(_ line: Slice, _ arena: inout Arena) throws(DenseProblem) {
         try startLine(&arena)
         guard let base = unsafe line.start else { return try endLine(line, &arena) }
-        try marks.set(line, &arena)
+        try self.marks.set(line, &arena)
+        // Copies, which no store of a piece or value can change.
+        let marks = self.marks
+        let (piecesOfLine, kindsOfLine) = unsafe (linePieces.base, lineKinds.base)
+        let valuesOfLine = unsafe values.base + used
+        var found = 0
+        /// INVARIANT: there is room for one more variable of the line.
+        @inline(__always) func take(_ piece: Slice, _ kind: UInt32, _ value: Slice) {
+            unsafe piecesOfLine[found] = piece
+            unsafe kindsOfLine[found] = kind
+            unsafe valuesOfLine[found] = value
+            found &+= 1
+        }
         let bytes = unsafe base.assumingMemoryBound(to: UInt8.self)
         let end = line.count
         var at = 0
         var start = 0
         var hasQuotes = true
-        while lineVariables < Self.lineVariablesMax {
+        while found < Self.lineVariablesMax {
             // The rest of words, and all between them, is static.
             let next = marks.firstVaryingOrQuote(at)
             guard next < end else { break }
@@ -147,7 +159,7 @@ struct TemplateMiner {
                         unsafe Slice(start: base + start, count: month &- start),
                         VariableKind.word, unsafe Slice(start: base + month, count: 3))
                     start = month &+ 3
-                    if lineVariables >= Self.lineVariablesMax { break }
+                    if found >= Self.lineVariablesMax { break }
                 }
                 if let time = TimeForm.read(line, at: next, after: &lastDate) {
                     take(
@@ -166,6 +178,8 @@ struct TemplateMiner {
             start = last
             at = runEnd
         }
+        lineVariables = found
+        used &+= found
         try endLine(unsafe Slice(start: base + start, count: end &- start), &arena)
     }
 
@@ -176,9 +190,10 @@ struct TemplateMiner {
     ) -> Int? {
         let blanks = unsafe day &- 2 >= least && bytes[day &- 2] == 0x20 ? 2 : 1
         let at = day &- blanks &- 3
-        guard at >= least, unsafe at == least || !ByteClass.isWord(bytes[at &- 1]) else {
-            return nil
-        }
+        // Most words before a number begin with a small letter, or are longer.
+        guard at >= least, unsafe bytes[at] & 0xE0 == 0x40,
+            unsafe at == least || !ByteClass.isWord(bytes[at &- 1])
+        else { return nil }
         let name =
             unsafe UInt32(bytes[at]) << 16 | UInt32(bytes[at &+ 1]) << 8
             | UInt32(bytes[at &+ 2])
@@ -321,6 +336,15 @@ struct TemplateMiner {
             return false
         }
         return true
+    }
+
+    /// All of the line that a template was made of, from its first piece to its last: they lie in
+    /// it one behind the other.
+    func line(of template: MinedTemplate) -> Slice {
+        let first = pieces[template.firstPiece]
+        let last = pieces[template.firstPiece &+ template.variables]
+        guard let start = unsafe first.start, let end = unsafe last.start else { return first }
+        return unsafe Slice(start: start, count: end - start + last.count)
     }
 
     /// Whether two templates have the same variables.
