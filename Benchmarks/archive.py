@@ -24,8 +24,9 @@ SERVICE_RECORDS, SERVICE_THREADS, LANE_RECORDS = 400_000, 4, 5_000
 COUNTED_RECORDS = 40_000
 ARCHIVINGS = 5
 EXPORT = [CORDWOOD, "export", "--format", "raw"]
-# So much is exported in a run: less takes too little time to be told from the tool's start.
-EXPORTED_BYTES = 32_000_000
+# So much is archived or exported in a run: less takes too little time to be told from the tool's
+# start.
+TIMED_BYTES = 32_000_000
 
 
 def seconds_of(command):
@@ -82,16 +83,16 @@ def resident_kib(command):
     return int(output(sys.executable, "-S", "-c", RESIDENT, *command))
 
 
-def logged(house, source):
+def logged(house, source, copies=1):
+    """A store of the file's lines, or of as many copies, one behind the other."""
     store = house.where()
-    output(CORDWOOD, "log", "--store", store, "--logger", "bench", source)
+    output(CORDWOOD, "log", "--store", store, "--logger", "bench", *[source] * copies)
     return store
 
 
 def densely(house, source, copies=1):
-    """A store with an archive of the file, or of as many copies, one behind the other."""
-    store = house.where()
-    output(CORDWOOD, "log", "--store", store, "--logger", "bench", *[source] * copies)
+    """The same, archived."""
+    store = logged(house, source, copies)
     output(CORDWOOD, "archive", "--method", "dense", store)
     return str(store)
 
@@ -101,13 +102,20 @@ def exporting_seconds(store):
     return min(seconds_of([*EXPORT, store])[1] for _ in range(ARCHIVINGS))
 
 
-def out_speed(house, source, own):
-    """Megabytes of the file that a processor's second gives back. `own`: seconds of an export of
-    nothing."""
-    size = source.stat().st_size
-    copies = EXPORTED_BYTES // size + 1
-    seconds = exporting_seconds(densely(house, source, copies)) - own
-    return round(copies * size / 1e6 / max(seconds, 1e-3))
+def speeds(house, files):
+    """Megabytes of each file that a processor's second archives and gives back, without what the
+    tool takes for nothing."""
+    in_own = archiving_seconds(house, logged(house, os.devnull))
+    out_own = exporting_seconds(densely(house, os.devnull))
+    rows = []
+    for source in files:
+        copies = TIMED_BYTES // source.stat().st_size + 1
+        megabytes = copies * source.stat().st_size / 1e6
+        seconds = archiving_seconds(house, logged(house, source, copies)) - in_own
+        out_seconds = exporting_seconds(densely(house, source, copies)) - out_own
+        rows.append({"file": source.name, "in_mb_s_core": round(megabytes / max(seconds, 1e-3)),
+                     "out_mb_s_core": round(megabytes / max(out_seconds, 1e-3))})
+    return rows
 
 
 def costs(house, source):
@@ -224,9 +232,7 @@ def gates(house, rows, files):
     house.gate("a service's records, instructions each", service["instructions_a_record"],
                limits["typed_instructions"])
     service["million_records_s_core"] = typed_speed(house, house.few(40_000, SERVICE_RECORDS))
-    own = exporting_seconds(densely(house, os.devnull))
-    house.more["archive_out"] = [
-        {"file": path.name, "mb_s_core": out_speed(house, path, own)}
-        for path in files if path.stat().st_size > LARGE_BYTES]
+    house.more["archive_speeds"] = speeds(
+        house, [path for path in files if path.stat().st_size > LARGE_BYTES])
     house.more["archive_costs"] = counts
     house.more["archive_typed"] = [service, lane]

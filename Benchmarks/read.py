@@ -389,13 +389,16 @@ def measure(house):
                limits["instructions_per_record"]["python"])
     house.gate("tail -n 50: bytes read, of the archives'", rows["tail -n 50"]["of_archives"],
                limits["tail_of_archives"][scale])
-    rows["zstdcat | grep a needle"] = piped(folder, NEEDLE)
-    rows["zstdcat | grep an absent word"] = piped(folder, ABSENT)
+    peers = {"zstdcat | grep a needle": piped(folder, NEEDLE),
+             "zstdcat | grep an absent word": piped(folder, ABSENT)}
     if shutil.which("rg"):
-        rows["rg -z a needle"] = searched(folder, NEEDLE)
-        rows["rg -z an absent word"] = searched(folder, ABSENT)
+        peers["rg -z a needle"] = searched(folder, NEEDLE)
+        peers["rg -z an absent word"] = searched(folder, ABSENT)
     else:
         house.say("rg -z: left out, ripgrep is not installed")
+    for what, row in peers.items():
+        house.say(f"{what}: {row}")
+    rows.update(peers)
     house.gate("zstdcat | grep: needles", abs(rows["zstdcat | grep a needle"]["lines"] - 1), 0)
     house.more["read"] = {
         "records": count, "archive_bytes": size, "verbs": rows,

@@ -2,6 +2,8 @@
 
 A table is (title, what it says, headings, rows of text). Only what was measured stands in one."""
 
+import textwrap
+
 TIMES = ("mean", "p50", "p99", "p99.9", "p99.99", "max")
 
 
@@ -168,11 +170,13 @@ def rest(data):
            [[row["file"], number(row["instructions_a_byte"]), number(row["of_zstd3_instructions"]),
              number(row["kib"]), number(row["compact_kib"]),
              number(row.get("out_instructions_a_byte"), 2)] for row in rows]) if rows else None
-    rows = data["more"].get("archive_out") or []
-    yield ("Files out of dense archives", "`cordwood export --format raw`: MB of the file in a "
-           "processor's second, the least of five runs, without the tool's own start.",
-           ["file", "MB/s a core"],
-           [[row["file"], number(row["mb_s_core"])] for row in rows]) if rows else None
+    rows = data["more"].get("archive_speeds") or []
+    yield ("Files into dense archives and out of them", "MB of the file in a processor's second, "
+           "the least time of five runs, without the tool's own start: `cordwood archive`, "
+           "`cordwood export --format raw`.",
+           ["file", "in", "out"],
+           [[row["file"], number(row["in_mb_s_core"]), number(row["out_mb_s_core"])]
+            for row in rows]) if rows else None
     rows = data["more"].get("archive_typed") or []
     yield ("Typed records of a service", "Nine places (`service.c`), in dense blocks; beside their "
            "text under `zstd -3`. Seconds are a processor's, the least of five archivings.",
@@ -275,7 +279,7 @@ def text(data):
 def markdown(data, level="###"):
     out = []
     for title, what, heads, rows in tables(data):
-        out += [f"{level} {title}", what, "", "| " + " | ".join(heads) + " |",
+        out += [f"{level} {title}", textwrap.fill(what, 120), "", "| " + " | ".join(heads) + " |",
                 "|" + "---|" * len(heads)]
         out += ["| " + " | ".join(line) + " |" for line in rows]
         out.append("")
