@@ -201,7 +201,7 @@ struct BlockRecords {
 
     /// The messages of the next rows, which are then passed: of those that are plain records of
     /// programs without sections, of which none is older than the one before it or after these
-    /// times. nil: there is none, or records have to be made, or say what is damaged.
+    /// times. nil: no row is, or the caller has to ask for records, which report damage.
     mutating func takeTexts(
         through lastMonotonic: UInt64, offset: UInt64, _ lastOrdering: UInt64
     ) -> RunTexts? {

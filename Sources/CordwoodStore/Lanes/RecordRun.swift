@@ -17,7 +17,7 @@ package class RunSource {
         _ lastOrdering: UInt64
     ) -> Bool { false }
 
-    /// The monotonic time of the next record; nil: not known, or there is none.
+    /// The monotonic time of the next record; nil: unknown, or the block has ended.
     var nextTime: UInt64? { nil }
 
     /// The messages of the next records, up to one that is after these times, has sections, or is
