@@ -229,15 +229,16 @@ def compare(run, threads, lines):
 
 
 def raw_and_zstd3(archives):
-    """Bytes of the archives' messages, a line each, and of `zstd -3` over each archive's own: it
-    sees the same pieces as we do."""
-    raw = packed = 0
+    """Bytes of the archives' messages, a line each, and of `zstd -3` over each program's: as it
+    would be had each written a file. Dead lanes may share an archive."""
+    texts = {}
     for archive in archives:
-        text = "".join(record["message"] + "\n" for record in log_records(archive)).encode()
-        raw += len(text)
-        packed += len(subprocess.run(["zstd", "-3", "-q", "-c"], input=text, check=True,
-                                     stdout=subprocess.PIPE).stdout) if text else 0
-    return raw, packed
+        for record in log_records(archive):
+            texts.setdefault(record["pid"], []).append(record["message"] + "\n")
+    texts = ["".join(lines).encode() for lines in texts.values()]
+    packed = [subprocess.run(["zstd", "-3", "-q", "-c"], input=text, check=True,
+                             stdout=subprocess.PIPE).stdout for text in texts]
+    return sum(map(len, texts)), sum(map(len, packed))
 
 
 def result(runs, read, lines, directory, proxy, warm):

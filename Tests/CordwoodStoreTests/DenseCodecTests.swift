@@ -269,6 +269,30 @@ final class DenseCodecTests: XCTestCase {
         XCTAssertEqual(try choose(keys), .word)
         for _ in 0..<15 { XCTAssertEqual(try choose(story), .word, "it is settled") }
         XCTAssertEqual(try choose(story), .place)
+
+        let mixed = story + keys + story
+        column.encoder = DenseEncoder(level: 1, seed: 7)!
+        XCTAssertEqual(try choose(mixed), .word, "the lines in the middle are asked")
+        column.encoder = DenseEncoder(level: 1, seed: 7)!
+        column.encoder.packer.isThorough = true
+        XCTAssertEqual(try choose(mixed), .place, "all lines are asked")
+    }
+
+    /// Estimates look at the middle of a column; where it is thorough, all of it is measured.
+    func testALargeColumnOfASmallArchiveIsMeasured() throws {
+        var random = SplitMix(20_261_127)
+        let few = (0..<40).map { _ in Int64(random.below(1 << 40)) }
+        let outer = (0..<6_000).map { _ in few[random.below(few.count)] }
+        let values = outer + (0..<1_200).map { Int64($0 * 3) } + outer
+        func size(isThorough: Bool) throws -> Int {
+            var column = DenseColumn()
+            column.encoder.packer.isThorough = isThorough
+            let mark = column.encoder.out.mark
+            XCTAssertEqual(try column.ints(values), values)
+            return try column.encoder.packer.size(of: column.encoder.out, from: mark)
+        }
+        let (estimated, measured) = (try size(isThorough: false), try size(isThorough: true))
+        XCTAssertLessThan(measured * 3, estimated)
     }
 
     /// Lines are cut by bits that are found many at a time: by their class, byte by byte, they are

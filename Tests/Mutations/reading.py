@@ -165,6 +165,15 @@ mutation("read", "a-choice-is-for-ever", STORE + "Dense/TemplatesEncoder.swift",
          "blocksUntilChoice = Self.choicePeriod - 1\n",
          "swift DenseCodecTests/testColumnsAreSharedAsTheLinesAsk",
          "what suits a log's first lines is kept for the blocks after them: archives grow")
+mutation("read", "a-sample-is-all", STORE + "Dense/TemplatesEncoder.swift",
+         "let most = packer.isThorough ? Int.max : Self.choiceBytes\n",
+         "let most = Self.choiceBytes\n",
+         "swift DenseCodecTests/testColumnsAreSharedAsTheLinesAsk",
+         "a small archive takes half as much again, if its middle is unlike its ends")
+mutation("read", "nothing-is-measured", STORE + "Dense/IntsEncoder.swift",
+         "packer.isThorough && values.count >= DensePacker.planeBytes\n", "false\n",
+         "swift DenseCodecTests/testALargeColumnOfASmallArchiveIsMeasured",
+         "small archives take more bytes, by the choices that estimates get wrong")
 mutation("read", "arguments-are-words", STORE + "Dense/DenseEncoder.swift",
          "        return bytes(strings) > strings.count * proseBytes ? .prose : .run\n",
          "        return .run\n",

@@ -82,13 +82,15 @@ struct LeafWriter: ~Copyable {
     private var pool = GrowingBytes()
     private var text = GrowingBytes()
     private var trial = GrowingBytes()
-    /// The frames of a small block are made as small as they get, at twenty times the time for each
+    /// What is written takes more time for fewer bytes: choices are measured, not estimated, and
+    /// the frames of a small block are made as small as they get, at twenty times the time for each
     /// of their bytes.
     var isThorough = false
 
+    /// Shorter planes share a frame.
+    static let planeBytes = 1_024
     /// Text repays a higher level than planes do.
     private static let textLevelLeast: Int32 = 6
-    private static let planeBytes = 1_024
     private static let smallBytes = 256 << 10
     private static let smallTableLog: Int32 = 15
     private static let thoroughLevel: Int32 = 14

@@ -17,6 +17,8 @@ struct DenseTrial: ~Copyable {
     /// A larger payload is that of one huge record. It gains little, and would take several times
     /// its size in memory.
     private static let payloadMax = 8 << 20
+    /// A block that is larger takes time enough.
+    private static let thoroughMax = 1 << 20
 
     /// nil: out of memory. `level`: as zstd counts them.
     init?(level: Int32) {
@@ -37,7 +39,7 @@ struct DenseTrial: ~Copyable {
         _ payload: UnsafeRawBufferPointer, recordCount: Int, headerBytes: Int, isOnly: Bool
     ) -> Bool {
         guard payload.count <= Self.payloadMax else { return false }
-        encoder.packer.isThorough = isOnly
+        encoder.packer.isThorough = isOnly && payload.count <= Self.thoroughMax
         self.headerBytes = headerBytes
         self.recordCount = recordCount
         frame.clear(keeping: .max)

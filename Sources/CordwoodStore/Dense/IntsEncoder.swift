@@ -1,6 +1,6 @@
 // Ints and Doubles of FORMAT §11.8, written: each codec's cost is estimated on values from the
-// middle of the column, and the cheapest is taken. A wrong estimate costs bytes and nothing else.
-// Part of one encoder.
+// middle of the column, and the cheapest is taken. Large columns of small archives are measured. A
+// wrong estimate costs bytes and nothing else. Part of one encoder.
 // SAFETY: a plane has as many bytes as the column has values, and so have columns made of it.
 
 import CordwoodCore
@@ -263,6 +263,13 @@ extension DenseEncoder {
     ) throws(DenseProblem) -> Double {
         let mark = arena.mark
         defer { arena.release(to: mark) }
+        if isMeasured(values) {
+            var cost = 0.0
+            for byte in 0..<width where cost <= most {
+                cost += try packedBits(values, shift: UInt64(8 &* byte))
+            }
+            return cost
+        }
         var all = try Histogram(&arena)
         var heads = try Histogram(&arena)
         let size = min(values.count, Self.sample)
@@ -289,9 +296,40 @@ extension DenseEncoder {
         return cost
     }
 
+    /// Whether its planes are packed for the estimate: repeated runs of bytes are no matter of
+    /// entropy.
+    private func isMeasured(_ values: Flat<UInt64>) -> Bool {
+        packer.isThorough && values.count >= DensePacker.planeBytes
+    }
+
+    /// What a plane takes as a frame.
+    private mutating func packedBits(
+        _ values: Flat<UInt64>, shift: UInt64
+    ) throws(DenseProblem) -> Double {
+        let mark = arena.mark
+        defer { arena.release(to: mark) }
+        let plane: Flat<UInt8> = try arena.flat(values.count)
+        for index in 0..<values.count {
+            plane[index] = UInt8(truncatingIfNeeded: values[index] &>> shift)
+        }
+        let content = unsafe Slice(start: UnsafeRawPointer(plane.base), count: plane.count)
+        guard let bytes = packer.packedBytes(content) else { throw .memory }
+        return Double(bytes * 8) + Self.planeCost
+    }
+
     private mutating func bucketsCost(_ values: Flat<UInt64>) throws(DenseProblem) -> Double {
         let mark = arena.mark
         defer { arena.release(to: mark) }
+        if isMeasured(values) {
+            let kinds: Flat<UInt64> = try arena.flat(values.count)
+            var raw = 0
+            for index in 0..<values.count {
+                let symbol = LogBucket.symbol(values[index])
+                kinds[index] = UInt64(symbol)
+                raw &+= LogBucket.bits(symbol)
+            }
+            return Double(raw) + Self.planeCost + (try packedBits(kinds, shift: 0))
+        }
         var symbols = try Histogram(&arena)
         let size = min(values.count, Self.sample)
         let start = (values.count - size) / 2

@@ -234,9 +234,9 @@ extension DenseEncoder {
 
     // MARK: choosing
 
-    /// Chooses by the size of some lines from the middle of a block, for this block and the next
-    /// ones: neither way of sharing is the better one of all logs. The first lines of a log may be
-    /// unlike the others, so a change is looked at again at once.
+    /// Chooses by the size of some lines from the middle of a block (of a small archive: of all)
+    /// for this block and the next ones: neither way of sharing is the better one of all logs. The
+    /// first lines of a log may be unlike the others, so a change is looked at again at once.
     mutating func chooseSharing(_ lines: Flat<Slice>) throws(DenseProblem) {
         guard blocksUntilChoice == 0 else {
             blocksUntilChoice -= 1
@@ -245,10 +245,11 @@ extension DenseEncoder {
         let sample = try self.sample(of: lines)
         guard sample.count >= Self.choiceLinesLeast else { return }
         let before = sharing
+        let gain = packer.isThorough ? 100 : Self.choiceGain
         sharing = .word
         guard let size = try size(of: sample) else { return }
         sharing = .place
-        if let other = try self.size(of: sample), other * 100 < size * Self.choiceGain {
+        if let other = try self.size(of: sample), other * 100 < size * gain {
             sharing = .place
         } else {
             sharing = .word
@@ -260,7 +261,8 @@ extension DenseEncoder {
         var first = lines.count / 2
         var end = first
         var bytes = 0
-        while bytes < Self.choiceBytes, end - first < lines.count {
+        let most = packer.isThorough ? Int.max : Self.choiceBytes
+        while bytes < most, end - first < lines.count {
             if first > 0 {
                 first -= 1
                 bytes += lines[first].count
