@@ -31,6 +31,15 @@ struct DenseColumn: ~Copyable {
             ).leaves
     }
 
+    /// Bytes of a block of that column alone.
+    mutating func packed(_ values: [Int64]) throws -> Int {
+        encoder.out.clear()
+        frame.clear(keeping: .max)
+        try encoder.ints(try flat(values.map { UInt64(bitPattern: $0) }))
+        try encoder.packer.pack(encoder.out, payloadCRC: 0, to: &frame)
+        return frame.count
+    }
+
     mutating func ints(_ values: [Int64]) throws -> [Int64] {
         try encoder.ints(try flat(values.map { UInt64(bitPattern: $0) }))
         try reopen(rawBytes: 1 << 20)
@@ -276,6 +285,24 @@ final class DenseCodecTests: XCTestCase {
         column.encoder = DenseEncoder(level: 1, seed: 7)!
         column.encoder.packer.isThorough = true
         XCTAssertEqual(try choose(mixed), .place, "all lines are asked")
+    }
+
+    /// Bytes in no order take what their counts say; words that come again are found. What the
+    /// first block of an archive repays, the next ones are given, and it is looked at again.
+    func testMatchesAreSoughtInPlanesThatRepayThem() throws {
+        var random = SplitMix(20_261_127)
+        let count = 20_000
+        let noise = (0..<count).map { _ in Int64(random.below(5)) }
+        let words = (0..<64).map { _ in random.bytes(6) }
+        let text = (0..<count / 6).flatMap { _ in words[random.below(64)].map(Int64.init) }
+        var column = DenseColumn()
+        column.encoder = DenseEncoder(level: 3, seed: 7)!
+        let least = Double(count) * 2.322 / 8
+        XCTAssertLessThan(Double(try column.packed(noise)), least * 1.08)
+        for block in 1..<16 {
+            XCTAssertGreaterThan(try column.packed(text), count * 9 / 10, "\(block)")
+        }
+        for block in 16..<40 { XCTAssertLessThan(try column.packed(text), count / 2, "\(block)") }
     }
 
     /// Estimates look at the middle of a column; where it is thorough, all of it is measured.

@@ -174,6 +174,15 @@ mutation("read", "nothing-is-measured", STORE + "Dense/IntsEncoder.swift",
          "packer.isThorough && values.count >= DensePacker.planeBytes\n", "false\n",
          "swift DenseCodecTests/testALargeColumnOfASmallArchiveIsMeasured",
          "small archives take more bytes, by the choices that estimates get wrong")
+mutation("read", "symbols-are-not-tried", STORE + "Dense/DenseFrames.swift",
+         "                if found < size {\n", "                if true {\n",
+         "swift DenseCodecTests/testMatchesAreSoughtInPlanesThatRepayThem",
+         "planes of bytes in no order take more bytes and three times as long to read")
+mutation("read", "matches-are-forgotten", STORE + "Dense/DenseFrames.swift",
+         "        blocksUntilLook = isLook ? Self.lookPeriod - 1 : blocksUntilLook - 1\n",
+         "        blocksUntilLook = .max\n",
+         "swift DenseCodecTests/testMatchesAreSoughtInPlanesThatRepayThem",
+         "an archive whose first block has no repeated words has none in all others")
 mutation("read", "arguments-are-words", STORE + "Dense/DenseEncoder.swift",
          "        return bytes(strings) > strings.count * proseBytes ? .prose : .run\n",
          "        return .run\n",

@@ -93,11 +93,21 @@ struct LeafWriter: ~Copyable {
     private static let textLevelLeast: Int32 = 6
     private static let smallBytes = 256 << 10
     private static let smallTableLog: Int32 = 15
+    /// Blocks from one look at what matches save to the next.
+    private static let lookPeriod = 16
+    /// They are sought if planes then take less than so many hundredths.
+    private static let matchesGain = 99
     private static let thoroughLevel: Int32 = 14
     /// Blocks of more columns are made as usual: the time that an archive pays once is bounded.
     private static let thoroughBytes = 192 << 10
     /// Shorter planes are not looked for among others.
     private static let duplicateBytesLeast = 64
+
+    /// Most planes' bytes come in no order. What zstd finds to repeat in them costs more bytes than
+    /// it saves, and makes reading three times as slow: symbols alone are tried first, and matches
+    /// only while the archive's planes repay them.
+    private var seeksMatches = true
+    private var blocksUntilLook = 0
 
     /// nil: out of memory. `level`: as zstd counts them.
     init?(level: Int32) {
@@ -137,9 +147,7 @@ struct LeafWriter: ~Copyable {
         let directory = start + SkippableFrame.headerBytes
         try pack(unsafe Slice(pool.bytes), max(level, least), directory, 0, &out)
         try pack(unsafe Slice(text.bytes), max(textLevel, least), directory, 1, &out)
-        for (index, leaf) in large.enumerated() {
-            try pack(leaves.bytes(leaf), max(level, least), directory, 2 + index, &out)
-        }
+        try pack(large, leaves, max(level, least), directory, &out)
         out.store(SkippableFrame.magicValue, at: start)
         out.store(UInt32(content), at: start + 4)
         out.store(DenseDirectory.magicValue, at: directory + DenseDirectory.magic)
@@ -189,6 +197,19 @@ struct LeafWriter: ~Copyable {
         return unsafe try? Self.compress(context, content, level, to: &trial)
     }
 
+    /// What a plane takes as a frame.
+    mutating func planeBytes(_ content: Slice) throws(DenseProblem) -> Int {
+        trial.removeAll()
+        let symbols = unsafe try Self.compress(context, content, Self.symbolsOnly, to: &trial)
+        trial.removeAll()
+        return unsafe min(try Self.compress(context, content, level, to: &trial), symbols)
+    }
+
+    /// In place of a level: few matches are found, and only long ones are taken.
+    private static let symbolsOnly: Int32 = 0
+    private static let symbolsTableLog: Int32 = 6
+    private static let symbolsMatch: Int32 = 7
+
     /// Appends one frame; returns its size.
     private static func compress(
         _ context: OpaquePointer?, _ content: Slice, _ level: Int32, to out: inout GrowingBytes
@@ -197,8 +218,11 @@ struct LeafWriter: ~Copyable {
         guard out.reserve(bound) else { throw .memory }
         // Small tables: their first use costs more than they save.
         let isSmall = level <= textLevelLeast && content.count <= smallBytes
-        unsafe ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, level)
-        unsafe ZSTD_CCtx_setParameter(context, ZSTD_c_hashLog, isSmall ? smallTableLog : 0)
+        let isSymbols = level == symbolsOnly
+        let tableLog = isSymbols ? symbolsTableLog : isSmall ? smallTableLog : 0
+        unsafe ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, isSymbols ? 1 : level)
+        unsafe ZSTD_CCtx_setParameter(context, ZSTD_c_hashLog, tableLog)
+        unsafe ZSTD_CCtx_setParameter(context, ZSTD_c_minMatch, isSymbols ? symbolsMatch : 0)
         let size = unsafe ZSTD_compress2(
             context, out.base + out.count, bound, content.start, content.count)
         guard ZSTD_isError(size) == 0 else { throw .memory }
@@ -259,9 +283,44 @@ struct LeafWriter: ~Copyable {
         _ content: Slice, _ level: Int32, _ directory: Int, _ index: Int,
         _ out: inout GrowingBytes
     ) throws(DenseProblem) {
-        let start = out.count
         let size = unsafe try Self.compress(context, content, level, to: &out)
-        let crc = Checksum.crc(unsafe Slice(out.bytes).part(start, size).bytes)
+        enter(content, size, directory, index, &out)
+    }
+
+    /// The large planes, from frame 2 on.
+    private mutating func pack(
+        _ planes: [LeafWriter.Leaf], _ leaves: borrowing LeafWriter, _ level: Int32,
+        _ directory: Int, _ out: inout GrowingBytes
+    ) throws(DenseProblem) {
+        let isLook = blocksUntilLook == 0
+        var (symbolBytes, leastBytes) = (0, 0)
+        for (index, leaf) in planes.enumerated() {
+            let content = leaves.bytes(leaf)
+            let start = out.count
+            let symbols = unsafe try Self.compress(context, content, Self.symbolsOnly, to: &out)
+            var size = symbols
+            if isLook || seeksMatches {
+                trial.removeAll()
+                let found = unsafe try Self.compress(context, content, level, to: &trial)
+                if found < size {
+                    out.resize(start)
+                    unsafe out.append(trial.bytes)
+                    size = found
+                }
+            }
+            symbolBytes += symbols
+            leastBytes += size
+            enter(content, size, directory, 2 + index, &out)
+        }
+        if isLook { seeksMatches = leastBytes * 100 < symbolBytes * Self.matchesGain }
+        blocksUntilLook = isLook ? Self.lookPeriod - 1 : blocksUntilLook - 1
+    }
+
+    /// Enters the frame at the end of `out` into the directory.
+    private func enter(
+        _ content: Slice, _ size: Int, _ directory: Int, _ index: Int, _ out: inout GrowingBytes
+    ) {
+        let crc = Checksum.crc(unsafe Slice(out.bytes).part(out.count - size, size).bytes)
         let entry = directory + DenseDirectory.entries + index * DenseFrame.bytes
         out.store(UInt32(size), at: entry + DenseFrame.storedBytes)
         out.store(UInt32(content.count), at: entry + DenseFrame.rawBytes)

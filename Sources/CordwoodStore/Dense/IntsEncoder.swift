@@ -313,8 +313,7 @@ extension DenseEncoder {
             plane[index] = UInt8(truncatingIfNeeded: values[index] &>> shift)
         }
         let content = unsafe Slice(start: UnsafeRawPointer(plane.base), count: plane.count)
-        guard let bytes = packer.packedBytes(content) else { throw .memory }
-        return Double(bytes * 8) + Self.planeCost
+        return Double(try packer.planeBytes(content) * 8) + Self.planeCost
     }
 
     private mutating func bucketsCost(_ values: Flat<UInt64>) throws(DenseProblem) -> Double {
