@@ -183,6 +183,10 @@ mutation("read", "matches-are-forgotten", STORE + "Dense/DenseFrames.swift",
          "        blocksUntilLook = .max\n",
          "swift DenseCodecTests/testMatchesAreSoughtInPlanesThatRepayThem",
          "an archive whose first block has no repeated words has none in all others")
+mutation("read", "no-archive-is-small", STORE + "Archive/ArchiveWriter.swift",
+         "try appendBlock(isOnly: info.blockCount == 0) }\n", "try appendBlock() }\n",
+         "swift MethodChoiceTests/testTheOnlyBlockOfAnArchiveTakesFewerBytes",
+         "the small archives of short programs take more bytes")
 mutation("read", "arguments-are-words", STORE + "Dense/DenseEncoder.swift",
          "        return bytes(strings) > strings.count * proseBytes ? .prose : .run\n",
          "        return .run\n",
