@@ -208,7 +208,8 @@ class Txn(StoreCase):
             one.event(number)
         self.assertEqual(self.flush().records, 2_345)
         self.assertEqual([event for _, event in server.events], list(range(2_345)))
-        self.assertEqual(len(server.requests), 3, "at most 1,000 events in a batch")
+        batches = len(server.requests)  # a lane's first segment may have been archived by itself
+        self.assertIn(batches, (3, 4), "at most 1,000 events in a batch")
         for request in server.requests:
             headers = request["headers"]
             self.assertEqual((request["method"], request["path"]), ("POST", "/txn"))
@@ -217,9 +218,8 @@ class Txn(StoreCase):
         for number in range(200):
             one.event(number, error_code="x" * 1_000, error_description="é" * 1_000)
         self.assertEqual(self.flush().records, 200)
-        for request in server.requests[3:]:
-            self.assertLessEqual(request["bytes"], 256 << 10)
-        self.assertGreater(len(server.requests), 5)
+        self.assertLessEqual(max(row["bytes"] for row in server.requests[batches:]), 256 << 10)
+        self.assertGreater(len(server.requests), batches + 2)
 
     def test_B_TXN_4_the_host_tightens(self):
         server = Strict(self, events_max=10, body_max=20_000)
