@@ -118,6 +118,7 @@ static inline void repair_entry(uint8_t *b, uint8_t *entry, size_t end) {
 static inline void repair_archive(uint8_t *b, size_t n) {
     const uint32_t skippable = 0x184D2A50;
     size_t at = 0;
+    uint32_t extract = 0;
     while (n - at >= 8 && get32(b + at) == skippable) {
         uint8_t *content = b + at + 8;
         size_t room = n - at - 8;
@@ -143,9 +144,17 @@ static inline void repair_archive(uint8_t *b, size_t n) {
             sum_into(content, length, 80);
             at += 8 + length + stored;
             continue;
+        } else if (length >= 160 && !memcmp(content, "CWEXTR01", 8)) {
+            uint64_t stored = length - 160;
+            memcpy(content + 32 + 40, &stored, 8);
+            set32(content + 32 + 72, crc32c(0, content + 160, stored));
+            sum_into(content + 32, 128, 80);
+            sum_into(content, 32, 24);
+            extract = length + 8;
         } else if (length >= 80 && !memcmp(content, "CWFOOT01", 8)) {
             uint32_t count = (length - 80) / 64;
             set32(content + 56, count);
+            set32(content + 60, extract);
             for (uint32_t i = 0; i < count; i++) repair_entry(b, content + 64 + i * 64, at);
             set32(content + length - 16, length + 8);
             set32(content + length - 12, crc32c(0, content, length - 12));

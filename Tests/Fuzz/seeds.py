@@ -95,6 +95,8 @@ def store_seeds(program, folder):
         names = b"".join(packed(k, 254 if k & 127 in (SEGMENT, SEALED, ARCHIVE) else a, b, d)
                          for k, a, b, d in files)
         yield name + "-numbers", bytes([REPAIR | THIS_BOOT]) + names
+    extract = (ROOT / "Tests/Oracle/golden/extract.cwa").read_bytes()
+    yield "extract", bytes([REPAIR | FILTER]) + packed(ARCHIVE, 0, 0, extract)
     odd = packed(TARGET, 1, 0, b"cordwood target\nname x\n") + packed(QUEUE, 0, 1, b"")
     yield "queue", bytes([0]) + odd + packed(SPARE, 1, 0, b"CWSEGM01")
 

@@ -187,6 +187,26 @@ mutation("read", "no-archive-is-small", STORE + "Archive/ArchiveWriter.swift",
          "try appendBlock(isOnly: info.blockCount == 0) }\n", "try appendBlock() }\n",
          "swift MethodChoiceTests/testTheOnlyBlockOfAnArchiveTakesFewerBytes",
          "the small archives of short programs take more bytes")
+mutation("read", "an-extract-in-any-order", STORE + "Archive/Extract/ExtractBuilder.swift",
+         "isWanted = record.monotonicNs >= lastMonotonic\n", "isWanted = true\n",
+         "swift ExtractTests/testWhatHasNoExtract",
+         "severe records come in another order than with all the others")
+mutation("read", "an-extract-is-trusted", STORE + "Archive/ArchiveSource.swift",
+         "            extract.isIntact(shared.file)\n", "            true\n",
+         "swift ExtractTests/testDamageOnOneSideLosesNothingOfTheOther",
+         "severe records whose copies are damaged are not read, although the blocks have them")
+mutation("read", "an-extract-for-all-levels", STORE + "Archive/ArchiveSource.swift",
+         "guard let extract, limits.level >= extract.level,", "guard let extract,",
+         "swift ExtractTests/testSevereRecordsComeFromTheExtract",
+         "whoever asks for all records gets the severe ones")
+mutation("read", "an-extract-begins-the-archive", STORE + "Archive/ArchiveSource.swift",
+         "blocks.first?.isExtract == true ? extract?.firstMonotonic : nil\n", "nil\n",
+         "swift ExtractTests/testTheArchiveBeginsWithItsFirstRecord",
+         "an archive's place among others is that of its first severe record")
+mutation("read", "an-extract-is-verified-alone", STORE + "Archive/ArchiveVerifier.swift",
+         "copies.recordCount != result.severeCount, result.isWhole {", "false {",
+         "swift ExtractTests/testVerifyingComparesTheExtract",
+         "an extract that has other records than the blocks is called whole")
 mutation("read", "arguments-are-words", STORE + "Dense/DenseEncoder.swift",
          "        return bytes(strings) > strings.count * proseBytes ? .prose : .run\n",
          "        return .run\n",
@@ -441,8 +461,12 @@ mutation("send", "any-answer-will-do", SHIP + "Upload/UploadAttempt.swift",
          "a web server's page at the address counts as delivered, and the archive is deleted")
 mutation("send", "an-old-collector-refuses", SHIP + "Targets/Collector/CollectorDialect.swift",
          "        return .plain\n", "        return .refuse\n",
-         "swift UploadServerTests/testAnOldCollectorGetsPlainBlocks",
-         "a collector that does not know dense blocks never gets an archive")
+         "swift OldCollectorTests/testAnOldCollectorGetsPlainBlocks",
+         "a collector that does not know this form never gets an archive")
+mutation("send", "a-copy-keeps-its-extract", STORE + "Archive/PlainCopy.swift",
+         "        if footer.extractBytes == 0, try", "        if try",
+         "swift ExtractTests/testAPlainCopyHasNone",
+         "a collector that does not know extracts never gets an archive of plain blocks")
 mutation("send", "replaced-is-sent", SHIP + "Upload/UploadService.swift",
          "            || isBeingReplaced(stem)\n", "",
          "swift UploadServerTests/testOfACompactedArchiveOnlyTheWholeIsSent",

@@ -72,7 +72,7 @@ class Archive:
 
     def blocks(self):
         """(offset, header content, payload) of every block whose checksums hold."""
-        at, found, walked, footer = self.body, [], [], None
+        at, found, walked, footer, extract = self.body, [], [], None, 0
         while at < len(self.data):
             content = self._skippable(at)
             if content is None:
@@ -80,6 +80,11 @@ class Archive:
                 at = self._next_block(at + 1)
                 continue
             magic = content[:8]
+            if magic == b"CWEXTR01":
+                extract = 8 + len(content)
+                self._check_extract(content)
+                at += extract
+                continue
             if magic == b"CWFOOT01":
                 footer = (at, content)
                 break
@@ -98,7 +103,7 @@ class Archive:
             else:
                 found.append((at, content, stored))
             at = payload_at + u64(content, 40)
-        self._check_footer(walked, footer)
+        self._check_footer(walked, footer, extract)
         return [(at, content, payload) for (at, content, _), payload
                 in zip(found, self._inflate(found)) if payload is not None]
 
@@ -108,7 +113,16 @@ class Archive:
         places = [place - 8 for place in places if place >= 0]
         return min(places) if places else len(self.data)
 
-    def _check_footer(self, walked, footer):
+    def _check_extract(self, content):
+        """Its head, and that of its block (FORMAT §11.11)."""
+        head, block = content[:32], content[32:160]
+        if (len(content) < 160 or crc32c(head[:24] + bytes(4) + head[28:]) != u32(head, 24)
+                or crc32c(block[:80] + bytes(4) + block[84:]) != u32(block, 80)
+                or block[:8] != b"CWBLCK01" or u64(block, 40) != len(content) - 160
+                or crc32c(content[160:]) != u32(block, 72)):
+            self.report(f"{self.path}: the extract is damaged")
+
+    def _check_footer(self, walked, footer, extract):
         if footer is None:
             self.report(f"{self.path}: no footer")
             return
@@ -120,6 +134,7 @@ class Archive:
                 or u32(content, len(content) - 16) != 8 + len(content)
                 or crc32c(content[:crc_at]) != u32(content, crc_at)
                 or at + 8 + len(content) != len(self.data) or entries != walked
+                or u32(content, 60) != extract
                 or u64(content, 24) != sum(entry[2] for entry in entries)):
             self.report(f"{self.path}: the footer does not say what the blocks are")
 

@@ -6,7 +6,7 @@ that reach a limit and are whole."""
 import struct
 from dataclasses import dataclass, field
 
-from dense import decode_tree, varint
+from dense import decode_tree, varint, zigzag
 from dense_encoder import Choice
 from dense_tree import Limits, Tree
 from dense_writer import LANE_ID, Layout, encode, plain_frame, zstd_frame
@@ -49,13 +49,21 @@ class Clock:
     now = 1000
 
 
+def steps(values, usual=0):
+    """The first of them, and by how much more than usual each of the others is larger."""
+    return zigzag(values[0]) + b"".join(
+        zigzag(value - before - usual) for before, value in zip(values, values[1:]))
+
+
 def small(messages, deferred=b"", types=b"", count=0, contexts=(), sections=(), formats=None,
-          logger=b"h"):
+          logger=b"h", rows=None):
     """(payload, count): records with these messages, the first of them with these sections; then
-    `count` deferred ones, whose arguments have these types and are `deferred` together."""
+    `count` deferred ones, whose arguments have these types and are `deferred` together. `rows`:
+    of each its monotonic time, sequence and level."""
     if formats is None:
         formats = varint(1) + varint(7) + b"\3a.c\4main\1\4late" + varint(len(types)) + types
     total = len(messages) + count
+    rows = rows or [(Clock.now + number, number, 9) for number in range(total)]
     kinds = bytearray(len(messages)) + b"\x40" * count
     for number in range(len(sections)):
         kinds[number] |= 32
@@ -65,9 +73,9 @@ def small(messages, deferred=b"", types=b"", count=0, contexts=(), sections=(), 
         varint(1) + varint(9) + b"\3b.c\1f",
         varint(len(contexts)) + b"".join(varint(len(run)) + run + trace
                                          for run, trace in contexts),
-        bytes(total), varint(2 * Clock.now) + b"\2" * (total - 1),
-        varint(2 * (UTC - 1000)) + bytes(total - 1), bytes(total),
-        b"\x09" * total, bytes(kinds), bytes(total), bytes(total),
+        bytes(total), steps([time for time, _, _ in rows]),
+        varint(2 * (UTC - 1000)) + bytes(total - 1), steps([number for _, number, _ in rows], 1),
+        bytes(level for _, _, level in rows), bytes(kinds), bytes(total), bytes(total),
         b"".join(varint(len(text)) for text in messages),
         b"".join(varint(len(run)) for run in sections), b"".join(sections), formats, bytes(count),
         deferred, b"".join(text + b"\n" for text in messages)]

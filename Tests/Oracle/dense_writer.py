@@ -369,8 +369,17 @@ def plain(payload, count):
                   {"method": 1, "codec": 2}), whole
 
 
-def archive(blocks):
-    """An archive of these (header's content, what follows it)."""
+def extract(first, payload, count):
+    """The frame of an extract (FORMAT §11.11) of an archive whose first record is of that time."""
+    content, whole = plain(payload, count)
+    head = bytearray(32)
+    struct.pack_into("<8sQB", head, 0, b"CWEXTR01", first, 17)
+    struct.pack_into("<I", head, 24, crc32c(head))
+    return skippable(bytes(head) + content + whole)
+
+
+def archive(blocks, copies=b""):
+    """An archive of these (header's content, what follows it), and of an extract's frame."""
     covers = LANE_ID + struct.pack("<QQ", 0, 0) + varint(len(LANE)) + LANE
     identifier = hashlib.sha256(b"cordwood archive 1" + covers[:32]).digest()[:16]
     head = bytearray(64) + covers
@@ -392,9 +401,10 @@ def archive(blocks):
             times += struct.unpack_from("<QQ", content, 48)
         raw += int.from_bytes(content[32:40], "little")
         out += skippable(content) + whole
+    out += copies
     foot = b"CWFOOT01" + identifier + struct.pack(
         "<QQQQII", counts["records"], min(times, default=0), max(times, default=0), raw & MASK,
-        len(blocks), 0) + entries
+        len(blocks), len(copies)) + entries
     foot += struct.pack("<I", 8 + len(foot) + 16)
     foot += struct.pack("<I", crc32c(foot)) + b"CWAREND1"
     return out + skippable(foot)

@@ -23,7 +23,7 @@ from dense_encoder import DOUBLES, INTS, STRINGS, Choice  # noqa: E402
 from dense_hostile import CASES, Clock, block, small  # noqa: E402
 from dense_samples import TEXTS, Sample, stamp_text  # noqa: E402
 from dense_tree import LIMITS  # noqa: E402
-from dense_writer import Layout, archive, encode, plain, zstd_frame  # noqa: E402
+from dense_writer import Layout, archive, encode, extract, plain, zstd_frame  # noqa: E402
 
 NAMES = {
     "ints": "const offset delta dictionary slope log-offset log-delta runs",
@@ -71,12 +71,30 @@ def mixed():
     return found
 
 
+def with_extract():
+    """Blocks of both methods, and copies of their severe records (FORMAT §11.11)."""
+    rows = [(1000 + number, number, 17 + number % 7 if number % 64 == 40 else 9)
+            for number in range(512)]
+
+    def made(rows):
+        return small([b"order %d" % number for _, number, _ in rows], rows=rows)
+    found = []
+    for at in range(0, 512, 128):
+        payload, count = made(rows[at:at + 128])
+        stored = plain(payload, count) if at % 256 else block((payload, count))
+        found.append((*stored, count, payload))
+    return found, extract(1000, *made([row for row in rows if row[2] > 9]))
+
+
 def missing():
     """(name, archive, what is in it) of the files that are not there."""
     for name, make in samples():
         if not (FOLDER / f"{name}.cwa").exists():
             blocks = make()
             yield name, archive([made[:2] for made in blocks]), expectation(blocks)
+    if not (FOLDER / "extract.cwa").exists():
+        blocks, copies = with_extract()
+        yield "extract", archive([made[:2] for made in blocks], copies), expectation(blocks)
     for group in dict.fromkeys(case.group for case in CASES):
         name = group if group.startswith("whole") else f"hostile-{group}"
         if (FOLDER / f"{name}.cwa").exists():

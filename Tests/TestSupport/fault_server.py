@@ -16,7 +16,7 @@ An answer: status (200), headers, body, body_bytes (so many, instead of body), a
     stall  read no body, never answer (until the client leaves)
 Rules, for every request: `limit` (a body over so many bytes is answered 413), `refuse` (encodings,
 by commas, that are answered 415), `poison` (a body with that text is answered 400), `old` (1: an
-archive with a dense block is answered as by a collector that was built before there were any),
+archive with a dense block or an extract is answered as by a collector that was built before),
 `respond` (a kind: elasticsearch, splunk, loggly, …: what its server says of success); `port`: which
 to listen on. PUT /_script with JSON {"directory", "answers", "rules"} starts afresh.
 DIRECTORY/connections gets a byte for each; DIRECTORY/requests.jsonl gets one line a request
@@ -68,6 +68,9 @@ class Script:
             return {"status": 413}
         if self.poison and self.poison in body:
             return {"status": 400}
+        if self.is_old and b"CWEXTR01" in body:
+            return {"status": 400, "headers": {"Content-Type": "application/json"},
+                    "body": '{"error":"bytes before the footer"}\n'}
         if self.is_old and b"CWDIRB01" in body:
             return {"status": 400, "headers": {"Content-Type": "application/json"},
                     "body": '{"error":"method 2 of the block at 143"}\n'}

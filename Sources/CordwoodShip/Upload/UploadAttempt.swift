@@ -94,7 +94,9 @@ struct UploadAttempt {
             var outcome = try send(&delivery, body, transport)
             let verdict = judge(&outcome, delivery)
             if verdict == .plain, course.makePlain() {
-                noteRecovered(archive.stem, outcome, "the target does not know dense blocks")
+                noteRecovered(
+                    archive.stem, outcome,
+                    "the target does not know this form; it gets plain blocks")
                 continue
             }
             if verdict == .simplify, course.simplify() {

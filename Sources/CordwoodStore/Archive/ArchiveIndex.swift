@@ -15,6 +15,8 @@ struct ArchiveIndex {
         var timeMax: UInt64
         var rawBytes: UInt64
         var span: UInt64
+        /// Of the frame before it (FORMAT §11.11); 0: none.
+        var extractBytes: UInt64
     }
 
     var info: ArchiveInfo
@@ -174,7 +176,8 @@ struct ArchiveIndex {
             id: id, recordCount: frame.word(start + ArchiveFooter.recordCount, UInt64.self),
             timeMin: frame.word(start + ArchiveFooter.timeMin, UInt64.self),
             timeMax: frame.word(start + ArchiveFooter.timeMax, UInt64.self),
-            rawBytes: frame.word(start + ArchiveFooter.rawBytes, UInt64.self), span: UInt64(span))
+            rawBytes: frame.word(start + ArchiveFooter.rawBytes, UInt64.self), span: UInt64(span),
+            extractBytes: UInt64(frame.word(start + ArchiveFooter.extractBytes, UInt32.self)))
         return readEntries(frame, count: Int(count), end: file.size - UInt64(span))
     }
 

@@ -57,6 +57,7 @@ public enum ArchiveFooter {
     public static let timeMax = 40
     public static let rawBytes = 48
     public static let blockCount = 56
+    public static let extractBytes = 60
     public static let entries = 64
 
     public static let bytes = 64
@@ -78,6 +79,22 @@ public enum FooterEntry {
     public static let rawBytes = 48
 
     public static let bytes = 64
+}
+
+/// FORMAT §11.11.
+public enum ArchiveExtract {
+    public static let magic = 0
+    public static let firstMonotonic = 8
+    public static let level = 16
+    public static let crc = 24
+    public static let header = 32
+
+    public static let bytes = 160
+    package static let magicValue: UInt64 = 0x3130_5254_5845_5743  // "CWEXTR01"
+    /// The level that writers take, ERROR.
+    static let levelValue: UInt8 = 17
+    /// Includes the header of the frame.
+    static let frameBytes = bytes + SkippableFrame.headerBytes
 }
 
 /// FORMAT §11.5.

@@ -12,7 +12,10 @@ package final class ArchiveSource: RunSource, RecordSource {
     /// at a time, and nothing calls back, so accesses need no check.
     @exclusivity(unchecked) private var problems: [ReadProblem]
     private let shared: SharedArchive
-    private let blocks: [BlockEntry]
+    private var blocks: [BlockEntry]
+    /// All of the archive, where `blocks` may be its extract.
+    private let allBlocks: [BlockEntry]
+    private let extract: ExtractPlace?
     private var loader = BlockLoader()
     @exclusivity(unchecked) private var records: BlockRecords?
     private var block = 0
@@ -107,6 +110,8 @@ package final class ArchiveSource: RunSource, RecordSource {
         let index = try ArchiveIndex.load(file, salvage: true)
         info = index.info
         blocks = index.blocks
+        allBlocks = blocks
+        extract = index.problems.isEmpty ? index.footer.flatMap { ExtractPlace(file, $0) } : nil
         unsafe problems = index.problems.reversed()
         if let locked = index.locked { unsafe problems.append(locked) }
         isAlone = file.isEncrypted
@@ -116,7 +121,9 @@ package final class ArchiveSource: RunSource, RecordSource {
 
     private init(again source: ArchiveSource) {
         info = source.info
-        blocks = source.blocks
+        blocks = source.allBlocks
+        allBlocks = blocks
+        extract = source.extract
         unsafe problems = []
         isAlone = source.isAlone
         shared = source.shared
@@ -154,15 +161,26 @@ package final class ArchiveSource: RunSource, RecordSource {
 
     package var header: ArchiveInfo { info }
 
-    /// Skips blocks that hold nothing of this, and rows where their order decides nothing. The
-    /// caller tests the records that come. Call before the first record.
-    package func restrict(_ limits: RowLimits) { self.limits = limits }
+    /// Skips blocks that hold nothing of this, and rows where their order decides nothing; reads
+    /// the extract instead, if it has all that is wanted. The caller tests the records that come.
+    /// Call before the first record.
+    package func restrict(_ limits: RowLimits) {
+        self.limits = limits
+        blocks = allBlocks
+        guard let extract, limits.level >= extract.level, nextBlock == 0,
+            extract.isIntact(shared.file)
+        else { return }
+        blocks = [extract.block]
+    }
 
     /// Begins with that block; those before it are not even loaded. Call before the first record.
-    func begin(atBlock first: Int) { nextBlock = first }
+    func begin(atBlock first: Int) {
+        nextBlock = first
+        if first > 0 { blocks = allBlocks }
+    }
 
     /// Blocks as the footer has them; nil if anything about the file is damaged or locked.
-    var intactBlocks: [BlockEntry]? { unsafe problems.isEmpty ? blocks : nil }
+    var intactBlocks: [BlockEntry]? { unsafe problems.isEmpty ? allBlocks : nil }
 
     private var digestParts = BlockParts.all
 
@@ -200,8 +218,8 @@ package final class ArchiveSource: RunSource, RecordSource {
 
     /// The times of one block; nil if it cannot be read. For a source that gives no records.
     func times(ofBlock index: Int, of process: ProcessInfo, offset: UInt64) -> BlockTimes? {
-        guard index < blocks.count,
-            let head = try? loader.load(blocks[index], of: shared.file, parts: .times)
+        guard index < allBlocks.count,
+            let head = try? loader.load(allBlocks[index], of: shared.file, parts: .times)
         else { return nil }
         return unsafe BlockTimes(
             loader.payload, recordCount: head.recordCount, of: process, offset: offset)
@@ -486,7 +504,7 @@ package final class ArchiveSource: RunSource, RecordSource {
         if !known {
             known = true
             firstProcess = dictionaries.processes.first
-            firstMonotonic = first
+            firstMonotonic = firstOfExtract ?? first
         }
         passedOver = PassedBlock(thread: thread, last: last, count: head.recordCount)
         return true
@@ -509,10 +527,15 @@ package final class ArchiveSource: RunSource, RecordSource {
         }
     }
 
+    /// Monotonic time of the archive's first record, if its extract is read.
+    private var firstOfExtract: UInt64? {
+        blocks.first?.isExtract == true ? extract?.firstMonotonic : nil
+    }
+
     private func learn(_ found: BlockRecords) {
         known = true
         firstProcess = found.dictionaries.processes.first
-        if let time = loader.firstTime {
+        if let time = firstOfExtract ?? loader.firstTime {
             firstMonotonic = time
             return
         }
@@ -532,7 +555,7 @@ package final class ArchiveSource: RunSource, RecordSource {
                     loader.payload, recordCount: head.recordCount)
             {
                 firstProcess = process
-                firstMonotonic = monotonic
+                firstMonotonic = firstOfExtract ?? monotonic
                 return
             }
             failures += 1

@@ -13,6 +13,8 @@ package struct ArchiveVerification: Sendable {
     package var recordCount: UInt64 = 0
     /// Number of records among them that no sync had covered when the machine went down.
     package var unverifiedCount: UInt64 = 0
+    /// Of those that an extract has.
+    fileprivate var severeCount: UInt64 = 0
     /// Problems found, cut at 64 texts.
     package var problems: [String] = []
     package var problemCount = 0
@@ -71,10 +73,36 @@ package enum ArchiveVerifier {
             }
             progress(entry.offset &+ entry.spanBytes)
         }
+        if let footer = index.footer, footer.extractBytes > 0 {
+            try check(extractOf: footer, file, &loader, &result)
+        }
         if result.blocksWhole == index.blocks.count, result.recordCount != index.info.recordCount {
             result.report("\(path): \(result.recordCount) records of \(index.info.recordCount)")
         }
         return result
+    }
+
+    private static func check(
+        extractOf footer: ArchiveIndex.Footer, _ file: borrowing ArchiveFile,
+        _ loader: inout BlockLoader, _ result: inout ArchiveVerification
+    ) throws(ReadProblem) {
+        guard let extract = ExtractPlace(file, footer) else {
+            return result.report("\(file.path): head of the extract")
+        }
+        do throws(ReadProblem) {
+            let head = try loader.load(extract.block, of: file)
+            var copies = ArchiveVerification(info: result.info)
+            unsafe check(loader.payload, head, extract.block, &copies)
+            for problem in copies.problems { result.report("\(problem) of the extract") }
+            if copies.isWhole, copies.recordCount != result.severeCount, result.isWhole {
+                result.report(
+                    "\(file.path): \(copies.recordCount) records of the extract, "
+                        + "\(result.severeCount) in the blocks")
+            }
+        } catch {
+            if case .system = error { throw error }
+            result.report(text(error))
+        }
     }
 
     private static func look(
@@ -106,7 +134,9 @@ package enum ArchiveVerifier {
             }
             expected = block.offset &+ block.spanBytes
         }
-        if expected != size - footer.span { result.report("\(info.path): bytes before the footer") }
+        if expected != size - footer.span - footer.extractBytes {
+            result.report("\(info.path): bytes before the footer")
+        }
     }
 
     @safe private static func check(
@@ -114,7 +144,9 @@ package enum ArchiveVerifier {
         _ result: inout ArchiveVerification
     ) {
         let place = "\(result.info.path): block at \(entry.offset)"
-        if BlockEntry(header: head, at: entry.offset) != entry {
+        var said = BlockEntry(header: head, at: entry.offset)
+        said.isExtract = entry.isExtract
+        if said != entry {
             result.report("\(place) and its footer entry differ")
             return
         }
@@ -128,6 +160,7 @@ package enum ArchiveVerifier {
             switch records.next(into: &record) {
             case .record:
                 seen.count(record)
+                if record.level >= ArchiveExtract.levelValue { result.severeCount &+= 1 }
                 if record.flags.contains(.unverified) { result.unverifiedCount &+= 1 }
             case .damaged:
                 result.report("\(place): columns")

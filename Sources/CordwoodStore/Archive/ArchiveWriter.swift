@@ -18,6 +18,7 @@ public enum ArchiveMethod: String, Sendable, CaseIterable {
 package struct ArchiveWriter: ~Copyable {
     private var file: PartFile
     private var builder: BlockBuilder
+    private var extract: ExtractBuilder
     private let compressor: BlockCompressor
     private let codec: Codec
     private var dense: DenseTrial?
@@ -68,7 +69,7 @@ package struct ArchiveWriter: ~Copyable {
         }
         try writer.appendHeader()
         try writer.appendRecords(of: source)
-        try writer.appendFooter()
+        try writer.appendFooter(extractBytes: try writer.appendExtract())
         return try writer.finish(accepts)
     }
 
@@ -82,6 +83,7 @@ package struct ArchiveWriter: ~Copyable {
         self.info = info
         builder = BlockBuilder(
             seed: .random(in: .min ... .max), target: blockBytes, timeStepNs: timeStepNs)
+        extract = ExtractBuilder(isWanted: info.covers.count == 1, timeStepNs: timeStepNs)
     }
 
     private mutating func appendHeader() throws(ArchiveError) {
@@ -120,7 +122,7 @@ package struct ArchiveWriter: ~Copyable {
         while true {
             let filled: BlockBuilder.Filled
             do throws(ReadProblem) {
-                filled = try builder.fill(from: source)
+                filled = try builder.fill(from: source, &extract)
             } catch {
                 try collect(error)
                 continue
@@ -130,6 +132,7 @@ package struct ArchiveWriter: ~Copyable {
             case .noRoom(let record):
                 try appendBlock()
                 builder.add(record)
+                extract.note(record)
                 if builder.isFull() { try appendBlock() }
             case .end:
                 if !builder.isEmpty { try appendBlock(isOnly: info.blockCount == 0) }
@@ -157,7 +160,8 @@ package struct ArchiveWriter: ~Copyable {
 
         let denseCRC = try makeFrame(payload, isOnly: isOnly)
         let storedCRC = unsafe checksum(frame.bytes, from: BlockHeader.frameBytes)
-        storeBlockHeader(payload, storedCRC: storedCRC, denseCRC: denseCRC)
+        storeBlockHeader(
+            builder.summary, payload, storedCRC: storedCRC, denseCRC: denseCRC)
         appendEntry(rawBytes: payload.count, span: frame.count, storedCRC: storedCRC)
         try unsafe file.append(frame.bytes)
 
@@ -199,16 +203,35 @@ package struct ArchiveWriter: ~Copyable {
         return nil
     }
 
-    /// `denseCRC`: rawCRC of a block of method 2.
+    /// Appends copies of the severe records, if it is worth while; returns the bytes of the frame.
+    private mutating func appendExtract() throws(ArchiveError) -> Int {
+        guard extract.isWorthwhile(blocks: info.blockCount, records: info.recordCount) else {
+            return 0
+        }
+        let payload = extract.assemble()
+        let start = ArchiveExtract.frameBytes - BlockHeader.frameBytes
+        frame.clear(keeping: .max)
+        guard unsafe frame.claim(ArchiveExtract.frameBytes) != nil,
+            compressor.append(payload, to: &frame)
+        else { throw .memory }
+        let storedCRC = unsafe checksum(frame.bytes, from: ArchiveExtract.frameBytes)
+        storeBlockHeader(
+            extract.summary, payload, storedCRC: storedCRC, denseCRC: nil, at: start)
+        extract.storeHead(in: &frame)
+        try unsafe file.append(frame.bytes)
+        return frame.count
+    }
+
+    /// `denseCRC`: rawCRC of a block of method 2. `place`: of the header's frame.
     @safe private mutating func storeBlockHeader(
-        _ payload: UnsafeRawBufferPointer, storedCRC: UInt32, denseCRC: UInt32?
+        _ summary: BlockSummary, _ payload: UnsafeRawBufferPointer, storedCRC: UInt32,
+        denseCRC: UInt32?, at place: Int = 0
     ) {
-        let start = SkippableFrame.headerBytes
-        let summary = builder.summary
-        unsafe frame.base.initializeMemory(
+        let start = place + SkippableFrame.headerBytes
+        unsafe (frame.base + place).initializeMemory(
             as: UInt8.self, repeating: 0, count: BlockHeader.frameBytes)
-        frame.store(SkippableFrame.magicValue, at: 0)
-        frame.store(UInt32(BlockHeader.bytes), at: 4)
+        frame.store(SkippableFrame.magicValue, at: place)
+        frame.store(UInt32(BlockHeader.bytes), at: place + 4)
         frame.store(BlockHeader.magicValue, at: start + BlockHeader.magic)
         let method = denseCRC == nil ? BlockHeader.methodColumns : BlockHeader.methodDense
         frame.store(method, at: start + BlockHeader.method)
@@ -216,7 +239,8 @@ package struct ArchiveWriter: ~Copyable {
         frame.store(summary.recordCount, at: start + BlockHeader.recordCount)
         frame.store(UInt64(payload.count), at: start + BlockHeader.rawBytes)
         frame.store(
-            UInt64(frame.count - BlockHeader.frameBytes), at: start + BlockHeader.storedBytes)
+            UInt64(frame.count - place - BlockHeader.frameBytes),
+            at: start + BlockHeader.storedBytes)
         frame.store(summary.timeMin, at: start + BlockHeader.timeMin)
         frame.store(summary.timeMax, at: start + BlockHeader.timeMax)
         frame.store(summary.levels, at: start + BlockHeader.levels)
@@ -243,7 +267,7 @@ package struct ArchiveWriter: ~Copyable {
         entries.append(word: UInt64(0))
     }
 
-    private mutating func appendFooter() throws(ArchiveError) {
+    private mutating func appendFooter(extractBytes: Int) throws(ArchiveError) {
         if info.recordCount == 0 { info.timeMin = 0 }
         let start = SkippableFrame.headerBytes
         let size = start + ArchiveFooter.bytes + entries.count + ArchiveFooter.trailerBytes
@@ -257,7 +281,7 @@ package struct ArchiveWriter: ~Copyable {
         frame.append(word: info.timeMax)
         frame.append(word: info.rawBytes)
         frame.append(word: UInt32(info.blockCount))
-        frame.append(word: UInt32(0))
+        frame.append(word: UInt32(extractBytes))
         unsafe frame.append(entries.bytes)
         frame.append(word: UInt32(truncatingIfNeeded: size))
         unsafe frame.append(word: checksum(frame.bytes, from: start))

@@ -116,7 +116,10 @@ struct BlockBuilder: ~Copyable {
 
     /// Takes records until the block is full. The loop is inside the builder because calls from
     /// outside, one per record, would move the whole builder out and back in each time.
-    mutating func fill(from source: any RecordSource) throws(ReadProblem) -> Filled {
+    /// `extract` is shown each record that is taken.
+    mutating func fill(
+        from source: any RecordSource, _ extract: inout ExtractBuilder
+    ) throws(ReadProblem) -> Filled {
         var record = RecordRef()
         while try source.next(&record) {
             // Counted here: a record that is handed over is copied.
@@ -125,6 +128,7 @@ struct BlockBuilder: ~Copyable {
                 &+ record.context.count
             if !hasRoom(for: wanted) { return .noRoom(record) }
             add(record)
+            extract.note(record)
             if isFull() { return .full }
         }
         return .end

@@ -15,6 +15,8 @@ struct BlockEntry: Equatable {
     var recordCount: UInt32
     var storedCRC: UInt32
     var rawBytes: UInt64
+    /// Its header is that of an extract (FORMAT §11.11).
+    var isExtract = false
 
     @safe init(footer bytes: UnsafeRawBufferPointer, at start: Int) {
         offset = bytes.word(start + FooterEntry.offset, UInt64.self)
@@ -61,9 +63,10 @@ struct BlockHead {
     let storedCRC: UInt32
     let rawCRC: UInt32
 
-    /// `frame` is the skippable frame: its header, followed by the block header.
-    @safe static func read(_ frame: UnsafeRawBufferPointer) -> HeadResult {
-        guard frame.count >= BlockHeader.frameBytes, isStart(frame) else {
+    /// `frame` is the skippable frame: its header, followed by the block header. `isExtract`: what
+    /// precedes the block header is not the header of a frame.
+    @safe static func read(_ frame: UnsafeRawBufferPointer, isExtract: Bool = false) -> HeadResult {
+        guard frame.count >= BlockHeader.frameBytes, isExtract || isStart(frame) else {
             return .bad("not a block header")
         }
         let content = unsafe UnsafeRawBufferPointer(

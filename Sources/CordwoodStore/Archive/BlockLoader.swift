@@ -48,7 +48,7 @@ struct BlockLoader: ~Copyable {
             throw .damaged("\(file.path): cut in the block at \(entry.offset)")
         }
         let head: BlockHead
-        switch unsafe BlockHead.read(stored.bytes) {
+        switch unsafe BlockHead.read(stored.bytes, isExtract: entry.isExtract) {
         case .good(let found): head = found
         case .newer(let what):
             throw .version("\(file.path): \(what) of the block at \(entry.offset)")

@@ -1,6 +1,6 @@
-// An archive with its dense blocks in their plain form (FORMAT §11.2, method 1), for readers that
-// do not know the other one. What a dense block stands for is the payload of a plain one, byte for
-// byte, so covers, id, records and their order stay. One thread at a time.
+// An archive with its dense blocks in their plain form (FORMAT §11.2, method 1) and without an
+// extract, for readers that know neither. What a dense block stands for is the payload of a plain
+// one, byte for byte, so covers, id, records and their order stay. One thread at a time.
 // SAFETY: views are of buffers that do not change while one is used.
 
 import CordwoodCore
@@ -8,7 +8,7 @@ import CordwoodCore
 package enum PlainCopy {
     package enum Outcome {
         case copied
-        /// No block is dense: a copy would be the same.
+        /// No block is dense, and there is no extract: a copy would be the same.
         case same
         case stopped
     }
@@ -26,7 +26,7 @@ package enum PlainCopy {
             throw .system("read \(path)", errno: Errno.ENOMEM)
         }
         var copy = Copy(compressor, path, headerSpan: index.headerSpan)
-        guard try copy.hasDense(index.blocks, file) else { return .same }
+        if footer.extractBytes == 0, try !copy.hasDense(index.blocks, file) { return .same }
         try copy.begin(file)
         guard unsafe write(copy.out.bytes) else { return .stopped }
         for entry in index.blocks {
@@ -127,6 +127,8 @@ package enum PlainCopy {
                 try file.read(
                     UInt64(start + ArchiveFooter.bytes), at: file.size - footer.span, into: &out)
             else { throw .damaged("\(path): footer") }
+            // It has no extract.
+            out.store(UInt32(0), at: start + ArchiveFooter.extractBytes)
             unsafe out.append(entries.bytes)
             out.append(word: UInt32(truncatingIfNeeded: size))
             unsafe out.append(word: checksum(out.bytes, from: start))

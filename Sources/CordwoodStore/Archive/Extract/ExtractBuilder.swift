@@ -1,0 +1,74 @@
+// Copies the severe records of an archive into one more block behind the others (FORMAT §11.11), so
+// that whoever asks for them alone reads nothing else. One writer owns one builder; one thread.
+
+import CordwoodCore
+
+struct ExtractBuilder: ~Copyable {
+    private var builder: BlockBuilder
+    private var firstMonotonic: UInt64?
+    private var lastMonotonic: UInt64 = 0
+    private let timeStepNs: UInt64
+    private var isWanted: Bool
+
+    /// More is no longer a small part of an archive.
+    private static let target = 256 << 10
+    /// Fewer blocks are read as fast.
+    private static let blocksLeast = 4
+    /// Records of the archive for each one that is copied.
+    private static let recordsLeast: UInt64 = 64
+
+    init(isWanted: Bool, timeStepNs: UInt64) {
+        self.isWanted = isWanted
+        self.timeStepNs = max(timeStepNs, 1)
+        builder = BlockBuilder(
+            seed: .random(in: .min ... .max), target: Self.target, timeStepNs: timeStepNs)
+    }
+
+    var summary: BlockSummary { builder.summary }
+
+    /// Takes the archive's next record. Where one is older than the one before it, each decides
+    /// about the order of others, and there is no extract.
+    @inline(__always)
+    mutating func note(_ record: borrowing RecordRef) {
+        guard isWanted else { return }
+        isWanted = record.monotonicNs >= lastMonotonic
+        lastMonotonic = record.monotonicNs
+        if firstMonotonic == nil { firstMonotonic = lastMonotonic }
+        if record.level >= ArchiveExtract.levelValue { take(record) }
+    }
+
+    @inline(never)
+    private mutating func take(_ record: borrowing RecordRef) {
+        guard record.message.count + record.sections.count < Self.target else {
+            return isWanted = false
+        }
+        builder.add(record)
+        if builder.isFull() { isWanted = false }
+    }
+
+    mutating func isWorthwhile(blocks: Int, records: UInt64) -> Bool {
+        let count = UInt64(summary.recordCount)
+        return isWanted && count > 0 && blocks >= Self.blocksLeast
+            && count * Self.recordsLeast <= records && !builder.failed
+    }
+
+    /// The payload (FORMAT §11.4); valid until the builder changes.
+    @safe mutating func assemble() -> UnsafeRawBufferPointer {
+        builder.assemble()
+    }
+
+    /// Puts the frame's own head before the block's header in `frame`, which is otherwise made.
+    func storeHead(in frame: inout GrowingBytes) {
+        let start = SkippableFrame.headerBytes
+        let header = start + ArchiveExtract.header
+        frame.store(SkippableFrame.magicValue, at: 0)
+        frame.store(UInt32(frame.count - start), at: 4)
+        frame.store(ArchiveExtract.magicValue, at: start + ArchiveExtract.magic)
+        let first = firstMonotonic ?? 0
+        frame.store(first - first % timeStepNs, at: start + ArchiveExtract.firstMonotonic)
+        frame.store(UInt64(ArchiveExtract.levelValue), at: start + ArchiveExtract.level)
+        frame.store(UInt64(0), at: start + ArchiveExtract.crc)
+        let head = unsafe UnsafeRawBufferPointer(start: frame.base + start, count: header - start)
+        frame.store(checksum(head, from: 0), at: start + ArchiveExtract.crc)
+    }
+}

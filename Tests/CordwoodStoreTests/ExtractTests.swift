@@ -1,0 +1,230 @@
+// The severe records of an archive, once more behind its blocks (FORMAT §11.11): who asks for them
+// gets what the blocks have, in their order, and reads nothing else; damage on either side loses
+// nothing that the other one has.
+
+import CordwoodCore
+import XCTest
+
+@testable import CordwoodStore
+
+final class ExtractTests: XCTestCase {
+    /// A record in a hundred is severe; the last block ends with one that is not.
+    private func records(_ count: Int = 4_000, severeEvery: Int = 100) -> [Staged] {
+        var random = SplitMix(20_261_127)
+        let thread = RecordMaker(seed: 1).threads[0]
+        return (0..<count).map { index in
+            var staged = Staged(thread: thread)
+            staged.model = ModelRecord(RecordRef(thread: thread))
+            staged.model.message = Array("order \(index) of \(random.below(1 << 30))".utf8)
+            staged.model.originalLength = UInt64(staged.model.message.count)
+            staged.model.monotonic = 1_000 + UInt64(index) * 10
+            staged.model.written = 1 << 60 + UInt64(index) * 10
+            staged.model.time = staged.model.written
+            staged.model.sequence = UInt64(index)
+            staged.model.level =
+                index % severeEvery == severeEvery / 2 ? UInt8(17 + random.below(8)) : 9
+            return staged
+        }
+    }
+
+    private func severe(_ records: [Staged], _ least: UInt8 = 17) -> [ModelRecord] {
+        records.map(\.model).filter { $0.level >= least }
+    }
+
+    private func footer(_ path: String) throws -> ArchiveIndex.Footer {
+        try XCTUnwrap(
+            ArchiveIndex.load(ArchiveFile(path: path), salvage: false).footer)
+    }
+
+    private func read(
+        _ path: String, level: UInt8, since: UInt64 = 0
+    ) throws -> (records: [ModelRecord], problems: [ReadProblem]) {
+        let source = try ArchiveSource.open(path: path)
+        var limits = RowLimits()
+        limits.level = level
+        limits.since = since
+        source.restrict(limits)
+        let found = drain(source)
+        return (found.records.filter { $0.level >= level && $0.time >= since }, found.problems)
+    }
+
+    private func made(
+        _ records: [Staged], in scratch: Scratch, method: ArchiveMethod = .dense,
+        codec: Codec = .zstd
+    ) throws -> ArchiveInfo {
+        try writeArchive(
+            records, in: scratch, codec: codec, method: method, blockBytes: 16_000)
+    }
+
+    func testSevereRecordsComeFromTheExtract() throws {
+        let records = records()
+        for (method, codec) in [
+            (ArchiveMethod.dense, Codec.zstd), (.plain, .zstd), (.plain, .lz4), (.plain, .none),
+        ] {
+            let scratch = Scratch()
+            let info = try made(records, in: scratch, method: method, codec: codec)
+            XCTAssertGreaterThan(info.blockCount, 4)
+            XCTAssertEqual(info.recordCount, UInt64(records.count))
+            XCTAssertGreaterThan(try footer(info.path).extractBytes, 0)
+            for level in [UInt8(17), 18, 24] {
+                let found = try read(info.path, level: level)
+                XCTAssertEqual(found.records, severe(records, level))
+                XCTAssertTrue(found.problems.isEmpty)
+            }
+            let middle = records[records.count / 2].model.time
+            XCTAssertEqual(
+                try read(info.path, level: 17, since: middle).records,
+                severe(records).filter { $0.time >= middle })
+            XCTAssertEqual(try read(info.path, level: 9).records.count, records.count)
+            let verified = try ArchiveVerifier.verify(path: info.path)
+            XCTAssertEqual(verified.problems, [])
+            XCTAssertEqual(verified.recordCount, UInt64(records.count))
+        }
+    }
+
+    /// The first record's time is the archive's, whichever records are wanted.
+    func testTheArchiveBeginsWithItsFirstRecord() throws {
+        let records = records()
+        let scratch = Scratch()
+        let info = try made(records, in: scratch)
+        for isRead in [false, true] {
+            let source = try ArchiveSource.open(path: info.path)
+            var limits = RowLimits()
+            limits.level = 17
+            source.restrict(limits)
+            if isRead { XCTAssertFalse(drain(source).records.isEmpty) }
+            XCTAssertEqual(source.createdMonotonicNs, records[0].model.monotonic)
+            XCTAssertEqual(source.process?.laneID, records[0].model.lane)
+            XCTAssertEqual(source.intactBlocks?.count, info.blockCount)
+        }
+    }
+
+    /// Blocks that were chosen by their times are those of the archive.
+    func testBlocksAreCountedWithoutTheExtract() throws {
+        let records = records()
+        let scratch = Scratch()
+        let info = try made(records, in: scratch)
+        let source = try ArchiveSource.open(path: info.path)
+        let blocks = try XCTUnwrap(source.intactBlocks)
+        var limits = RowLimits()
+        limits.level = 17
+        source.restrict(limits)
+        source.begin(atBlock: 3)
+        let before = Int(blocks[..<3].reduce(0) { $0 + $1.recordCount })
+        XCTAssertEqual(
+            drain(source).records.filter { $0.level >= 17 },
+            severe(Array(records[before...])))
+    }
+
+    func testDamageOnOneSideLosesNothingOfTheOther() throws {
+        let records = records()
+        let scratch = Scratch()
+        let info = try made(records, in: scratch)
+        let whole = readAll(info.path)
+        let footer = try self.footer(info.path)
+        let start = whole.count - Int(footer.span + footer.extractBytes)
+        let path = scratch.path + "/damaged"
+        for at in start..<(whole.count - Int(footer.span)) {
+            var bytes = whole
+            bytes[at] ^= 0x10
+            writeAll(bytes, path)
+            let found = try read(path, level: 17)
+            XCTAssertEqual(found.records, severe(records), "byte \(at - start)")
+            XCTAssertTrue(found.problems.isEmpty, "\(found.problems)")
+            XCTAssertFalse(try ArchiveVerifier.verify(path: path).isWhole, "byte \(at - start)")
+        }
+        var bytes = whole
+        for offset in blockOffsets(info.path) { bytes[offset + 200] ^= 1 }
+        writeAll(bytes, path)
+        XCTAssertEqual(try read(path, level: 17).records, severe(records))
+        XCTAssertTrue(try read(path, level: 9).records.isEmpty)
+        // Without a footer, blocks are found by their headers; the extract is none of them.
+        writeAll(whole[..<(whole.count - 8)], path)
+        let walked = try read(path, level: 17)
+        XCTAssertEqual(walked.records, severe(records))
+        XCTAssertEqual(walked.problems.count, 1)
+        bytes = whole
+        bytes[blockOffsets(info.path).last! + 9] ^= 1
+        writeAll(bytes[..<(whole.count - 8)], path)
+        let salvaged = try read(path, level: 1)
+        XCTAssertEqual(Set(salvaged.records.map(\.sequence)).count, salvaged.records.count)
+    }
+
+    /// An extract that says other than the blocks is told.
+    func testVerifyingComparesTheExtract() throws {
+        let scratch = Scratch()
+        let others = Scratch()
+        let info = try made(records(), in: scratch)
+        let other = try made(records(severeEvery: 90), in: others)
+        func parts(_ path: String) throws -> (blocks: [UInt8], extract: [UInt8], footer: [UInt8]) {
+            let (bytes, footer) = (readAll(path), try self.footer(path))
+            let end = bytes.count - Int(footer.span)
+            let start = end - Int(footer.extractBytes)
+            return (Array(bytes[..<start]), Array(bytes[start..<end]), Array(bytes[end...]))
+        }
+        let (mine, theirs) = (try parts(info.path), try parts(other.path))
+        var newFooter = mine.footer
+        let at = SkippableFrame.headerBytes + ArchiveFooter.extractBytes
+        newFooter.replaceSubrange(at..<at + 4, with: little(UInt32(theirs.extract.count)))
+        let crcAt = newFooter.count - 12
+        let crc = newFooter.withUnsafeBytes {
+            checksum(
+                UnsafeRawBufferPointer(rebasing: $0[SkippableFrame.headerBytes..<crcAt]), from: 0)
+        }
+        newFooter.replaceSubrange(crcAt..<crcAt + 4, with: little(crc))
+        let path = scratch.path + "/other"
+        writeAll(mine.blocks + theirs.extract + newFooter, path)
+        let found = try ArchiveVerifier.verify(path: path)
+        XCTAssertEqual(found.problemCount, 1, "\(found.problems)")
+        XCTAssertTrue(found.problems.first?.contains("records of the extract") == true)
+    }
+
+    func testWhatHasNoExtract() throws {
+        let usual = records()
+        var old = usual
+        old.swapAt(2_000, 2_001)
+        let cases: [(String, [Staged])] = [
+            ("none is severe", usual.filter { $0.model.level < 17 }),
+            ("many are severe", records(severeEvery: 50)),
+            ("one is older than the one before it", old),
+            ("few blocks", Array(usual.prefix(600))),
+        ]
+        for (what, records) in cases {
+            let scratch = Scratch()
+            let info = try made(records, in: scratch)
+            XCTAssertEqual(try footer(info.path).extractBytes, 0, what)
+            XCTAssertEqual(try read(info.path, level: 17).records, severe(records), what)
+        }
+        let scratch = Scratch()
+        var covers = [coverForTests]
+        covers.append(
+            ArchiveCover(
+                laneID: LaneID(high: 1, low: 3), first: 0, last: 0,
+                laneName: "20261121T081530Z-813-9f3c5a0de1b27789"))
+        let info = try ArchiveWriter.write(
+            source: FakeSource(usual), covers: covers, archivesDirectory: scratch.path,
+            name: ArchiveIdentity.fileName(covers[0]), codec: .zstd, level: 1, now: 42,
+            method: .dense, blockBytes: 16_000)
+        XCTAssertEqual(try footer(info.path).extractBytes, 0, "two covers")
+    }
+
+    /// For a collector that knows neither dense blocks nor extracts.
+    func testAPlainCopyHasNone() throws {
+        let records = records()
+        for method in ArchiveMethod.allCases {
+            let scratch = Scratch()
+            let info = try made(records, in: scratch, method: method)
+            var bytes: [UInt8] = []
+            let outcome = try PlainCopy.make(path: info.path, shouldStop: { false }) { piece in
+                bytes += piece
+                return true
+            }
+            XCTAssertEqual(outcome, .copied)
+            let path = scratch.path + "/plain"
+            writeAll(bytes, path)
+            XCTAssertEqual(try footer(path).extractBytes, 0)
+            XCTAssertTrue(try ArchiveVerifier.verify(path: path).isWhole)
+            XCTAssertEqual(try read(path, level: 17).records, severe(records))
+        }
+    }
+}
