@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """House style that a machine can see: lines of at most 100 characters, of pages 120 (but for tables
 and code), files of at most 600 lines, an opening comment in each, no bare notes to oneself, no
-paths of one machine, no reference to a page that does not exist."""
+paths of one machine, no reference to a page that does not exist, no conflict left in a file."""
 
 import re
 import subprocess
@@ -61,6 +61,8 @@ def check(path, problems):
                      if code and page not in PAGES]
         if PLACES.search(line):
             problems.append(f"{name}:{number}: a path of one machine")
+        if line.startswith(("<<<<<<< ", ">>>>>>> ")):
+            problems.append(f"{name}:{number}: a conflict that nobody resolved")
         if code and (line != line.rstrip() or "\t" in line):
             problems.append(f"{name}:{number}: a tab, or white space at the end")
 
