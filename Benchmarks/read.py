@@ -368,10 +368,10 @@ def measure(house):
             house.gate(f"dense: {verb}: lines missing or too many", abs(row["lines"] - lines), 0)
         house.gate(f"dense: {verb}: KiB of memory", row["rss_kib"], limits["rss_kib"])
         row |= inflated(house, verb, dense, count)
-        # What tail inflates does not grow with the store.
+        # What tail inflates does not grow with the store; a small one has fewer whole archives.
         for what, words in (("frames", "frames inflated of 10,000 records"),
                             ("inflated", "bytes inflated a record")):
-            if verb == "tail -n 50":
+            if verb == "tail -n 50" or house.quick:
                 continue
             house.gate(f"dense: {verb}: {words}", row[what], limits["dense"][what][verb])
         if verb in limits["dense"]["instructions_per_record"]:
