@@ -25,7 +25,7 @@ VERBS = {
     "grep an absent word": ["grep", "-F", ABSENT],
     # Most numbers lie in arguments: they are looked at without making their texts.
     "grep -c of digits": ["grep", "-c", "-F", DIGITS],
-    # Each block has some: its own columns are asked. Errors are fewer, and there once more.
+    # Warnings are read from every block, errors from the extracts alone.
     "--level warn": ["cat", "--level", "warn"],
     "--level error": ["cat", "--level", "error"],
     "stats": ["stats"],

@@ -1,5 +1,5 @@
-// Collectors that were built before a form of archives refuse it. They get each archive in a form
-// that they know, under the same id.
+// An old collector refuses archives in a form it does not know. It then gets each archive in a form
+// it knows, under the same id.
 
 import XCTest
 
@@ -55,7 +55,7 @@ final class OldCollectorTests: XCTestCase {
         XCTAssertEqual(told.count, 1)
     }
 
-    /// One that was built before extracts refuses those: it gets the records without copies.
+    /// A collector that does not know extracts gets the archive without one.
     func testAnOldCollectorGetsNoExtract() throws {
         let server = try FaultServer(rules: ["old=1"])
         let store = try TestStore()

@@ -1,6 +1,6 @@
-// The severe records of an archive, once more behind its blocks (FORMAT §11.11): who asks for them
-// gets what the blocks have, in their order, and reads nothing else; damage on either side loses
-// nothing that the other one has.
+// Extracts (FORMAT §11.11): a query for severe records reads the extract alone and finds the same
+// records in the same order as in the blocks. Damage to the extract or to the blocks loses nothing
+// that the other still holds.
 
 import CordwoodCore
 import XCTest
@@ -82,7 +82,7 @@ final class ExtractTests: XCTestCase {
         }
     }
 
-    /// The first record's time is the archive's, whichever records are wanted.
+    /// The archive begins at its first record's time, whichever records a query wants.
     func testTheArchiveBeginsWithItsFirstRecord() throws {
         let records = records()
         let scratch = Scratch()
@@ -99,7 +99,7 @@ final class ExtractTests: XCTestCase {
         }
     }
 
-    /// Blocks that were chosen by their times are those of the archive.
+    /// Block numbers count the archive's blocks, not the extract.
     func testBlocksAreCountedWithoutTheExtract() throws {
         let records = records()
         let scratch = Scratch()
@@ -138,7 +138,7 @@ final class ExtractTests: XCTestCase {
         writeAll(bytes, path)
         XCTAssertEqual(try read(path, level: 17).records, severe(records))
         XCTAssertTrue(try read(path, level: 9).records.isEmpty)
-        // Without a footer, blocks are found by their headers; the extract is none of them.
+        // Without a footer, the reader finds blocks by their headers and skips the extract.
         writeAll(whole[..<(whole.count - 8)], path)
         let walked = try read(path, level: 17)
         XCTAssertEqual(walked.records, severe(records))
@@ -150,7 +150,7 @@ final class ExtractTests: XCTestCase {
         XCTAssertEqual(Set(salvaged.records.map(\.sequence)).count, salvaged.records.count)
     }
 
-    /// An extract that says other than the blocks is told.
+    /// Verifying reports an extract that disagrees with the blocks.
     func testVerifyingComparesTheExtract() throws {
         let scratch = Scratch()
         let others = Scratch()

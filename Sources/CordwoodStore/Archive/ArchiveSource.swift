@@ -13,7 +13,7 @@ package final class ArchiveSource: RunSource, RecordSource {
     @exclusivity(unchecked) private var problems: [ReadProblem]
     private let shared: SharedArchive
     private var blocks: [BlockEntry]
-    /// All of the archive, where `blocks` may be its extract.
+    /// All blocks of the archive; `blocks` may be the extract alone.
     private let allBlocks: [BlockEntry]
     private let extract: ExtractPlace?
     private var loader = BlockLoader()
@@ -161,9 +161,9 @@ package final class ArchiveSource: RunSource, RecordSource {
 
     package var header: ArchiveInfo { info }
 
-    /// Skips blocks that hold nothing of this, and rows where their order decides nothing; reads
-    /// the extract instead, if it has all that is wanted. The caller tests the records that come.
-    /// Call before the first record.
+    /// Skips blocks without matching records, and rows that do not affect the order. Reads only the
+    /// extract if that holds every wanted record. The caller tests each record it gets. Call before
+    /// the first record.
     package func restrict(_ limits: RowLimits) {
         self.limits = limits
         blocks = allBlocks
@@ -527,7 +527,7 @@ package final class ArchiveSource: RunSource, RecordSource {
         }
     }
 
-    /// Monotonic time of the archive's first record, if its extract is read.
+    /// Monotonic time of the archive's first record; nil unless only the extract is read.
     private var firstOfExtract: UInt64? {
         blocks.first?.isExtract == true ? extract?.firstMonotonic : nil
     }

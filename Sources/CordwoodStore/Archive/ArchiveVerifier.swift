@@ -13,7 +13,7 @@ package struct ArchiveVerification: Sendable {
     package var recordCount: UInt64 = 0
     /// Number of records among them that no sync had covered when the machine went down.
     package var unverifiedCount: UInt64 = 0
-    /// Of those that an extract has.
+    /// Number of records severe enough for an extract.
     fileprivate var severeCount: UInt64 = 0
     /// Problems found, cut at 64 texts.
     package var problems: [String] = []

@@ -203,7 +203,7 @@ package struct ArchiveWriter: ~Copyable {
         return nil
     }
 
-    /// Appends copies of the severe records, if it is worth while; returns the bytes of the frame.
+    /// Appends the extract if it is worthwhile. Returns the size of its frame, or 0.
     private mutating func appendExtract() throws(ArchiveError) -> Int {
         guard extract.isWorthwhile(blocks: info.blockCount, records: info.recordCount) else {
             return 0
@@ -222,7 +222,7 @@ package struct ArchiveWriter: ~Copyable {
         return frame.count
     }
 
-    /// `denseCRC`: rawCRC of a block of method 2. `place`: of the header's frame.
+    /// `denseCRC`: rawCRC of a block of method 2. `place`: where the header's frame begins.
     @safe private mutating func storeBlockHeader(
         _ summary: BlockSummary, _ payload: UnsafeRawBufferPointer, storedCRC: UInt32,
         denseCRC: UInt32?, at place: Int = 0

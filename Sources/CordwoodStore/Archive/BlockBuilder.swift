@@ -116,7 +116,7 @@ struct BlockBuilder: ~Copyable {
 
     /// Takes records until the block is full. The loop is inside the builder because calls from
     /// outside, one per record, would move the whole builder out and back in each time.
-    /// `extract` is shown each record that is taken.
+    /// `extract` also sees each record that is taken.
     mutating func fill(
         from source: any RecordSource, _ extract: inout ExtractBuilder
     ) throws(ReadProblem) -> Filled {

@@ -15,7 +15,7 @@ struct BlockEntry: Equatable {
     var recordCount: UInt32
     var storedCRC: UInt32
     var rawBytes: UInt64
-    /// Its header is that of an extract (FORMAT §11.11).
+    /// This is the block of an extract (FORMAT §11.11).
     var isExtract = false
 
     @safe init(footer bytes: UnsafeRawBufferPointer, at start: Int) {
@@ -63,8 +63,8 @@ struct BlockHead {
     let storedCRC: UInt32
     let rawCRC: UInt32
 
-    /// `frame` is the skippable frame: its header, followed by the block header. `isExtract`: what
-    /// precedes the block header is not the header of a frame.
+    /// `frame` is the skippable frame: its header, followed by the block header. `isExtract`: other
+    /// bytes stand where the frame's header would be.
     @safe static func read(_ frame: UnsafeRawBufferPointer, isExtract: Bool = false) -> HeadResult {
         guard frame.count >= BlockHeader.frameBytes, isExtract || isStart(frame) else {
             return .bad("not a block header")

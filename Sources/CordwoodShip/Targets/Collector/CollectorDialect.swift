@@ -34,8 +34,8 @@ struct CollectorDialect: Dialect {
     }
 
     /// A collector that is older than the method of a block names it, as in `method 2 of the block
-    /// at 143` (FORMAT §11.2); to one that is older than extracts, those are bytes of nothing
-    /// (§11.11).
+    /// at 143` (FORMAT §11.2). One that does not know extracts complains of the bytes before
+    /// the footer (§11.11).
     func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> AnswerVerdict? {
         guard outcome.httpStatus == 400,
             let error = AnswerText.object(outcome.body)?["error"]?.string,

@@ -1,5 +1,5 @@
-// Copies the severe records of an archive into one more block behind the others (FORMAT §11.11), so
-// that whoever asks for them alone reads nothing else. One writer owns one builder; one thread.
+// Copies an archive's severe records into an extra block at its end (FORMAT §11.11), so that a
+// query for errors reads only that block. One writer owns one builder; one thread.
 
 import CordwoodCore
 
@@ -10,11 +10,11 @@ struct ExtractBuilder: ~Copyable {
     private let timeStepNs: UInt64
     private var isWanted: Bool
 
-    /// More is no longer a small part of an archive.
+    /// Bytes of payload; an extract beyond that would no longer be a small part of its archive.
     private static let target = 256 << 10
-    /// Fewer blocks are read as fast.
+    /// An archive of fewer blocks is read quickly without an extract.
     private static let blocksLeast = 4
-    /// Records of the archive for each one that is copied.
+    /// The archive must have at least this many records for each copied one.
     private static let recordsLeast: UInt64 = 64
 
     init(isWanted: Bool, timeStepNs: UInt64) {
@@ -26,8 +26,8 @@ struct ExtractBuilder: ~Copyable {
 
     var summary: BlockSummary { builder.summary }
 
-    /// Takes the archive's next record. Where one is older than the one before it, each decides
-    /// about the order of others, and there is no extract.
+    /// Looks at the archive's next record and copies it if it is severe. If a record is older than
+    /// the one before it, readers need all records to establish their order: no extract then.
     @inline(__always)
     mutating func note(_ record: borrowing RecordRef) {
         guard isWanted else { return }
@@ -57,7 +57,7 @@ struct ExtractBuilder: ~Copyable {
         builder.assemble()
     }
 
-    /// Puts the frame's own head before the block's header in `frame`, which is otherwise made.
+    /// Writes the extract's own header into `frame`, which already holds the block.
     func storeHead(in frame: inout GrowingBytes) {
         let start = SkippableFrame.headerBytes
         let header = start + ArchiveExtract.header

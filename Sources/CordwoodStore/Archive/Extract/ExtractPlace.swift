@@ -1,16 +1,16 @@
-// Where an archive has its severe records once more (FORMAT §11.11). A value.
-// SAFETY: a view is of the buffer that was just read.
+// Finds an archive's extract, the copies of its severe records (FORMAT §11.11). A value.
+// SAFETY: views point into the buffer that was just read.
 
 import CordwoodCore
 
 struct ExtractPlace {
-    /// The block that has copies of all records of at least `level`, in their order.
+    /// Holds copies of all records of at least `level`, in the archive's order.
     let block: BlockEntry
     let level: UInt8
     /// Monotonic time of the archive's first record.
     let firstMonotonic: UInt64
 
-    /// nil: there is no extract, or it is damaged; then the archive's blocks have all it would.
+    /// nil: there is no extract, or it is damaged. The archive's blocks hold the records as well.
     init?(_ file: borrowing ArchiveFile, _ footer: ArchiveIndex.Footer) {
         let bytes = footer.extractBytes
         let start = SkippableFrame.headerBytes
@@ -41,7 +41,7 @@ struct ExtractPlace {
         firstMonotonic = head.word(ArchiveExtract.firstMonotonic, UInt64.self)
     }
 
-    /// Whether its stored bytes are those that were written.
+    /// Whether the stored bytes match their checksum.
     func isIntact(_ file: borrowing ArchiveFile) -> Bool {
         let headBytes = UInt64(BlockHeader.frameBytes)
         var stored = GrowingBytes()
