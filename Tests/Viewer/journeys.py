@@ -340,8 +340,8 @@ def leaves(place):
     # With all of it in the list there is no way to leave.
     look.ask('"seen"')
     page.keyboard.press("Escape")
-    page.keyboard.press("f")
-    pressed.wait_for()
+    with page.expect_request("**/api/tail?*"):  # sent once the list is there
+        page.keyboard.press("f")
     page.keyboard.press("g")
     writer.log("seen 2")
     look.until_row("seen 2")
