@@ -115,21 +115,41 @@ class Proxies(StoreCase):
         self.assertEqual(set(self.causes), {"the proxy answered 502"})
 
     def test_wrong_password(self):
-        secure = Scripted(self, [], certificate("server.pem"))
-        plain = Scripted(self)
-        proxy = Tinyproxy(self)
-        for server in (secure, plain):
-            self.add(server.url, name=server.url, proxy=proxy.address,
-                     ca_file=certificate("ca.pem"), proxy_auth="proxy-user:wrong-secret")
+        server = Scripted(self, [], certificate("server.pem"))
+        self.add(server.url, proxy=Tinyproxy(self).address, ca_file=certificate("ca.pem"),
+                 proxy_auth="proxy-user:wrong-secret")
         self.log.info("x")
         error = self.fails()
-        self.assertEqual((error.outcome, error.result.failed), ("request_failed", 2))
-        self.assertEqual(secure.requests + plain.requests, [])
-        # tinyproxy answers 401, and cuts the connection of a body that is on its way.
-        self.assertIn("the proxy answered 401: proxy_auth", self.causes)
-        self.assertNotIn("wrong-secret", str(self.causes))
+        self.assertEqual((error.outcome, error.result.failed), ("request_failed", 1))
+        self.assertEqual(server.requests, [])
+        # tinyproxy answers 401.
+        self.assertEqual(set(self.causes), {"the proxy answered 401: proxy_auth"})
         # Refused by a proxy is no refusal of the archive: nothing is in quarantine.
-        self.assertEqual(error.result.waiting, 2)
+        self.assertEqual(error.result.waiting, 1)
+
+    def test_wrong_password_without_a_tunnel(self):
+        server = Scripted(self)
+        self.add(server.url, proxy=Tinyproxy(self).address, proxy_auth="proxy-user:wrong-secret")
+        self.log.info("x")
+        error = self.fails()
+        # tinyproxy reads no body, so the system may cut its answer off.
+        self.assertIn(error.outcome, ("client", "request_failed"))
+        self.assertEqual((error.result.failed, error.result.waiting), (1, 1))
+        self.assertEqual(server.requests, [])
+        self.assertNotIn("wrong-secret", str(self.causes))
+
+    def test_401_without_a_tunnel(self):
+        for answer in ({"status": 401}, {"status": 401, "action": "half"}):
+            with self.subTest(answer):
+                proxy = Scripted(self, [answer])
+                self.add("http://logs.example", proxy=proxy.url, proxy_auth="proxy-user:secret")
+                self.log.info("x")
+                error = self.fails()
+                self.assertEqual(error.outcome, "client")
+                self.assertEqual(len(proxy.requests), 1)
+                self.assertEqual(self.causes[-1],
+                                 "HTTP 401 of the server, or of the proxy for proxy_auth")
+                self.engine.remove_target("target")
 
     def test_plain_http(self):
         server = Scripted(self)

@@ -102,8 +102,7 @@ import CordwoodCore
     func outcome(_ facts: CurlFacts) -> TransferOutcome {
         // For a refusal, status and headers are enough; for a 2xx, success includes the end of the
         // body.
-        let isRefused =
-            facts.status >= 300 && facts.code != CURLE_ABORTED_BY_CALLBACK && !mayBeProxys(facts)
+        let isRefused = facts.status >= 300 && facts.code != CURLE_ABORTED_BY_CALLBACK
         let isAnswered =
             facts.code == CURLE_OK || isRefused || (facts.code == CURLE_WRITE_ERROR && isBodyCut)
         var outcome: TransferOutcome
@@ -112,8 +111,9 @@ import CordwoodCore
             outcome = .failed("the proxy refuses proxy_auth (407)", isUnreachable: true)
         } else if isAnswered {
             let kind = TransferOutcome.kind(httpStatus: facts.status)
+            let source = mayBeProxys(facts) ? " of the server, or of the proxy for proxy_auth" : ""
             outcome = TransferOutcome(
-                kind: kind, httpStatus: facts.status, cause: "HTTP \(facts.status)")
+                kind: kind, httpStatus: facts.status, cause: "HTTP \(facts.status)" + source)
             outcome.isBodyCut = isBodyCut || facts.code != CURLE_OK
         } else {
             outcome = .failed(CurlExchange.cause(facts), isUnreachable: !facts.isBegun)
@@ -126,8 +126,7 @@ import CordwoodCore
         return outcome
     }
 
-    /// Some proxies answer 401 instead of 407, and cut off the body under way. Without a tunnel
-    /// that looks like the server's answer.
+    /// Some proxies answer 401 instead of 407. Without a tunnel it looks like the server's answer.
     private func mayBeProxys(_ facts: CurlFacts) -> Bool {
         facts.status == HTTPStatus.unauthorized && request.settings.proxyUser != nil
             && !request.url.lowercased().hasPrefix("https:")
