@@ -12,8 +12,8 @@ import threading
 import time
 from pathlib import Path
 
-from harness import (E_IO, E_TIMEOUT, FLAG_SIGBUS_GUARD, OK, SECONDS_MAX, Failed, Skipped, equal,
-                     exact, holds, until)
+from harness import (E_IO, E_TIMEOUT, FLAG_SIGBUS_GUARD, OK, SECONDS_MAX, TOOL, Failed, Skipped,
+                     equal, exact, holds, until)
 
 SEGMENT = 1 << 20
 
@@ -216,20 +216,16 @@ def read_only_remount(place):
                f"{longest * 1000:.0f} ms, close {status}")
 
 
-def deleted(place):
-    """The store is deleted under a host that logs: the engine makes it again within a second and
-    begins a new lane there, without being opened again. What is kept from then on is read; what is
-    gone is told by a gap record that counts no fewer."""
-    store = place.directory / "store"
-    host = place.host(store).open(segment=SEGMENT)
-    host.write(5000, 100)
-    host.numbers("threads", 4, 1500, 100)
-    shutil.rmtree(store, ignore_errors=True)
-    until(lambda: list(store.glob("lanes/[!.]*.lane")), "a lane in the store that was made again")
+def goes_on(place, host):
+    """Where a store is removed, the engine makes it again within a second and begins a new lane
+    there, without being opened again. What is kept from then on is read; what is gone is told by
+    gap records that count no fewer."""
+    until(lambda: list(host.store.glob("lanes/[!.]*.lane")),
+          "a lane in the store that was made again")
     longest = int(host.ask("join")) / 1e9
     holds(longest < 10, f"a call took {longest:.1f} s")
-    before = host.totals()
-    equal("answers other than OK and FULL", before["other"], 0)
+    total = host.totals()
+    equal("answers other than OK and FULL", total["other"], 0)
     equal("kept in the new lane", host.write(1000, 100)["kept"], 1000)
     total = host.totals()
 
@@ -246,6 +242,54 @@ def deleted(place):
     host.end()
     place.note(f"{lost} of {total['sent']} gone, {read['missing']} told, {total['refused']} "
                f"refused, longest call {longest * 1000:.0f} ms")
+
+
+def deleted(place):
+    """The store is deleted under threads that log."""
+    host = place.host(place.directory / "store").open(segment=SEGMENT)
+    host.write(5000, 100)
+    host.numbers("threads", 4, 1500, 100)
+    shutil.rmtree(host.store, ignore_errors=True)
+    goes_on(place, host)
+
+
+def deleted_after_refusals(place):
+    """Records were refused before, and the gap records that told so are gone with the rest."""
+    words = place.words()
+    host = place.host(place.directory / "store", words).open(segment=SEGMENT)
+    host.numbers("threads", 4, 1500, 100)
+    words.fail(errno.ENOSPC, "allocate", "write")
+    until(lambda: host.totals()["refused"], "a refusal")
+    words.fail(0, "allocate", "write")
+    host.ask("join")
+    until(lambda: host.write(1, 100)["kept"], "room")
+    # A thread tells of its own refusals, and of those that share its slot.
+    host.numbers("threads", 64, 100, 100)
+    host.ask("join")
+    equal("cw_roll", int(host.ask("roll")), OK)
+    equal("cw_archive_wait", int(host.ask("wait", 60000)), OK)
+    shutil.rmtree(host.store)
+    goes_on(place, host)
+
+
+def deleted_slowly(place):
+    """The archives go long after the lanes, and the file `store` at last. It is made again with the
+    consent that it had."""
+    host = place.host(place.directory / "store").open(segment=SEGMENT)
+    subprocess.run([TOOL, "consent", host.store, "pending"], check=True, capture_output=True)
+    for _ in range(2):
+        host.write(20000, 100)
+        equal("cw_roll", int(host.ask("roll")), OK)
+        equal("cw_archive_wait", int(host.ask("wait", 60000)), OK)
+        shutil.rmtree(host.store / "lanes", ignore_errors=True)
+        until(lambda: list(host.store.glob("lanes/[!.]*.lane")), "a lane")
+        time.sleep(3)  # so slowly
+    holds(list(host.store.glob("archives/*.cwa")), "no archive")
+    shutil.rmtree(host.store / "archives")
+    (host.store / "store").unlink()
+    goes_on(place, host)
+    consent = subprocess.run([TOOL, "consent", host.store], check=True, capture_output=True)
+    equal("the consent", consent.stdout, b"pending\n")
 
 
 def renewed_later(place):
@@ -507,6 +551,7 @@ def another_machines_lane(place):
 
 CASES = {f.__name__: f for f in (
     failing_calls, failed_sync_is_told, failed_sync_heals, failed_catalog, lost_journal, slow_sync,
-    no_preallocation, read_only_remount, deleted, renewed_later,
+    no_preallocation, read_only_remount, deleted, deleted_after_refusals,
+    deleted_slowly, renewed_later,
     cut_segments, cut_anything, cut_mends_itself, without_guard, guard_and_the_hosts_handler,
     guard_without_a_handler, readers_beside_cuts, another_machines_lane)}

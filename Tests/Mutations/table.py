@@ -339,6 +339,16 @@ mutation("R36", "lane-is-kept", CORE + "Lanes/JournalWriter.swift",
          "                unsafe cwa_store_relaxed_u32(Lanes.renewWord(lane), 1)\n", "",
          "disk failed_catalog", "names that the disk refused are believed after the next sync",
          builds="library")
+mutation("A36", "told-refusals-are-not-told-again", CORE + "Lanes/LaneRenewal.swift",
+         "        var most = unsafe counts(engine).records &+ refused\n",
+         "        var most = unsafe counts(engine).records\n",
+         "disk deleted_after_refusals", "what lost gap records told of is told by nobody",
+         builds="library")
+mutation("A36", "archives-are-missed-at-once-or-never", ENGINE + "Services/ServicesLane.swift",
+         "        guard state == nil || state != keeping.store else { return }\n",
+         "        guard keeping.storeID == nil else { return }\n",
+         "disk deleted_slowly", "a store that is removed slowly tells of no archives",
+         builds="library")
 mutation("R37", "all-believed", STORE + "Lanes/StreamCursor.swift",
          "        believed = segment.isOtherBoot ? [] : nil\n", "        believed = nil\n",
          "simulation --seeds 200", "what was torn by a power cut is shown as verified",

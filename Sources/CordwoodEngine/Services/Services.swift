@@ -66,8 +66,11 @@ import CordwoodTrace
     var hasRaisedArchived = false
     /// Archives that it made.
     var raisedArchives = 0
-    /// Records of this process's lanes in archives that got their names.
+    /// Records of this process's lanes in archives that got their names. A gap record there is one,
+    /// and reports at least one refusal.
     var ownArchived: UInt64 = 0
+    /// Kept records that a gap record of the present lane reports as lost (ServicesLane).
+    var ownLost: UInt64 = 0
     /// State about abandoned lanes (ServicesLane).
     var keeping = LaneKeeping()
     var archiving = ArchivingSummary()

@@ -20,15 +20,13 @@ struct LaneKeeping {
     /// Used only by the supply thread.
     var next: UInt64 = 0
     var lastWhole = cw_monotonic_ns()
-    /// Device and inode of the file `store` when all was well.
+    /// The state of the file `store` when it was last read, and the id in it; nil: it was missing.
+    /// A file that was made again may have the same inode, so only its id tells.
     var store: [UInt64]?
+    var storeID: String?
     /// The consent in that file, or the one the host set since. Guarded by the services' monitor.
     var consent: Consent?
-    /// When to check whether the archives went with the lane; 0: no check is due.
-    var looks: UInt64 = 0
     var hasGivenUp = false
-    /// The number of records in the archives, and the file `store` beside them.
-    var stake: (records: UInt64, store: [UInt64]?) = (0, nil)
 
     static let pauseNs: UInt64 = 1_000_000_000
 }
@@ -42,27 +40,14 @@ extension Services {
             keeping.left = isOver ? nil : left
             return isOver
         }
-        if isFree {
-            adoptSoon()
-            // Whoever removes the files may still be at work.
-            keeping.looks = now + LaneKeeping.pauseNs
-        }
-        if keeping.looks != 0, now >= keeping.looks {
-            keeping.looks = 0
-            missArchives()
-        }
+        if isFree { adoptSoon() }
         guard now >= keeping.next, !monitor.locked({ keeping.isRenewing }) else { return }
         let trouble = sealing.locked {
             keeping.left == nil ? unsafe EngineCore.laneTrouble(engine) : .none
         }
         guard trouble != .none else {
             keeping.lastWhole = now
-            let store = LaneKeeping.identity(directory)
-            guard store != keeping.store,
-                let consent = try? StoreSettings.consent(directory: directory)
-            else { return }
-            keeping.store = store
-            monitor.locked { keeping.consent = consent }
+            watchStore(now: now)
             return
         }
         keeping.next = now + LaneKeeping.pauseNs
@@ -71,15 +56,37 @@ extension Services {
             return
         }
         let since = keeping.lastWhole
-        if trouble != .unusable, keeping.stake.records == 0 {
-            keeping.stake = (recordsArchived, keeping.store)
-        }
+        onLaneThread { [self] in renewLane(trouble, since: since) }
+    }
+
+    private func onLaneThread(_ work: @escaping @Sendable () -> Void) {
         monitor.locked { keeping.isRenewing = true }
         let started = startThread("cordwood-lane") { [self] in
-            renewLane(trouble, since: since)
+            work()
             monitor.locked { keeping.isRenewing = false }
         }
         if !started { monitor.locked { keeping.isRenewing = false } }
+    }
+
+    /// Another id in the file `store`, or no such file: somebody removed the store, and the
+    /// archives with it. What this process writes meanwhile may be left there without the file.
+    private func watchStore(now: UInt64) {
+        let state = LaneKeeping.state(ofStore: directory)
+        guard state == nil || state != keeping.store else { return }
+        let found: StoreFile?
+        do { found = try StoreFile.read(storeDirectory: directory) } catch { return }
+        keeping.store = state
+        if found?.id != keeping.storeID { missArchives() }
+        keeping.storeID = found?.id
+        if let found {
+            monitor.locked { keeping.consent = found.consent }
+            return
+        }
+        keeping.next = now + LaneKeeping.pauseNs
+        onLaneThread { [self] in
+            let lanes = makeDirectoryAgain()
+            if lanes >= 0 { FileCalls.close(lanes) }
+        }
     }
 
     private func giveUp() {
@@ -123,16 +130,16 @@ extension Services {
     ) -> (name: String, lost: UInt64)? {
         sealing.locked {
             let name = unsafe EngineCore.laneName(engine)
-            let archived = trouble == .unusable ? nil : recordsArchived
+            let known = trouble == .unusable ? nil : monitor.locked { ownArchived + ownLost }
             // The monitor guards the adding of names.
             let left = monitor.locked {
                 unsafe EngineCore.renewLane(
-                    engine, archived: archived, since: since, lanesDirectory: lanes)
+                    engine, known: known, since: since, lanesDirectory: lanes)
             }
             guard let left else { return nil }
             keeping.left = left
             forgetWaiting()
-            if archived != nil { forgetRecords() }
+            if known != nil { forgetRecords() }
             return (name, left.lost)
         }
     }
@@ -176,8 +183,10 @@ extension Services {
 }
 
 extension LaneKeeping {
-    fileprivate static func identity(_ directory: String) -> [UInt64]? {
-        FileFacts(at: directory + "/store").map { [$0.device, $0.inode] }
+    fileprivate static func state(ofStore directory: String) -> [UInt64]? {
+        FileFacts(at: "\(directory)/\(StoreFile.fileName)").map {
+            [$0.device, $0.inode, $0.changedNs]
+        }
     }
 
     fileprivate static func text(_ trouble: EngineCore.LaneTrouble) -> String {
@@ -203,31 +212,26 @@ extension Services {
         }
     }
 
-    /// A lower bound of the records that our archives hold or held: each gap record in one reports
-    /// a refusal.
-    var recordsArchived: UInt64 {
-        let dropped = unsafe EngineCore.counts(engine).dropped
-        return monitor.locked { ownArchived - min(ownArchived, dropped) }
-    }
-
-    /// Whoever removed files of the lane may have removed the whole store with its archives. The
-    /// file `store` is then a different one, or missing.
+    /// Reports the archives of this process as lost.
     private func missArchives() {
-        let stake = keeping.stake
-        keeping.stake = (0, nil)
-        guard stake.records > 0, LaneKeeping.identity(directory) != stake.store else { return }
-        sealing.locked { unsafe EngineCore.tellLost(engine, stake.records) }
+        let records = monitor.locked {
+            defer { ownArchived = 0 }
+            ownLost += ownArchived
+            return ownArchived
+        }
+        guard records > 0 else { return }
+        sealing.locked { unsafe EngineCore.tellLost(engine, records) }
         report(
             UploadDiagnostic(
                 level: UploadDiagnostic.error, message: "the store's archives are gone too",
-                fields: [("records_lost_at_most", .number(Int64(clamping: stake.records)))]),
+                fields: [("records_lost_at_most", .number(Int64(clamping: records)))]),
             as: "Cordwood.Store")
     }
 
     /// Counts every record kept until now as archived or as reported lost.
-    func forgetRecords() {
+    private func forgetRecords() {
         let records = unsafe EngineCore.counts(engine).records
-        monitor.locked { ownArchived = max(ownArchived, records) }
+        monitor.locked { ownLost = records - min(records, ownArchived) }
     }
 
     func adoptSoon() {

@@ -22,9 +22,8 @@ import CShims
     private var stragglers: [Straggler]
     /// The most records that may be lost: those that no archive holds.
     package fileprivate(set) var lost: UInt64 = 0
-    /// Refusals counted in the old lane's file and reported by the new lane. nil: the old lane
-    /// reports them itself.
-    fileprivate var refused: UInt64?
+    /// The new lane reports what the old lane counted as refused.
+    fileprivate var movesRefused = false
     /// The lane's former directory, if another one has taken its place.
     fileprivate var directory: (descriptor: Int32, device: UInt64, inode: UInt64)?
 
@@ -82,7 +81,6 @@ import CShims
         else { return false }
         unsafe carryCounts(to: current)
         unsafe moveRefused(engine, to: current)
-        unsafe engine.pointee.left_dropped &-= refused ?? 0
         // From here on no thread looks for it.
         unsafe current.pointee.previous = nil
         unsafe EngineCore.letGo(engine, lane)
@@ -100,12 +98,11 @@ import CShims
 
     /// Moves the refusals counted since the last check to the new lane: no reader finds the old
     /// lane's file.
-    fileprivate mutating func moveRefused(_ engine: EngineBlock, to current: LaneBlock) {
-        guard let known = refused else { return }
-        let all = unsafe Drops.unreported(lane)
-        guard all > known else { return }
-        refused = all
-        unsafe Drops.noteMore(engine, current, lost: all - known)
+    private func moveRefused(_ engine: EngineBlock, to current: LaneBlock) {
+        guard movesRefused else { return }
+        let more = unsafe Drops.total(engine) &- Drops.total(current)
+        unsafe Drops.noteMore(engine, current, lost: more)
+        unsafe engine.pointee.left_dropped &-= more
     }
 
     /// Carries over the counts that ending threads have meanwhile added to the old block.
@@ -192,14 +189,14 @@ extension EngineCore {
 
     /// Makes a new lane and leaves the old one for it. The caller holds the sealing lock, the
     /// journal's, and the lock under which names are added.
-    /// archived: the number of records that archives hold, so all others may be lost; nil: none is
-    /// lost.
+    /// known: the number of records and refusals that archives hold or that were reported as lost,
+    /// so all others may be lost; nil: none is lost.
     /// since: monotonic ns when all was well. lanesDirectory: a descriptor of the directory that
     /// has taken the old one's place, which this function takes over; -1: the old one is still
     /// there.
     /// Returns nil if no lane can be made now; the engine then keeps the one it has.
     package static func renewLane(
-        _ engine: EngineBlock, archived: UInt64?, since: UInt64, lanesDirectory: Int32 = -1
+        _ engine: EngineBlock, known: UInt64?, since: UInt64, lanesDirectory: Int32 = -1
     ) -> LeftLane? {
         guard let old = unsafe readyLane(engine), unsafe old.pointee.previous == nil,
             unsafe !hasLeftAll(engine),
@@ -217,14 +214,13 @@ extension EngineCore {
         unsafe new.pointee.helper_started = 1
         unsafe new.pointee.services_mark = old.pointee.services_mark
         unsafe new.pointee.catalog_set = old.pointee.catalog_set ^ 1
-        let refused = unsafe archived == nil ? 0 : Drops.unreported(old)
-        let lost = archived.map { unsafe lostAtMost(engine, $0) } ?? 0
+        let lost = known.map { unsafe lostAtMost(engine, Drops.total(engine), $0) } ?? 0
         var isMade = false
         // No site is added in between, so the new lane has every site that a record may refer to.
         let ran = Sites.locked {
             guard unsafe Lanes.build(engine, new, renews: true) == Status.ok else { return }
             isMade = true
-            unsafe Drops.note(engine, new, lost: lost &+ refused, since: since)
+            unsafe Drops.note(engine, new, lost: lost, since: since)
             unsafe new.pointee.previous = unsafe old
             // Cleared before a child forked from here on can have the lane as its own.
             unsafe engine.pointee.unused_lane = nil
@@ -241,13 +237,14 @@ extension EngineCore {
         var leaving = unsafe LeftLane(engine, old)
         leaving.directory = left
         unsafe sealLeft(engine, old)
-        if let archived {
-            // Adds the records that the old lane kept until it was sealed.
-            let all = unsafe lostAtMost(engine, archived)
+        if let known {
+            // Adds what the old lane kept or refused until it was sealed.
+            let refused = unsafe Drops.total(engine) &- Drops.total(new)
+            let all = unsafe lostAtMost(engine, refused, known)
             if all > lost { unsafe Drops.noteMore(engine, new, lost: all - lost) }
             leaving.lost = max(all, lost)
-            leaving.refused = refused
-            unsafe leaving.moveRefused(engine, to: new)
+            leaving.movesRefused = true
+            unsafe engine.pointee.left_dropped &-= refused
         }
         return leaving
     }
@@ -275,12 +272,15 @@ extension EngineCore {
         unsafe Drops.noteMore(engine, lane, lost: count)
     }
 
-    /// Kept records that no archive holds: those counted, plus one per thread that may have stored
-    /// its record without counting it yet.
-    private static func lostAtMost(_ engine: EngineBlock, _ archived: UInt64) -> UInt64 {
-        var most = unsafe counts(engine).records
+    /// Kept records that are not known elsewhere, plus one per thread that may have stored its
+    /// record without counting it yet; and the refusals, because the gap records that reported some
+    /// of them may be lost, too.
+    private static func lostAtMost(
+        _ engine: EngineBlock, _ refused: UInt64, _ known: UInt64
+    ) -> UInt64 {
+        var most = unsafe counts(engine).records &+ refused
         unsafe ThreadBlocks.forEach(engine) { _ in most &+= 1 }
-        return most - min(most, archived)
+        return most - min(most, known)
     }
 }
 

@@ -90,21 +90,11 @@ enum Drops {
         return sum
     }
 
+    /// Those counted in the file of that lane.
     static func total(_ lane: LaneBlock) -> UInt64 {
         guard let file = unsafe lane.pointee.file else { return 0 }
         return (0..<UInt32(LaneHeader.dropsCountValue)).reduce(0) {
             unsafe $0 &+ cwa_load_relaxed_u64(slot(file, $1) + DropSlot.dropped)
-        }
-    }
-
-    /// The refused calls of the lane that no gap record reports yet.
-    static func unreported(_ lane: LaneBlock) -> UInt64 {
-        guard let file = unsafe lane.pointee.file else { return 0 }
-        return (0..<UInt32(LaneHeader.dropsCountValue)).reduce(0) {
-            let slot = unsafe slot(file, $1)
-            let dropped = unsafe cwa_load_relaxed_u64(slot + DropSlot.dropped)
-            let reported = unsafe cwa_load_relaxed_u64(slot + DropSlot.reported)
-            return dropped > reported ? $0 &+ (dropped &- reported) : $0
         }
     }
 
