@@ -217,9 +217,9 @@ def read_only_remount(place):
 
 
 def goes_on(place, host):
-    """Where a store is removed, the engine makes it again within a second and begins a new lane
-    there, without being opened again. What is kept from then on is read; what is gone is told by
-    gap records that count no fewer."""
+    """After its store was deleted, the engine creates it again within a second and starts a new
+    lane there, without being reopened. Everything kept from then on can be read, and gap records
+    report at least as many records as are gone."""
     until(lambda: list(host.store.glob("lanes/[!.]*.lane")),
           "a lane in the store that was made again")
     longest = int(host.ask("join")) / 1e9
@@ -254,7 +254,7 @@ def deleted(place):
 
 
 def deleted_after_refusals(place):
-    """Records were refused before, and the gap records that told so are gone with the rest."""
+    """Some records had been refused, and the gap records that reported them are deleted too."""
     words = place.words()
     host = place.host(place.directory / "store", words).open(segment=SEGMENT)
     host.numbers("threads", 4, 1500, 100)
@@ -263,7 +263,7 @@ def deleted_after_refusals(place):
     words.fail(0, "allocate", "write")
     host.ask("join")
     until(lambda: host.write(1, 100)["kept"], "room")
-    # A thread tells of its own refusals, and of those that share its slot.
+    # A thread reports its own refusals and those of the threads that share its slot.
     host.numbers("threads", 64, 100, 100)
     host.ask("join")
     equal("cw_roll", int(host.ask("roll")), OK)
@@ -273,8 +273,8 @@ def deleted_after_refusals(place):
 
 
 def deleted_slowly(place):
-    """The archives go long after the lanes, and the file `store` at last. It is made again with the
-    consent that it had."""
+    """The archives are deleted long after the lanes, and the file `store` last. The engine creates
+    that file again with the same consent."""
     host = place.host(place.directory / "store").open(segment=SEGMENT)
     subprocess.run([TOOL, "consent", host.store, "pending"], check=True, capture_output=True)
     for _ in range(2):

@@ -21,7 +21,7 @@ struct LaneKeeping {
     var next: UInt64 = 0
     var lastWhole = cw_monotonic_ns()
     /// The state of the file `store` when it was last read, and the id in it; nil: it was missing.
-    /// A file that was made again may have the same inode, so only its id tells.
+    /// Only the id is proof: a new file may get the inode of the old one.
     var store: [UInt64]?
     var storeID: String?
     /// The consent in that file, or the one the host set since. Guarded by the services' monitor.
@@ -68,8 +68,9 @@ extension Services {
         if !started { monitor.locked { keeping.isRenewing = false } }
     }
 
-    /// Another id in the file `store`, or no such file: somebody removed the store, and the
-    /// archives with it. What this process writes meanwhile may be left there without the file.
+    /// If the file `store` has another id or is missing, somebody deleted the store and its
+    /// archives. A missing file is made again: what this process wrote during the deletion may
+    /// have kept the directory.
     private func watchStore(now: UInt64) {
         let state = LaneKeeping.state(ofStore: directory)
         guard state == nil || state != keeping.store else { return }

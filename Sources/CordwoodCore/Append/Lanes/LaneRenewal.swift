@@ -272,9 +272,9 @@ extension EngineCore {
         unsafe Drops.noteMore(engine, lane, lost: count)
     }
 
-    /// Kept records that are not known elsewhere, plus one per thread that may have stored its
-    /// record without counting it yet; and the refusals, because the gap records that reported some
-    /// of them may be lost, too.
+    /// Records that were kept or refused and are not known to be in an archive, plus one per thread
+    /// that may have stored its record without counting it yet. Refusals count even if they were
+    /// reported, because those gap records may be lost.
     private static func lostAtMost(
         _ engine: EngineBlock, _ refused: UInt64, _ known: UInt64
     ) -> UInt64 {
