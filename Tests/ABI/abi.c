@@ -66,7 +66,7 @@ static void case_fork(void) {
         pthread_join(threads[i], NULL);
         EXPECT(0, jobs[i].dropped);
     }
-    EXPECT(CW_OK, cw_close(&engine, 10000));
+    EXPECT(CW_OK, cw_close(&engine, 60000));
     fork_tally f = {.t = {.unordered = WRITERS_MAX}};
     read_logs(fork_each, &f);
     EXPECT(0, f.t.bad);
@@ -203,7 +203,7 @@ static void case_churn(void) {
         for (int i = 0; i < 8; i++) pthread_create(&threads[i], NULL, one_record, log);
         for (int i = 0; i < 8; i++) pthread_join(threads[i], NULL);
     }
-    EXPECT(CW_OK, cw_close(&engine, 10000));
+    EXPECT(CW_OK, cw_close(&engine, 60000));
     EXPECT(10000, read_logs(NULL, NULL));
 }
 BY_MACRO(churn)
@@ -230,7 +230,7 @@ static void case_reopen(void) {
     for (int i = 0; i < 1000; i++) {
         cw_engine *engine = open_with(&options);
         put(logger_of(engine, "r"), "0 1");
-        EXPECT(CW_OK, cw_close(&engine, 10000));
+        EXPECT(CW_OK, cw_close(&engine, 60000));
         if (i == 99) {
             files = count_of("/proc/self/fd", false);
             maps = count_of("/proc/self/maps", true);
@@ -358,7 +358,7 @@ static void case_file_limit(void) {
     cw_status status = cw_flush(engine, CW_DURABLE_MACHINE, 5000); /* the journal is over it */
     EXPECT(CW_E_FULL, status);
     lift_limit();
-    EXPECT(CW_OK, cw_flush(engine, CW_DURABLE_MACHINE, 5000));
+    EXPECT(CW_OK, cw_flush(engine, CW_DURABLE_MACHINE, 60000));
     EXPECT(CW_OK, cw_close(&engine, 20000));
 }
 

@@ -198,7 +198,7 @@ static void case_sealed_chunks(void) {
 /* ── A close between an append's two looks at the engine (A13) ── */
 
 static cw_status close_answer, close_status;
-static void close_now(void) { close_answer = cw_close(&stand_engine, 10000); }
+static void close_now(void) { close_answer = cw_close(&stand_engine, 60000); }
 
 static void *close_within(void *argument) {
     step_start(*(int *)argument, stand);

@@ -35,18 +35,18 @@ static void case_start_small(void) {
     /* Sealing has its thread, too, if supply looked before the roll had sealed. */
     helpers = entries_of("/proc/self/task") - 1;
     EXPECT(1, helpers == 2 || helpers == 3);
-    EXPECT(CW_OK, cw_close(&engine, 10000));
+    EXPECT(CW_OK, cw_close(&engine, 60000));
 
     /* Even an engine that closes at once keeps the store within its limits. */
     options.archives_max = 2;
     engine = open_with(&options);
     log = logger_of(engine, "small");
     for (int i = 0; i < 3; i++) one_archive(engine, log);
-    EXPECT(CW_OK, cw_close(&engine, 10000));
+    EXPECT(CW_OK, cw_close(&engine, 60000));
     EXPECT(2, entries_of(archives));
     options.archives_max = 1;
     engine = open_with(&options);
-    EXPECT(CW_OK, cw_close(&engine, 10000));
+    EXPECT(CW_OK, cw_close(&engine, 60000));
     EXPECT(1, entries_of(archives));
 }
 
@@ -70,5 +70,5 @@ static void case_start_adopts(void) {
         usleep(10000);
     }
     EXPECT(1, stats.segments_recovered);
-    EXPECT(CW_OK, cw_close(&engine, 10000));
+    EXPECT(CW_OK, cw_close(&engine, 60000));
 }

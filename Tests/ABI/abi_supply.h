@@ -245,7 +245,7 @@ static void case_idle_threads(void) {
     fprintf(stderr, "%llu KiB for %d idle threads\n", (unsigned long long)(after - before),
             THOUSAND);
     EXPECT(CW_OK, cw_roll(engine)); /* needs none of them */
-    EXPECT(CW_OK, cw_archive_wait(engine, 5000));
+    EXPECT(CW_OK, cw_archive_wait(engine, 60000));
     pthread_barrier_wait(&idle_gate);
     for (unsigned i = 0; i < THOUSAND; i++) pthread_join(threads[i], NULL);
     EXPECT(CW_OK, cw_close(&engine, 60000));

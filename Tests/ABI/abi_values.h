@@ -408,7 +408,7 @@ static void case_memory(void) {
     put(logger_of(engine, "m"), "0 1");
     tally t = {.unordered = WRITERS_MAX};
     EXPECT(1, read_logs(tally_each, &t));
-    EXPECT(CW_OK, cw_flush(engine, CW_DURABLE_MACHINE, 5000));
+    EXPECT(CW_OK, cw_flush(engine, CW_DURABLE_MACHINE, 60000));
     EXPECT(CW_OK, cw_close(&engine, 60000));
 }
 
@@ -422,7 +422,7 @@ static void console_case(uint32_t console, uint32_t flags) {
         fflush(stdout);
         _exit(0); /* echoed before the write returned */
     }
-    EXPECT(CW_OK, cw_flush(engine, CW_DURABLE_PROCESS, 5000));
+    EXPECT(CW_OK, cw_flush(engine, CW_DURABLE_PROCESS, 60000));
     EXPECT(CW_OK, cw_close(&engine, 60000));
 }
 static void case_console_text(void) { console_case(CW_CONSOLE_TEXT, 0); }

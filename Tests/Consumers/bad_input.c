@@ -100,7 +100,7 @@ static void later_header(const char *directory) {
     EXPECT_TRUE(engine == NULL);
     options.unknown[7] = 0;
     EXPECT(CW_OK, cw_open(&options.known, &engine));
-    EXPECT(CW_OK, cw_close(&engine, 5000));
+    EXPECT(CW_OK, cw_close(&engine, 60000));
 }
 
 static void open_value(const char *directory, size_t offset, uint32_t value, cw_status wanted,
@@ -383,8 +383,8 @@ static void targets(cw_engine *engine) {
 
     cw_upload_result result = {0};
     EXPECT(CW_E_STRUCT_SIZE, cw_upload(engine, 0, &result, 3));
-    EXPECT(CW_E_NO_TARGET, cw_upload(engine, 1000, NULL, 0));
-    EXPECT(CW_E_NO_TARGET, cw_upload(engine, 1000, &result, sizeof result));
+    EXPECT(CW_E_NO_TARGET, cw_upload(engine, 60000, NULL, 0));
+    EXPECT(CW_E_NO_TARGET, cw_upload(engine, 60000, &result, sizeof result));
 }
 
 /* ── Reading ── */
@@ -441,7 +441,7 @@ static void refusals(const char *directory) {
     cw_stats stats = {0};
     EXPECT(CW_OK, cw_stats_get(engine, &stats, sizeof stats));
     EXPECT_TRUE(refused > 0 && stats.records_dropped == refused);
-    EXPECT(CW_OK, cw_close(&engine, 5000));
+    EXPECT(CW_OK, cw_close(&engine, 60000));
 }
 
 static void words(void) {
@@ -477,7 +477,7 @@ int main(int count, char **arguments) {
     record_fields(log);
     settings(engine);
     targets(engine);
-    EXPECT(CW_OK, cw_close(&engine, 5000));
+    EXPECT(CW_OK, cw_close(&engine, 60000));
     refusals(directory);
     reading(directory);
     words();

@@ -41,8 +41,8 @@ int main(int count, char **words) {
     expect(cw_write_record(log, &record), CW_OK, "cw_write_record");
 
     cw_engine *old = engine;
-    expect(cw_close(&engine, 5000), CW_OK, "cw_close");
-    expect(cw_close(&engine, 5000), CW_OK, "cw_close again");
+    expect(cw_close(&engine, 60000), CW_OK, "cw_close");
+    expect(cw_close(&engine, 60000), CW_OK, "cw_close again");
     if (engine != NULL || cw_enabled(log, CW_LEVEL_FATAL)) {
         fprintf(stderr, "closed, but it does not look so\n");
         failures++;

@@ -122,7 +122,7 @@ int main(int argc, char **argv) {
         dlclose(module);
         if (dlopen(path, RTLD_NOW | RTLD_NOLOAD)) return printf("%s stays\n", path), 3;
     }
-    return cw_close(&engine, 5000) == CW_OK ? 0 : 4;
+    return cw_close(&engine, 60000) == CW_OK ? 0 : 4;
 }
 """
 

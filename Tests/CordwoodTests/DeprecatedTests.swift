@@ -114,10 +114,10 @@ final class DeprecatedTests: MessageCase {
         }
         var result = UploadResult()
         XCTAssertEqual(
-            try engine.flushTransactions(timeoutMs: 1_000, result: &result), Status.noTarget)
+            try engine.flushTransactions(timeoutMs: 60_000, result: &result), Status.noTarget)
         for call in [
-            { try self.engine.flushTransactions(timeoutMs: 1_000) },
-            { try self.engine.flushTransactions(timeout: .seconds(1)) },
+            { try self.engine.flushTransactions(timeoutMs: 60_000) },
+            { try self.engine.flushTransactions(timeout: .seconds(60)) },
         ] {
             XCTAssertThrowsError(try call()) {
                 XCTAssertEqual(($0 as? CordwoodError)?.status, Status.noTarget)

@@ -131,7 +131,7 @@ class Case(unittest.TestCase):
         self.count += 1
         self.store = str(self.folder / f"store{self.count}")
         engine = cordwood.open(self.store, process_name="otlp test", level="trace", **options)
-        self.addCleanup(engine.close)
+        self.addCleanup(engine.close, 60)
         return engine
 
     def wanted(self):

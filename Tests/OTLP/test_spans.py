@@ -48,7 +48,7 @@ class Spans(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.store = folder.name + "/store"
         self.engine = cordwood.open(self.store)
-        self.addCleanup(self.engine.close)
+        self.addCleanup(self.engine.close, 60)
 
     def test_client_and_server_share_a_trace(self):
         self.engine.name_transaction(17, "Check\"out")

@@ -68,7 +68,7 @@ class StoreCase(unittest.TestCase):
 
     def open(self, **options):
         engine = cordwood.open(self.store, **{"upload_interval_s": 3600, **options})
-        self.addCleanup(engine.close)
+        self.addCleanup(engine.close, 60)
         self.log = engine.logger("app")
         return engine
 

@@ -25,7 +25,7 @@ class StoreCase(unittest.TestCase):
     def open(self, **options: Any) -> cordwood.Engine:
         """An engine on the store, closed when the test ends."""
         engine = cordwood.open(self.store, **options)
-        self.addCleanup(engine.close)
+        self.addCleanup(engine.close, 60)
         return engine
 
     def records(self, **which: Any) -> List[cordwood.Record]:
