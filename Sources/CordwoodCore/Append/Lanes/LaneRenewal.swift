@@ -100,7 +100,7 @@ import CShims
     /// lane's file.
     private func moveRefused(_ engine: EngineBlock, to current: LaneBlock) {
         guard movesRefused else { return }
-        let more = unsafe Drops.total(engine) &- Drops.total(current)
+        let more = unsafe Drops.total(engine, without: current)
         unsafe Drops.noteMore(engine, current, lost: more)
         unsafe engine.pointee.left_dropped &-= more
     }
@@ -239,7 +239,7 @@ extension EngineCore {
         unsafe sealLeft(engine, old)
         if let known {
             // Adds what the old lane kept or refused until it was sealed.
-            let refused = unsafe Drops.total(engine) &- Drops.total(new)
+            let refused = unsafe Drops.total(engine, without: new)
             let all = unsafe lostAtMost(engine, refused, known)
             if all > lost { unsafe Drops.noteMore(engine, new, lost: all - lost) }
             leaving.lost = max(all, lost)

@@ -80,11 +80,12 @@ enum Drops {
 
     /// All refused calls of this engine: in its lane, in one that it is leaving, and in those that
     /// it has let go.
-    static func total(_ engine: EngineBlock) -> UInt64 {
+    /// current: a lane whose calls are left out.
+    static func total(_ engine: EngineBlock, without current: LaneBlock? = nil) -> UInt64 {
         var sum = unsafe engine.pointee.child_dropped &+ engine.pointee.left_dropped
         var next: LaneBlock? = unsafe engine.pointee.lane
         while let lane = unsafe next {
-            unsafe sum &+= total(lane)
+            if unsafe lane != current { unsafe sum &+= total(lane) }
             unsafe next = lane.pointee.previous
         }
         return sum
