@@ -109,7 +109,7 @@ final class ExtractTests: XCTestCase {
         var limits = RowLimits()
         limits.level = 17
         source.restrict(limits)
-        source.begin(atBlock: 3)
+        source.begin(at: ArchiveStart(block: 3))
         let before = Int(blocks[..<3].reduce(0) { $0 + $1.recordCount })
         XCTAssertEqual(
             drain(source).records.filter { $0.level >= 17 },

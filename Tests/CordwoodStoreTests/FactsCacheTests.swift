@@ -44,15 +44,17 @@ final class FactsCacheTests: XCTestCase {
     @discardableResult
     private func archive(
         _ number: Int, seed: UInt64? = nil, recipients: [AgeRecipient] = [],
-        replaced: [LaneID] = []
+        replaced: [LaneID] = [], lane: Int? = nil
     ) throws -> ArchiveInfo {
+        let segments = lane.map { _ in (UInt64(number), UInt64(number)) } ?? (0, 1)
+        let lane = lane ?? number
         var maker = RecordMaker(seed: seed ?? UInt64(number), processes: 1, threadsEach: 2)
         return try ArchiveWriter.write(
             source: FakeSource(maker.records(40)),
             covers: [
                 ArchiveCover(
-                    laneID: LaneID(high: 7, low: UInt64(number)), first: 0, last: 1,
-                    laneName: name(number))
+                    laneID: LaneID(high: 7, low: UInt64(lane)), first: segments.0,
+                    last: segments.1, laneName: name(lane))
             ],
             archivesDirectory: store + "/archives", codec: .zstd, level: 1, now: 5,
             recipients: recipients, method: number % 8 == 0 ? .dense : .plain, blockBytes: 1_500,
@@ -113,6 +115,38 @@ final class FactsCacheTests: XCTestCase {
     private func bytes(_ path: String) -> [UInt8] { readAll(path) }
 
     // MARK: What it gives
+
+    /// Also of archives whose first record nobody asked for.
+    func testTimesThatTailLookedAtAreRemembered() throws {
+        for number in 0..<40 { try archive(number, seed: 1, lane: 1) }
+        let cold = try XCTUnwrap(cache())
+        func last(_ cache: FactsCache) throws -> Int {
+            var options = ReaderOptions()
+            options.facts = cache
+            options.last = 7
+            let reader = try StoreReader(path: store, options: options)
+            var count = 0
+            while reader.nextRecord() != nil { count += 1 }
+            return count
+        }
+        XCTAssertEqual(try last(cold), 7)
+        cold.save()
+        let facts = try XCTUnwrap(cache()?.facts(ofStore: store))
+        facts.begin(40)
+        let paths = try StoreFolder.archives(store)
+        let process = try XCTUnwrap(facts.find(paths[0]).facts?.first?.process)
+        let found = try XCTUnwrap(paths.dropFirst().compactMap { facts.find($0).facts }.last)
+        let block = try XCTUnwrap(found.blocks).count - 1
+        let source = try ArchiveSource.open(path: found.info.path)
+        let times = try XCTUnwrap(source.times(ofBlock: block, of: process, offset: 0))
+        XCTAssertNil(found.first)
+        XCTAssertEqual(
+            found.times(ofBlock: block, of: process).map { "\($0)" }, "\(times)")
+        let other = ProcessInfo(
+            laneID: process.laneID, bootID: LaneID(high: 9, low: 9), processID: 0, name: "",
+            createdRealtime: 0, createdMonotonic: 0, resource: [])
+        XCTAssertNil(found.times(ofBlock: block, of: other))
+    }
 
     func testAReaderFindsTheSameWithAndWithoutIt() throws {
         try fill()

@@ -18,6 +18,8 @@ final class LastRecordsTests: XCTestCase {
         var lines: [String] = []
         var problems = 0
         var gathered: UInt64 = 0
+        /// Records that were made of rows.
+        var made: UInt64 = 0
     }
 
     func read(_ options: ReaderOptions, boot: LaneID) throws -> Read {
@@ -28,13 +30,14 @@ final class LastRecordsTests: XCTestCase {
         }
         found.problems = reader.problemCount
         found.gathered = reader.looked
+        found.made = reader.given
         return found
     }
 
     // MARK: By seed
 
     func testTheLastRecordsAreTheEndOfAFullRead() throws {
-        var (all, gathered): (UInt64, UInt64) = (0, 0)
+        var (all, gathered, made): (UInt64, UInt64, UInt64) = (0, 0, 0)
         for seed in SeededRandom.seeds(400) {
             TestFiles.remove(store)
             var maker = StoreMaker(store: store, seed: seed)
@@ -55,10 +58,12 @@ final class LastRecordsTests: XCTestCase {
                 if options.takesAllForTests, options.last <= 30, round % 2 == 0 {
                     all += UInt64(full.lines.count)
                     gathered += last.gathered
+                    made += last.made
                 }
             }
         }
         XCTAssertLessThan(gathered, all / 4 * 3, "much that is older was read")
+        XCTAssertLessThan(made, gathered / 20 * 19, "records were made of older rows")
     }
 
     /// Records that a filter leaves out are not made, yet decide the order of the others as if they
@@ -102,10 +107,11 @@ final class LastRecordsTests: XCTestCase {
         XCTAssertGreaterThan(source.info.recordCount, 240)
     }
 
-    /// 40 blocks of 25 records each, a second apart; before the last ten the clock went back by so
-    /// many seconds.
+    /// 40 blocks of 25 records each, a second or so apart; before the last ten the clock went back
+    /// by so many seconds.
     func simple(
-        back: UInt64 = 0, level: (Int) -> UInt8 = { _ in 9 }
+        back: UInt64 = 0, blockBytes: Int = 300, method: ArchiveMethod = .plain,
+        stepNs: UInt64 = 1_000_000_000, level: (Int) -> UInt8 = { _ in 9 }
     ) throws -> LaneBuilder {
         let lane = LaneBuilder(store: store)
         for number in 1...4 {
@@ -115,28 +121,32 @@ final class LastRecordsTests: XCTestCase {
                 let utc = 1_764_000_000 - (number == 4 ? back : 0)
                 segment.pairs = [(0, 0, utc * 1_000_000_000)]
             }
-            segment.created = UInt64(number * 250) * 1_000_000_000
+            segment.created = UInt64(number * 250) * stepNs
             let base = segment.created
             let chunk = segment.chunk(thread: 1, sequence: UInt32(number), base: base)
             for index in 0..<250 {
-                let at = base + UInt64(index) * 1_000_000_000
+                let at = base + UInt64(index) * stepNs
                 chunk.newBase(at)
                 chunk.text("\(number).\(index)", at: at, level: level(number * 250 + index))
             }
         }
         lane.write()
-        for number in 1...4 { try archive(lane, UInt64(number), blockBytes: 300) }
+        for number in 1...4 {
+            try archive(lane, UInt64(number), blockBytes: blockBytes, method: method)
+        }
         return lane
     }
 
-    func archive(_ lane: LaneBuilder, _ number: UInt64, blockBytes: Int) throws {
+    func archive(
+        _ lane: LaneBuilder, _ number: UInt64, blockBytes: Int, method: ArchiveMethod = .plain
+    ) throws {
         mkdir(store + "/archives", 0o700)
         let cover = ArchiveCover(
             laneID: lane.laneID, first: number, last: number, laneName: lane.name)
         _ = try ArchiveWriter.write(
             source: try lane.source(number...number), covers: [cover],
             archivesDirectory: store + "/archives", codec: .zstd, level: 1, now: 5,
-            blockBytes: blockBytes)
+            method: method, blockBytes: blockBytes)
         unlink(lane.path(lane.segments[Int(number) - 1]))
     }
 
@@ -147,6 +157,38 @@ final class LastRecordsTests: XCTestCase {
         let last = try read(options, boot: .zero)
         XCTAssertEqual(last.lines.count, 5)
         XCTAssertLessThan(last.gathered, 60)
+    }
+
+    /// Of the last block, no record is made of the rows before the last ones.
+    func testNoRecordIsMadeOfWhatIsOlder() throws {
+        for method in [ArchiveMethod.plain, .dense] {
+            TestFiles.remove(store)
+            _ = try simple(blockBytes: 100_000, method: method)
+            let full = try read(ReaderOptions(), boot: .zero)
+            for (count, made) in [(1, 1), (5, 5), (125, 125), (126, 250), (260, 500)] {
+                var options = ReaderOptions()
+                options.last = count
+                let last = try read(options, boot: .zero)
+                XCTAssertEqual(last.lines, Array(full.lines.suffix(count)))
+                XCTAssertEqual(last.made, UInt64(made), "\(method), the last \(count)")
+            }
+        }
+    }
+
+    /// An archive that ends within the 100 ms before the last records is read from a block on of
+    /// which no row is among them.
+    func testABlockThatIsPassedOverGivesNoRecord() throws {
+        for method in [ArchiveMethod.plain, .dense] {
+            TestFiles.remove(store)
+            _ = try simple(blockBytes: 100_000, method: method, stepNs: 200_000)
+            let full = try read(ReaderOptions(), boot: .zero)
+            for count in [1, 100, 1_000] {
+                var options = ReaderOptions()
+                options.last = count
+                let last = try read(options, boot: .zero)
+                XCTAssertEqual(last.lines, Array(full.lines.suffix(count)), "\(method), \(count)")
+            }
+        }
     }
 
     /// Too few of the newest match: four times as many are tried, until everything is read.

@@ -159,7 +159,7 @@ struct StoreMaker {
         _ = try ArchiveWriter.write(
             source: source, covers: [cover], archivesDirectory: store + "/archives",
             codec: chance(50) ? .zstd : .lz4, level: 1, now: 5,
-            blockBytes: 100 + below(3_000))
+            method: range.lowerBound % 2 == 0 ? .dense : .plain, blockBytes: 100 + below(3_000))
         for segment in lane.segments where range.contains(segment.number) {
             unlink(lane.path(segment))
         }

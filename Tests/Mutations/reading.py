@@ -25,6 +25,36 @@ mutation("read", "last-archive-decides", STORE + "View/EndPlan.swift",
          "archivesChecked = 16\n", "archivesChecked = 0\n",
          "swift LastRecordsTests/testEventsThatLookOldAreNotLeftOut",
          "an archive is left out that ends after the next one")
+mutation("read", "older-rows-are-made", STORE + "View/EndPlan.swift",
+         "        if startsAtRows, time > offset { start.monotonicNs = time - offset }\n", "",
+         "swift LastRecordsTests/testNoRecordIsMadeOfWhatIsOlder",
+         "records are made of rows that are older than the last ones")
+mutation("read", "blocks-suffice", STORE + "View/EndPlan.swift",
+         "            time = max(time, nearer)\n", "            time = min(time, nearer)\n",
+         "swift LastRecordsTests/testNoRecordIsMadeOfWhatIsOlder",
+         "the last blocks are read from their beginning")
+mutation("read", "first-row-is-older", STORE + "Archive/Columns/RowScan.swift",
+         "latest &+ step < start {\n", "latest &+ step <= start {\n",
+         "swift LastRecordsTests/testNoRecordIsMadeOfWhatIsOlder",
+         "the first of the last records is passed over in a plain block")
+mutation("read", "first-dense-row-is-older", STORE + "Dense/DenseRows.swift",
+         "heads.time[$0] >= start }", "heads.time[$0] > start }",
+         "swift LastRecordsTests/testNoRecordIsMadeOfWhatIsOlder",
+         "the first of the last records is passed over in a dense block")
+mutation("read", "rows-behind-are-older", STORE + "Archive/ArchiveSource.swift",
+         "                if found.left > 0 { start = 0 }\n", "",
+         "swift LastRecordsTests/testTheLastRecordsAreTheEndOfAFullRead",
+         "a row is left out whose time stepped back behind the first of the last ones")
+mutation("read", "times-of-any-boot", STORE + "Facts/ArchiveFacts.swift",
+         "        guard let timesOf, timesOf == (process.laneID, process.bootID) "
+         "else { return nil }\n", "",
+         "swift FactsCacheTests/testTimesThatTailLookedAtAreRemembered",
+         "times of another boot are taken for those of a lane")
+mutation("read", "times-of-first-archives", STORE + "Facts/ArchiveFacts.swift",
+         "        guard timesOf ?? asked == asked, times.count",
+         "        guard first?.process.laneID == process.laneID, times.count",
+         "swift FactsCacheTests/testTimesThatTailLookedAtAreRemembered",
+         "each tail looks into the archives again whose first record nobody asked for")
 mutation("read", "kept-turned", STORE + "View/KeptRecords.swift",
          "        places = []\n        (oldest, empty, bytes) = (0, 0, 0)\n",
          "        (oldest, empty, bytes) = (0, 0, 0)\n",

@@ -20,6 +20,9 @@ package final class ArchiveSource: RunSource, RecordSource {
     @exclusivity(unchecked) private var records: BlockRecords?
     private var block = 0
     private var nextBlock = 0
+    /// The rows before the first one at this monotonic time or later are left out; 0: none are, or
+    /// that row has come.
+    private var start: UInt64 = 0
     private var limits = RowLimits()
     private var firstProcess: ProcessInfo?
     private var firstMonotonic: UInt64 = 0
@@ -173,10 +176,11 @@ package final class ArchiveSource: RunSource, RecordSource {
         blocks = [extract.block]
     }
 
-    /// Begins with that block; those before it are not even loaded. Call before the first record.
-    func begin(atBlock first: Int) {
-        nextBlock = first
-        if first > 0 { blocks = allBlocks }
+    /// Begins there; blocks before it are not even loaded. Call before the first record.
+    func begin(at place: ArchiveStart) {
+        nextBlock = place.block
+        start = place.monotonicNs
+        if place.block > 0 { blocks = allBlocks }
     }
 
     /// Blocks as the footer has them; nil if anything about the file is damaged or locked.
@@ -222,6 +226,17 @@ package final class ArchiveSource: RunSource, RecordSource {
             let head = try? loader.load(allBlocks[index], of: shared.file, parts: .times)
         else { return nil }
         return unsafe BlockTimes(
+            loader.payload, recordCount: head.recordCount, of: process, offset: offset)
+    }
+
+    /// The ordering times of one block's records, likewise.
+    func orderingTimes(
+        ofBlock index: Int, of process: ProcessInfo, offset: UInt64
+    ) -> [UInt64]? {
+        guard index < allBlocks.count,
+            let head = try? loader.load(allBlocks[index], of: shared.file, parts: .times)
+        else { return nil }
+        return unsafe BlockTimes.all(
             loader.payload, recordCount: head.recordCount, of: process, offset: offset)
     }
 
@@ -337,7 +352,7 @@ package final class ArchiveSource: RunSource, RecordSource {
             guard limits.mayWant(entry) else { continue }
             borrowLoader()
             if let counter = counter(of: entry), try count(counter) { continue }
-            rows = limits.rows(of: entry)
+            rows = rows(of: entry)
             let head = try load(block, .all)
             if loader.isWithout {
                 if passOver(head) {
@@ -347,16 +362,25 @@ package final class ArchiveSource: RunSource, RecordSource {
                 rows = nil
                 _ = try loader.load(entry, of: shared.file)
             }
-            guard let found = unsafe BlockRecords(loader.payload, recordCount: loader.rowCount)
+            guard var found = unsafe BlockRecords(loader.payload, recordCount: loader.rowCount)
             else { throw damagedColumns }
             unsafe passed?.count &+= UInt64(head.recordCount &- loader.rowCount)
             isOfOneProcess = found.dictionaries.processes.count == 1
             if !known { learn(found) }
+            if start != 0 {
+                unsafe passed?.count &+= UInt64(found.pass(before: start))
+                if found.left > 0 { start = 0 }
+            }
             look(into: found, entry)
             if passedOver == nil { keep(found) } else { returnLoader() }
             return true
         }
         return false
+    }
+
+    /// What the block whose turn it is is asked for.
+    private func rows(of entry: BlockEntry) -> DenseRows? {
+        start != 0 && limits.wantsAll(entry) ? DenseRows(start: start) : limits.rows(of: entry)
     }
 
     // MARK: Memory
@@ -464,13 +488,13 @@ package final class ArchiveSource: RunSource, RecordSource {
         guard let mine else { return try loadNow(block, parts) }
         ahead.finish(mine)
         ahead.take(mine, for: &loader)
+        rows = limits.rows(of: blocks[block])
         return try mine.result!.get()
     }
 
     private func loadNow(_ block: Int, _ parts: BlockParts) throws(ReadProblem) -> BlockHead {
         try loader.load(
-            blocks[block], of: shared.file, parts: parts, unless: letters,
-            rows: limits.rows(of: blocks[block]))
+            blocks[block], of: shared.file, parts: parts, unless: letters, rows: rows)
     }
 
     private var damagedColumns: ReadProblem {

@@ -116,3 +116,13 @@ struct BlockHead {
         rawCRC = content.word(BlockHeader.rawCRC, UInt32.self)
     }
 }
+
+/// Where the reading of an archive begins.
+struct ArchiveStart: Equatable {
+    /// `.max`: it is not read.
+    var block = 0
+    /// The rows before the first one at this monotonic time or later are not wanted; 0: all are.
+    var monotonicNs: UInt64 = 0
+
+    static let none = ArchiveStart(block: .max)
+}

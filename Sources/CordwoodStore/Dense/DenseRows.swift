@@ -43,6 +43,8 @@ struct BlockParts: Equatable, Sendable {
     var until: UInt64
     /// nil: all.
     @safe var isLogger: ((UnsafeRawBufferPointer) -> Bool)?
+    /// Every row from the first one at this monotonic time or later; 0: the others say which.
+    var start: UInt64 = 0
 
     /// Columns behind that of times decide, too.
     var needsMore: Bool { unsafe isLogger != nil || since != 0 || until != 0 }
@@ -78,6 +80,12 @@ struct BlockParts: Equatable, Sendable {
     }
 }
 
+extension DenseRows {
+    init(start: UInt64) {
+        unsafe self.init(level: 0, kinds: .max, since: 0, until: 0, isLogger: nil, start: start)
+    }
+}
+
 extension DenseDecoder {
     /// Above this share of a block, all of it is decoded.
     private static let fewShare = 2
@@ -90,6 +98,7 @@ extension DenseDecoder {
     ) throws(DenseProblem) -> Picks {
         let all = Picks(all: records)
         if records == 0 { return all }
+        if wanted.start != 0 { return try rows(from: wanted.start, heads, records) }
         let loggers = try wanted.loggers(heads.slices[2], &arena)
         let places: Flat<UInt32> = try arena.flat(records)
         let (level, kind, time) = unsafe (heads.level.base, heads.kind.base, heads.time.base)
@@ -134,6 +143,16 @@ extension DenseDecoder {
         if count > records / Self.fewShare { return all }
         if !isAnyWanted, count == 1 { count = 0 }
         return Picks(places.prefix(count), of: records)
+    }
+
+    private mutating func rows(
+        from start: UInt64, _ heads: Heads, _ records: Int
+    ) throws(DenseProblem) -> Picks {
+        let first = (0..<records).first { heads.time[$0] >= start } ?? records
+        if records - first > records / Self.fewShare { return Picks(all: records) }
+        let places: Flat<UInt32> = try arena.flat(records - first)
+        for index in 0..<places.count { places[index] = UInt32(first + index) }
+        return Picks(places, of: records)
     }
 
     /// A record with sections may have a time of its own.

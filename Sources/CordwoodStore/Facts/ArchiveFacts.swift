@@ -1,10 +1,9 @@
-// What is remembered of one archive: its header and footer, the lane and time of its first
-// record, the times of blocks that were looked at, the digest that `stats` made, and
-// the origins that a list of devices made. Made from an
-// opened archive or from the cache, whose checksum was right; what does not parse all the same is
-// not there. One thread at a time.
-// SAFETY: `stored` is a view of the bytes of StoreFacts, which are never changed once they are
-// read, and which the owner of this value holds.
+// What is remembered of one archive: its header and footer, the lane and time of its first record,
+// the times of blocks that were looked at, the digest that `stats` made, and the origins that a
+// list of devices made. Made from an opened archive or from the cache, whose checksum was right;
+// what does not parse all the same is not there. One thread at a time.
+// SAFETY: the stored bytes are views of the bytes of StoreFacts, which are never changed once they
+// are read, and which the owner of this value holds.
 
 import CordwoodCore
 
@@ -18,14 +17,15 @@ import CordwoodCore
     let blocks: [BlockEntry]?
     /// Of its first record; nil: nobody has asked.
     var first: (process: ProcessInfo, monotonicNs: UInt64)? {
-        parseFirst()
+        parseRest()
         return madeFirst
     }
     private var madeFirst: (process: ProcessInfo, monotonicNs: UInt64)?
-    /// Of blocks of that one process, without an offset.
+    /// Of blocks of one process, without an offset.
     private var times: [Int: BlockTimes] = [:]
-    /// That and `times` as bytes, until somebody asks; most readers do not.
-    @safe private var storedFirst = Bytes.none
+    private var timesOf: (lane: LaneID, boot: LaneID)?
+    /// `first` and `times` as bytes, until somebody asks; most readers do not.
+    @safe private var storedRest = Bytes.none
     /// The digest as bytes; empty: none.
     @safe private var stored = Bytes.none
     private var made: ArchiveDigest?
@@ -43,7 +43,7 @@ import CordwoodCore
     }
 
     func learn(first process: ProcessInfo, _ monotonicNs: UInt64) {
-        parseFirst()
+        parseRest()
         madeFirst = (process, monotonicNs)
         hasNews = true
     }
@@ -82,17 +82,18 @@ import CordwoodCore
 
     /// Of a block whose records are all of `process`.
     func times(ofBlock block: Int, of process: ProcessInfo) -> BlockTimes? {
-        isOf(process) ? times[block] : nil
+        parseRest()
+        guard let timesOf, timesOf == (process.laneID, process.bootID) else { return nil }
+        return times[block]
     }
 
     func learn(_ found: BlockTimes, ofBlock block: Int, of process: ProcessInfo) {
-        guard isOf(process), times.count < Self.timesMax else { return }
+        parseRest()
+        let asked = (process.laneID, process.bootID)
+        guard timesOf ?? asked == asked, times.count < Self.timesMax else { return }
+        timesOf = asked
         times[block] = found
         hasNews = true
-    }
-
-    private func isOf(_ process: ProcessInfo) -> Bool {
-        first?.process.laneID == process.laneID && first?.process.bootID == process.bootID
     }
 
     // MARK: As bytes
@@ -112,22 +113,26 @@ import CordwoodCore
         } else {
             blocks = nil
         }
-        guard let digest = cursor.string(), let origins = cursor.string(),
-            let hasFirst = cursor.byte()
-        else { return nil }
+        guard let digest = cursor.string(), let origins = cursor.string() else { return nil }
         stored = unsafe digest
         storedOrigins = unsafe origins
-        if hasFirst != 0 { storedFirst = unsafe cursor.rest }
+        storedRest = unsafe cursor.rest
     }
 
-    private func parseFirst() {
-        if storedFirst.count == 0 { return }
-        var cursor = ByteCursor(storedFirst)
-        storedFirst = Bytes.none
-        guard let process = ProcessInfo.read(&cursor), let time = cursor.word(UInt64.self),
-            let known = cursor.varint(), known <= UInt64(Self.timesMax)
+    private func parseRest() {
+        if storedRest.count == 0 { return }
+        var cursor = ByteCursor(storedRest)
+        storedRest = Bytes.none
+        guard let hasFirst = cursor.byte() else { return }
+        if hasFirst != 0 {
+            guard let process = ProcessInfo.read(&cursor), let time = cursor.word(UInt64.self)
+            else { return }
+            madeFirst = (process, time)
+        }
+        guard let known = cursor.varint(), known > 0, known <= UInt64(Self.timesMax),
+            let lane = cursor.id(), let boot = cursor.id()
         else { return }
-        madeFirst = (process, time)
+        timesOf = (lane, boot)
         for _ in 0..<known {
             guard let block = cursor.varint(), block < UInt64(info.blockCount),
                 let found = BlockTimes(&cursor)
@@ -152,10 +157,14 @@ import CordwoodCore
         }
         unsafe out.append(string: origins.bytes, max: Self.digestBytesMax)
         out.append(UInt8(first == nil ? 0 : 1))
-        guard let first else { return }
-        first.process.append(to: &out)
-        out.append(word: first.monotonicNs)
+        if let first {
+            first.process.append(to: &out)
+            out.append(word: first.monotonicNs)
+        }
         out.append(varint: UInt64(times.count))
+        guard let timesOf else { return }
+        out.append(id: timesOf.lane)
+        out.append(id: timesOf.boot)
         for (block, found) in times {
             out.append(varint: UInt64(block))
             found.append(to: &out)

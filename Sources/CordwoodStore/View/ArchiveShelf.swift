@@ -214,17 +214,17 @@ final class ArchiveShelf {
         return false
     }
 
-    /// Opens an archive to read it, from that block on, or what has replaced it. nil: its records
-    /// came from there.
+    /// Opens an archive to read it, from there on, or what has replaced it. nil: its records came
+    /// from there.
     func open(
-        _ info: ArchiveInfo, atBlock first: Int = 0, _ options: ReaderOptions
+        _ info: ArchiveInfo, at start: ArchiveStart = ArchiveStart(), _ options: ReaderOptions
     ) throws(ReadProblem) -> (any RecordSource)? {
         if replaced.isSupplied(info) { return nil }
         do throws(ReadProblem) {
             let source = try open(info, options)
             replaced.open(info, source)
             // Written again with other blocks, it has the same name.
-            source.begin(atBlock: source.header.blockCount == info.blockCount ? first : 0)
+            if source.header.blockCount == info.blockCount { source.begin(at: start) }
             return source
         } catch {
             guard ArchiveShelf.isGone(error),

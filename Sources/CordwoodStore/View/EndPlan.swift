@@ -27,8 +27,8 @@ struct EndPlan {
     /// Records whose merge has reached this ordering time are those of a full read, and in its
     /// order. 0: everything is read.
     private(set) var time: UInt64 = 0
-    /// By path; archives that are not here are read from their first block on. `.max`: not at all.
-    private(set) var firstBlock: [String: Int] = [:]
+    /// By path; archives that are not here are read from their beginning.
+    private(set) var starts: [String: ArchiveStart] = [:]
     /// Records of the blocks that were to be enough, and of all that may match.
     private(set) var taken: UInt64 = 0
     private(set) var total: UInt64 = 0
@@ -64,8 +64,11 @@ struct EndPlan {
         for chain in chains { places.append(list(chain)) }
         // It has a descriptor.
         defer { opened = nil }
-        guard let time = begin(chains, wanted), time > 0 else { return }
-        self.time = time
+        guard let begun = begin(chains, wanted), begun.time > 0 else { return }
+        time = begun.time
+        if startsAtRows, let nearer = nearer(chains, wanted, begun.shownMin) {
+            time = max(time, nearer)
+        }
         for index in chains.indices { leaveOut(chains[index], places[index]) }
     }
 
@@ -85,9 +88,16 @@ struct EndPlan {
         return found
     }
 
+    /// Every record counts. Where one is looked for, blocks are read whole, so that it is found
+    /// though its time is wrong.
+    private var startsAtRows: Bool { options.takesAll && upTo == .max }
+
     /// Takes the newest blocks that may match until they hold enough records, and returns the
-    /// ordering time from which on all of them are read; nil: they never do, or it would not pay.
-    private mutating func begin(_ chains: [EndChain], _ wanted: UInt64) -> UInt64? {
+    /// ordering time from which on all of them are read, and the least time that they show; nil:
+    /// they never do, or it would not pay.
+    private mutating func begin(
+        _ chains: [EndChain], _ wanted: UInt64
+    ) -> (time: UInt64, shownMin: UInt64)? {
         var candidates: [(shownMin: UInt64, chain: Int, place: Int)] = []
         for (chain, list) in places.enumerated() {
             // A clock that went back must not hide the records that followed.
@@ -101,8 +111,10 @@ struct EndPlan {
         }
         candidates.sort { ($0.shownMin, $0.place) > ($1.shownMin, $1.place) }
         var first: [String: (chain: Int, place: Int)] = [:]
-        for (_, chain, place) in candidates {
+        var least = UInt64.max
+        for (shownMin, chain, place) in candidates {
             if taken >= wanted { break }
+            least = shownMin
             let found = places[chain][place]
             // Of a block with that time in it, all may come later.
             if found.entry.timeMax <= upTo { taken &+= UInt64(found.entry.recordCount) }
@@ -117,7 +129,31 @@ struct EndPlan {
             guard let times = times(places[chain][place], chains[chain]) else { continue }
             time = min(time, times.first)
         }
-        return time == .max ? nil : time
+        return time == .max ? nil : (time, least)
+    }
+
+    /// An ordering time at which, and after which, there are enough records: blocks hold many more
+    /// than are wanted. Looks at the last blocks of each chain, of those that show such times; what
+    /// others have can only add to them.
+    private mutating func nearer(
+        _ chains: [EndChain], _ wanted: UInt64, _ shownMin: UInt64
+    ) -> UInt64? {
+        guard wanted <= taken / 2 else { return nil }
+        var newest: [UInt64] = []
+        for (chain, list) in zip(chains, places) {
+            var left = Int(wanted)
+            for place in list.reversed() {
+                guard left > 0, place.entry.timeMax >= shownMin,
+                    let times = source(place.path)?.orderingTimes(
+                        ofBlock: place.block, of: chain.process, offset: offset(chain.process))
+                else { break }
+                newest += times.suffix(left)
+                left -= times.count
+            }
+        }
+        guard newest.count >= Int(wanted) else { return nil }
+        newest.sort()
+        return newest[newest.count - Int(wanted)]
     }
 
     private func mayMatch(_ block: BlockEntry) -> Bool {
@@ -138,10 +174,12 @@ struct EndPlan {
             count = max(0, count - step)
             step *= 2
         }
-        guard count > 0 else { return }
-        for place in places[..<count] { firstBlock[place.path] = .max }
-        let (end, next) = (places[count - 1], count < places.count ? places[count] : nil)
-        if let next, next.path == end.path { firstBlock[end.path] = next.block }
+        for place in places[..<count] { starts[place.path] = ArchiveStart.none }
+        if count == places.count { return }
+        var start = ArchiveStart(block: places[count].block)
+        let offset = offset(chain.process)
+        if startsAtRows, time > offset { start.monotonicNs = time - offset }
+        starts[places[count].path] = start
     }
 
     private func isBefore(_ time: UInt64, _ limit: UInt64) -> Bool {

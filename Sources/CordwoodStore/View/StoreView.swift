@@ -44,8 +44,8 @@ final class StoreView {
     /// time, whatever is read first.
     private(set) var isPlaced = true
 
-    /// Where each archive is begun (`EndPlan.firstBlock`); set before the first record is read.
-    final class Starts { var firstBlock: [String: Int] = [:] }
+    /// Where each archive is begun (`EndPlan.starts`); set before the first record is read.
+    final class Starts { var byPath: [String: ArchiveStart] = [:] }
     let starts = Starts()
 
     /// What opens an archive, once for all of thousands of them.
@@ -259,9 +259,9 @@ final class StoreView {
     private func part(_ info: ArchiveInfo) -> ChainSource.Part {
         let opening = opening
         return { () throws(ReadProblem) -> (any RecordSource)? in
-            let first = opening.starts.firstBlock[info.path] ?? 0
-            if first == .max { return nil }
-            return try opening.shelf.open(info, atBlock: first, opening.options)
+            let start = opening.starts.byPath[info.path] ?? ArchiveStart()
+            if start == .none { return nil }
+            return try opening.shelf.open(info, at: start, opening.options)
         }
     }
 

@@ -20,13 +20,8 @@ struct BlockTimes {
         _ payload: UnsafeRawBufferPointer, recordCount: UInt32, of process: ProcessInfo,
         offset: UInt64
     ) {
-        guard recordCount > 0, let streams = BlockRecords.streams(payload, through: Self.last),
-            let dictionaries = BlockDictionaries(streams),
-            dictionaries.processes.allSatisfy({
-                $0.laneID == process.laneID && $0.bootID == process.bootID
-            })
-        else { return nil }
-        var steps = unsafe ByteCursor(streams[6])
+        guard recordCount > 0, let streams = Self.streams(payload, of: process) else { return nil }
+        var steps = unsafe ByteCursor(streams[Self.monotonic])
         var offsets = unsafe ByteCursor(streams[7])
         var (monotonic, toUTC, first, greatest): (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
         for index in 0..<recordCount {
@@ -40,6 +35,39 @@ struct BlockTimes {
         self.first = first
         self.greatest = greatest
         shift = toUTC &- offset
+    }
+
+    /// The ordering times of all records; nil: likewise.
+    @safe static func all(
+        _ payload: UnsafeRawBufferPointer, recordCount: UInt32, of process: ProcessInfo,
+        offset: UInt64
+    ) -> [UInt64]? {
+        guard let streams = streams(payload, of: process),
+            unsafe Int(recordCount) <= streams[monotonic].count
+        else { return nil }
+        var steps = unsafe ByteCursor(streams[monotonic])
+        var found: [UInt64] = []
+        found.reserveCapacity(Int(recordCount))
+        var time = offset
+        for _ in 0..<recordCount {
+            guard let step = steps.zigzag() else { return nil }
+            time &+= step
+            found.append(time)
+        }
+        return found
+    }
+
+    /// nil: damaged, or the block names another process.
+    @safe private static func streams(
+        _ payload: UnsafeRawBufferPointer, of process: ProcessInfo
+    ) -> [UnsafeRawBufferPointer]? {
+        guard let streams = BlockRecords.streams(payload, through: last),
+            let dictionaries = BlockDictionaries(streams),
+            dictionaries.processes.allSatisfy({
+                $0.laneID == process.laneID && $0.bootID == process.bootID
+            })
+        else { return nil }
+        return unsafe streams
     }
 
     /// Monotonic times of the first and the last record, if no record is older than the one before

@@ -160,6 +160,24 @@ extension BlockRecords {
         return count
     }
 
+    /// Passes over the rows before the first one of that monotonic time or later. `next` reports
+    /// damage. Returns how many.
+    mutating func pass(before start: UInt64) -> UInt32 {
+        var steps = time
+        var (here, latest, count) = (time, lastTime, UInt32(0))
+        while count < left, let step = steps.zigzag(), latest &+ step < start {
+            latest &+= step
+            here = steps
+            count &+= 1
+        }
+        if count == 0 { return 0 }
+        (time, lastTime) = (here, latest)
+        isDamaged = !step(count)
+        if isDamaged { return 0 }
+        left &-= count
+        return count
+    }
+
     private mutating func lookAhead(_ test: borrowing RowTest) {
         if scan == nil { scan = RowScan(self, test) }
         let text = test.text
