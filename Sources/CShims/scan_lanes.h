@@ -164,6 +164,34 @@ TARGET NOINLINE _Bool NAME(is_plain)(const uint8_t *text, size_t count) {
     return 1;
 }
 
+#if LANE > 1
+/* The first place of `wanted` in a long text, by its two bytes at these offsets; if there are too
+ * many places with both, or the rest is short, `*rest` is from where on it may be, and the result
+ * is `count`. */
+TARGET NOINLINE size_t NAME(find)(const uint8_t *text, size_t count, const uint8_t *wanted,
+                                  size_t length, const size_t rare[2], size_t *rest) {
+    const signed char first = (signed char)wanted[rare[0]],
+                      second = (signed char)wanted[rare[1]];
+    const uint8_t *const firsts = text + rare[0], *const seconds = text + rare[1];
+    size_t at = 0, tries = 0;
+    for (; at + 4 * LANE + length <= count && tries <= at / 8 + 64; at += 4 * LANE) {
+        NAME(bytes) found[4];
+        for (int i = 0; i < 4; i++)
+            found[i] = (NAME(bytes))((LOAD(firsts + at + i * LANE) == first) &
+                                     (LOAD(seconds + at + i * LANE) == second));
+        if (!BITS((found[0] | found[1]) | (found[2] | found[3]))) continue;
+        for (int i = 0; i < 4; i++) {
+            for (uint64_t bits = BITS(found[i]); bits; bits &= bits - 1, tries += length) {
+                size_t here = at + (size_t)(i * LANE + __builtin_ctzll(bits));
+                if (memcmp(text + here, wanted, length) == 0) return here;
+            }
+        }
+    }
+    *rest = at;
+    return count;
+}
+#endif
+
 #undef LOAD
 #undef BITS
 #undef TARGET

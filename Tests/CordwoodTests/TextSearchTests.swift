@@ -52,6 +52,30 @@ final class TextSearchTests: XCTestCase {
         XCTAssertLessThan(made, UInt64(searched * 300) / 2, "most texts are made")
     }
 
+    /// A long text is searched by two of a word's bytes, of which it may have few or many.
+    func testAWordInALongTextIsFoundWhereItIsFirst() {
+        for seed in SeededRandom.seeds(300) {
+            var random = SeededRandom(state: seed)
+            let letters = 1 + random.next() % 24
+            let text = (0..<(4_000 + Int(random.next() % 8_000))).map { _ in
+                UInt8(0x61 + random.next() % letters)
+            }
+            for _ in 0..<5 {
+                let start = Int(random.next() % UInt64(text.count))
+                let count = 1 + Int(random.next() % (seed % 2 == 0 ? 8 : 70))
+                var word = Array(text[start...].prefix(count))
+                if random.next() % 2 == 0 { word[Int(random.next() % UInt64(word.count))] = 0x62 }
+                let first = (0...(text.count - word.count)).first {
+                    text[$0] == word[0] && text[$0..<($0 + word.count)].elementsEqual(word)
+                }
+                let found = text.withUnsafeBytes { TextSearch(word).first(in: $0) }
+                guard found == first else {
+                    return XCTFail("seed \(seed): \(word) in \(text.count) bytes")
+                }
+            }
+        }
+    }
+
     /// No format shows characters by themselves, or errors in words: these may have any letter.
     func testABlockWithoutTheNeedleIsPassedOver() throws {
         var random = SeededRandom(state: 1)

@@ -267,6 +267,14 @@ mutation("read", "marks-are-classes", "Sources/CShims/scan.c",
          "words end elsewhere than those that columns are shared by: archives grow",
          also=(("Sources/CShims/scan_lanes.h",
                 "WITHIN(v, '-', '9') |\n", "WITHIN(v, '.', '9') |\n"),))
+mutation("read", "end-of-a-long-text", "Sources/CShims/scan_lanes.h",
+         "    *rest = at;\n", "    *rest = count;\n",
+         "swift TextSearchTests/testAWordInALongTextIsFoundWhereItIsFirst",
+         "a word is missed where the fast search of a long text ends")
+mutation("read", "few-places-of-a-word", "Sources/CShims/scan_lanes.h",
+         "bits; bits &= bits - 1, tries += length) {\n", "bits; bits = 0, tries += length) {\n",
+         "swift TextSearchTests/testAWordInALongTextIsFoundWhereItIsFirst",
+         "of several places in one lane that may be the word, only the first is looked at")
 mutation("read", "kinds-share-a-column", STORE + "Dense/TemplatesEncoder.swift",
          "                if column < 0 || kinds[column] != kind {\n",
          "                if column < 0 {\n",

@@ -158,6 +158,30 @@ static int check_all(const uint8_t *text, size_t count) {
     return 1;
 }
 
+/* Words of a long text of few letters, or of others, and words that it may not have. */
+static int check_find(const uint8_t *text, size_t count, unsigned letters) {
+    uint8_t word[80];
+    size_t length = 1 + draw() % sizeof word, from = draw() % count;
+    if (draw() % 2) length = 1 + length % 12;
+    if (length > count - from) length = count - from;
+    memcpy(word, text + from, length);
+    if (draw() % 2) word[draw() % length] = (uint8_t)('c' + draw() % (letters + 1));
+    size_t at = draw() % 3 ? 0 : draw() % count;
+    const uint8_t *place = memmem(text + at, count - at, word, length);
+    size_t expected = place ? (size_t)(place - text) : count;
+    assert(cwi_find(text, at, count, word, length) == expected);
+#if defined(__SSE2__)
+    if (length > 1) {
+        size_t rare[2], rest = 0;
+        find_rare(word, length, rare);
+        assert(rare[0] < length && rare[1] < length && rare[0] != rare[1]);
+        size_t found = find_16(text + at, count - at, word, length, rare, &rest);
+        assert(found < count - at ? at + found == expected : at + rest <= expected);
+    }
+#endif
+    return 1;
+}
+
 int main(int argc, char **argv) {
     uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : (uint64_t)getpid() * 2654435761u;
     state = seed | 1;
@@ -182,6 +206,16 @@ int main(int argc, char **argv) {
             memcpy(text + at, piece, length <= count - at ? length : count - at);
         }
         checks += check_all(text, count);
+    }
+    enum { LONG = 64 * 1024, LEAST = 4000, PAGE = 4096 };
+    memory = mmap(NULL, LONG + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert(memory != MAP_FAILED && mprotect(memory + LONG, PAGE, PROT_NONE) == 0);
+    for (int round = 0; round < 400; round++) {
+        size_t count = LEAST + draw() % (LONG - LEAST);
+        uint8_t *text = (uint8_t *)memory + LONG - count;
+        unsigned letters = 1 + (unsigned)(draw() % 24);
+        for (size_t i = 0; i < count; i++) text[i] = (uint8_t)('c' + draw() % letters);
+        for (int k = 0; k < 20; k++) checks += check_find(text, count, letters);
     }
     printf("%d checks\n", checks);
     return 0;

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 /* Returns the next offset from `at` on where those bytes occur, or count if they do not.
- * Linear in both lengths (memmem). */
+ * Linear in both lengths. */
 size_t cwi_find(const uint8_t *text, size_t at, size_t count, const void *wanted, size_t length);
 
 /* Returns the first block from `at` on, a multiple of 64, that contains a mark, and sets `bits`
