@@ -203,27 +203,29 @@ extension Flat<UInt64> {
 
     /// Zigzags of the differences.
     func writeSteps(to out: inout GrowingBytes) throws(DenseProblem) {
-        if count > 0 {
-            var differ: UInt64 = 0
-            for index in 1..<count { unsafe differ |= base[index] ^ base[0] }
-            if differ == 0 {
-                out.append(zigzag: self[0])
-                guard let rest = unsafe out.claim(count &- 1) else { throw .memory }
-                unsafe rest.initializeMemory(as: UInt8.self, repeating: 0, count: count &- 1)
-                return
-            }
-        }
         guard out.reserve(10 &* count) else { throw .memory }
         let start = unsafe out.base + out.count
         var target = unsafe start
         var last: UInt64 = 0
-        for index in 0..<count {
+        var index = 0
+        while index < count {
             let value = unsafe base[index]
+            index &+= 1
             var rest = Zigzag.coded(value &- last)
             last = value
             if rest < 0x80 {
                 unsafe target.storeBytes(of: UInt8(truncatingIfNeeded: rest), as: UInt8.self)
                 unsafe target += 1
+                if rest > 0 { continue }
+                // Of a column in which one is as the one before it, most are: eight at a time.
+                while index &+ 8 <= count {
+                    var differ: UInt64 = 0
+                    for next in index..<index &+ 8 { unsafe differ |= base[next] ^ value }
+                    if differ != 0 { break }
+                    unsafe target.storeBytes(of: 0, as: UInt64.self)
+                    unsafe target += 8
+                    index &+= 8
+                }
                 continue
             }
             // Most times are so near to one another.
