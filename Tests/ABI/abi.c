@@ -457,6 +457,7 @@ static void case_no_standard_streams(void) { /* nothing of ours becomes the host
 #include "abi_transactions.h"
 #include "abi_steps.h"
 #include "abi_files.h"
+#include "abi_reused.h"
 #include "abi_table.h"
 #include "abi_names.h"
 #include "abi_crowd.h"
