@@ -139,21 +139,28 @@ struct EndPlan {
         _ chains: [EndChain], _ wanted: UInt64, _ shownMin: UInt64
     ) -> UInt64? {
         guard wanted <= taken / 2 else { return nil }
+        let enough = Int(wanted)
         var newest: [UInt64] = []
+        // Older times are not among the newest.
+        var floor: UInt64 = 0
         for (chain, list) in zip(chains, places) {
-            var left = Int(wanted)
+            var left = enough
             for place in list.reversed() {
                 guard left > 0, place.entry.timeMax >= shownMin,
                     let times = source(place.path)?.orderingTimes(
                         ofBlock: place.block, of: chain.process, offset: offset(chain.process))
                 else { break }
-                newest += times.suffix(left)
+                newest += times.suffix(left).lazy.filter { $0 > floor }
                 left -= times.count
+                if newest.count < 2 * enough { continue }
+                newest.sort()
+                newest.removeFirst(newest.count - enough)
+                floor = newest[0]
             }
         }
-        guard newest.count >= Int(wanted) else { return nil }
+        guard newest.count >= enough else { return nil }
         newest.sort()
-        return newest[newest.count - Int(wanted)]
+        return newest[newest.count - enough]
     }
 
     private func mayMatch(_ block: BlockEntry) -> Bool {
