@@ -351,8 +351,8 @@ package final class ArchiveSource: RunSource, RecordSource {
             let entry = blocks[block]
             guard limits.mayWant(entry) else { continue }
             borrowLoader()
-            if let counter = counter(of: entry), try count(counter) { continue }
             rows = rows(of: entry)
+            if let counter = counter(of: entry), try count(counter) { continue }
             let head = try load(block, .all)
             if loader.isWithout {
                 if passOver(head) {
