@@ -1,5 +1,5 @@
-// Archives that go in parts: where a body ends, what a part is called, what survives a restart,
-// what a target does not want, and several targets and requests at a time.
+// Archives sent in parts: where a body ends, how a part is named, what survives a restart, what a
+// target does not want, and several targets and requests at a time.
 
 import CordwoodStore
 import Foundation
@@ -27,7 +27,7 @@ final class UploadPartTests: XCTestCase {
         (0..<count).map { "record \($0)" }.joined(separator: "\n")
     }
 
-    /// The messages of all bodies that were answered with 2xx, in the order in which they came.
+    /// The messages of all bodies that were answered with 2xx, in the order of arrival.
     private func messages(_ server: FaultServer) -> [String] {
         server.requests.map(\.number).flatMap { number in
             String(decoding: server.body(number), as: UTF8.self).split(separator: "\n")
@@ -106,7 +106,7 @@ final class UploadPartTests: XCTestCase {
     }
 
     func testProgressSurvivesARestart() throws {
-        // On a kept connection that dies without an answer libcurl would send again by itself.
+        // On a kept connection that dies without an answer, libcurl would send again by itself.
         let server = try FaultServer(
             #"[{"headers":{"Connection":"close"}},{"action":"lose"}]"#)
         let store = try TestStore()
@@ -117,7 +117,7 @@ final class UploadPartTests: XCTestCase {
         XCTAssertTrue(
             store.queue.first?.hasSuffix("-failed-10-20") ?? false, "\(store.queue)")
 
-        // Another limit, another encoding: the part that is in doubt stays what it was.
+        // Another limit, another encoding: the part in doubt stays what it was.
         let restarted = try store.service()
         try add(store, restarted, server) { $0.bodyRecordsMax = 15 }
         XCTAssertEqual(restarted.pass().0, .ok)
@@ -161,6 +161,33 @@ final class UploadPartTests: XCTestCase {
         XCTAssertEqual(slow.stored.count, 0)
         service.requestStop()
         eventually("all has ended") { store.queue.count == 6 }
+    }
+
+    /// A program adds its targets one after another: what the first one has must not be deleted
+    /// before the second is registered.
+    func testTheBackgroundWaitsForAllTargetsOfAProgram() throws {
+        let (first, second) = (try FaultServer(), try FaultServer())
+        let store = try TestStore()
+        store.addArchive(1)
+        let service = try store.service(settleMs: 60_000)
+        let before = UploadClock.system.monotonicMs()
+        try add(store, service, first) { $0.name = "first" }
+        XCTAssertGreaterThanOrEqual(service.nextWakeMonotonicMs, before + 60_000)
+        service.startBackground()
+        let begins = service.nextWakeMonotonicMs
+        XCTAssertGreaterThanOrEqual(begins, before + 60_000)
+        XCTAssertEqual(store.queue, [], "nothing has begun")
+        store.clock.advanceMonotonic(ms: 1_000)
+        try add(store, service, second) { $0.name = "second" }
+        XCTAssertGreaterThanOrEqual(service.nextWakeMonotonicMs, begins + 1_000)
+        service.startBackground()
+        XCTAssertEqual(store.queue, [], "nor with the second")
+        store.clock.advanceMonotonic(ms: 60_000)
+        service.startBackground()
+        eventually("both have it, then it goes") {
+            first.stored.count == 1 && second.stored.count == 1 && !store.hasArchive(1)
+        }
+        eventually("nothing is planned") { service.nextWakeMonotonicMs == .max }
     }
 
     func testTheBackgroundWaitsForExplicitCalls() throws {

@@ -15,6 +15,7 @@ final class FakeClock: @unchecked Sendable {
     private let lock = NSLock()
     private var nowMs: UInt64 = 1_800_000_000_000
     private var bootMs: UInt64 = 1_000_000
+    private var aheadMs: UInt64 = 0
 
     var unixMs: UInt64 { lock.withLock { nowMs } }
     var boottimeMs: UInt64 { lock.withLock { bootMs } }
@@ -24,13 +25,16 @@ final class FakeClock: @unchecked Sendable {
             bootMs += ms
         }
     }
+    /// The monotonic clock goes on by itself; here it goes on by more.
+    func advanceMonotonic(ms: UInt64) { lock.withLock { aheadMs += ms } }
     /// Somebody sets the wall clock.
     func jump(ms: Int64) { lock.withLock { nowMs = UInt64(Int64(nowMs) + ms) } }
 
     /// Deadlines are on the true monotonic clock: transfers are real.
     var clock: UploadClock {
         UploadClock(
-            realtimeMs: { self.unixMs }, monotonicMs: UploadClock.system.monotonicMs,
+            realtimeMs: { self.unixMs },
+            monotonicMs: { UploadClock.system.monotonicMs() + self.lock.withLock { self.aheadMs } },
             boottimeMs: { self.boottimeMs }, boot: { LaneID(high: 1, low: 2) })
     }
 }
@@ -147,9 +151,10 @@ final class TestStore: UploadDelegate, @unchecked Sendable {
         }.sorted()
     }
 
-    func service() throws -> UploadService {
+    /// - Parameter settleMs: 0: its background begins at once.
+    func service(settleMs: UInt64 = 0) throws -> UploadService {
         let service = try UploadService(
-            storeDirectory: root, clock: clock.clock, random: { UInt64.max })
+            storeDirectory: root, clock: clock.clock, settleMs: settleMs, random: { UInt64.max })
         service.delegate = self
         return service
     }

@@ -175,6 +175,38 @@ final class LastRecordsTests: XCTestCase {
         }
     }
 
+    /// Five lanes log by turns, each into one block: of all of them together, no more records are
+    /// made than are wanted.
+    func testNoRecordIsMadeOfWhatIsOlderInOtherLanes() throws {
+        let step: UInt64 = 200_000_000
+        for number in 0..<5 {
+            let lane = LaneBuilder(
+                store: store, name: "20261121T081530Z-\(812 + number)-9f3c5a0de1b27788",
+                id: UInt64(number + 1), boot: 3)
+            let segment = lane.segment(1)
+            segment.state = 3
+            segment.pairs = [(0, 0, 1_764_000_000_000_000_000)]
+            let chunk = segment.chunk(thread: 1, sequence: 1, base: 0)
+            for index in 0..<200 {
+                let at = UInt64(index * 5 + number) * step
+                chunk.newBase(at)
+                chunk.text("\(number).\(index)", at: at)
+            }
+            lane.write()
+            try archive(lane, 1, blockBytes: 100_000)
+            unlink(lane.lanePath)
+        }
+        let full = try read(ReaderOptions(), boot: .zero)
+        XCTAssertEqual(full.lines.count, 1_000)
+        for count in [1, 7, 50, 100] {
+            var options = ReaderOptions()
+            options.last = count
+            let last = try read(options, boot: .zero)
+            XCTAssertEqual(last.lines, Array(full.lines.suffix(count)))
+            XCTAssertEqual(last.made, UInt64(count))
+        }
+    }
+
     /// An archive that ends within the 100 ms before the last records is read from a block on of
     /// which no row is among them.
     func testABlockThatIsPassedOverGivesNoRecord() throws {

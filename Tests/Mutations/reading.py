@@ -33,6 +33,10 @@ mutation("read", "blocks-suffice", STORE + "View/EndPlan.swift",
          "            time = max(time, nearer)\n", "            time = min(time, nearer)\n",
          "swift LastRecordsTests/testNoRecordIsMadeOfWhatIsOlder",
          "the last blocks are read from their beginning")
+mutation("read", "newest-of-each-lane", STORE + "View/EndPlan.swift",
+         "        return newest[newest.count - enough]\n", "        return newest[0]\n",
+         "swift LastRecordsTests/testNoRecordIsMadeOfWhatIsOlderInOtherLanes",
+         "the oldest record looked at decides, not the oldest of those that are wanted")
 mutation("read", "first-row-is-older", STORE + "Archive/Columns/RowScan.swift",
          "latest &+ step < start {\n", "latest &+ step <= start {\n",
          "swift LastRecordsTests/testNoRecordIsMadeOfWhatIsOlder",
@@ -509,6 +513,16 @@ mutation("send", "replaced-is-sent", SHIP + "Upload/UploadService.swift",
          "            || isBeingReplaced(stem)\n", "",
          "swift UploadServerTests/testOfACompactedArchiveOnlyTheWholeIsSent",
          "an archive goes, and with the compacted one its records go again")
+mutation("send", "first-target-alone", SHIP + "Upload/UploadService.swift",
+         "        adding.isEmpty ? max(standsStillUntilMs, settledMs) : .max\n",
+         "        standsStillUntilMs\n",
+         "swift UploadPartTests/testTheBackgroundWaitsForAllTargetsOfAProgram",
+         "an archive is deleted before the program has added its second target")
+mutation("send", "run-is-forgotten", SHIP + "Upload/UploadService.swift",
+         "            isRunOwed = now < beginsMs\n            return !isRunOwed\n",
+         "            return now >= beginsMs\n",
+         "swift UploadPartTests/testTheBackgroundWaitsForAllTargetsOfAProgram",
+         "a run that could not begin while targets were added waits for the next tick")
 mutation("send", "compacted-is-unsent", STORE + "Keep/CompactionLeftovers.swift",
          "        if done.isEmpty { return true }\n", "        if !done.isEmpty { return true }\n",
          "swift CompactTests/testArchivesOfEqualStatesBecomeOne",

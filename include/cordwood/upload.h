@@ -115,11 +115,12 @@ typedef struct cw_target_options {
 /* Writes struct_size and the defaults named above. As cw_options_init. */
 void cw_target_options_init(cw_target_options *options, size_t size_of_options);
 
-/* Adds a target, a place to which the engine uploads archives. Uploads start at the first roll,
- * timer tick (at most 30 s) or cw_upload after this. The store registers the name. The engine
- * deletes an uploaded archive when every registered target has it and at least one of them is not
- * of the kind "transactions". out_target_id may be NULL. The engine copies all strings. Blocks: for
- * file creation. Signals: not safe.
+/* Adds a target, a place to which the engine uploads archives. Uploads start at the next roll or
+ * timer tick (at most 30 s), but not within 250 ms of an added target, or at once with cw_upload.
+ * The store registers the name. The engine deletes an uploaded archive when every registered target
+ * has it and at least one of them is not of the kind "transactions". So add all targets one after
+ * another: a target that is added later gets the archives that are left. out_target_id may be NULL.
+ * The engine copies all strings. Blocks: for file creation. Signals: not safe.
  * CW_OK · CW_E_ARGUMENT (cw_last_error says what is wrong) · CW_E_STRUCT_SIZE · CW_E_STRUCT_TAIL ·
  * CW_E_EXISTS (the engine already has a target of that name) · CW_E_UNSUPPORTED (no libcurl) ·
  * CW_E_LIMIT (64 targets) · CW_E_IO · CW_E_FULL · CW_E_CLOSED */
@@ -178,11 +179,10 @@ cw_status cw_upload_async(cw_engine *engine, cw_upload_done_fn done, void *user)
  * Returns false to stop. */
 typedef bool (*cw_bytes_fn)(void *user, const void *bytes, size_t length);
 
-/* Shows exactly what cw_upload would send to a target, body after body, and sends nothing. What is
- * being sent meanwhile, which begins as soon as there is an archive, is left out; without consent
- * nothing is being sent, and all is shown. Seals the open segments and archives them first.
- * target_id: the number that cw_target_add gave. Blocks: for archiving (at most 60 s) and encoding.
- * Signals: not safe.
+/* Shows exactly what cw_upload would send to a target, body after body, and sends nothing. Leaves
+ * out what the background is sending; without consent it sends nothing, and the call shows
+ * everything. Seals the open segments and archives them first. target_id: the number that
+ * cw_target_add gave. Blocks: for archiving (at most 60 s) and encoding. Signals: not safe.
  * CW_OK · CW_END (nothing waits) · CW_E_ARGUMENT · CW_E_NOT_FOUND (no such target) · CW_E_BUSY (in
  * a callback) · CW_E_TIMEOUT · CW_E_DAMAGED · CW_E_IO · CW_E_FULL · CW_E_CLOSED */
 cw_status cw_upload_preview(cw_engine *engine, uint32_t target_id, cw_bytes_fn sink, void *user);

@@ -432,7 +432,7 @@ import CordwoodTrace
                 keepLimits()
             }
             // At a full rate another archive is always due.
-            if archived && now < nextTick && hasMore {
+            if archived && now < nextTick && hasMore && !isUploadPlanned {
                 if stops { return }
                 continue
             }
@@ -482,8 +482,13 @@ import CordwoodTrace
 
     private var hasMore: Bool { monitor.locked { !sealedWaiting.isEmpty } }
 
-    private var isUploadDue: Bool {
+    /// It was planned for now or earlier.
+    private var isUploadPlanned: Bool {
         uploads.nextWakeMonotonicMs <= cw_monotonic_ns() / 1_000_000
+    }
+
+    private var isUploadDue: Bool {
+        isUploadPlanned
             || monitor.locked {
                 defer { hasRunEnded = false }
                 return hasRunEnded

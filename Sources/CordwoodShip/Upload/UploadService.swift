@@ -11,6 +11,7 @@ import CordwoodStore
 /// is set before another thread has the service.
 package final class UploadService: @unchecked Sendable {
     package static let targetsMax = 64
+    package static let settleMs: UInt64 = 250
     private static let toldMax = 1_000
 
     let paths: StorePaths
@@ -37,6 +38,13 @@ package final class UploadService: @unchecked Sendable {
     private var explicitCalls = 0
     /// Targets that are being added.
     private var adding: Set<TargetKey> = []
+    /// The background begins no run before this time, which is a while after the last target was
+    /// added: an archive that the first of several targets has must not be deleted before the
+    /// program has added the others.
+    private var settledMs: UInt64 = 0
+    private let settleMs: UInt64
+    /// The background could not begin, and has to as soon as it may.
+    private var isRunOwed = false
     /// Consecutive failures of the background to begin, and the time of its next attempt.
     private var stumbles: UInt32 = 0
     private var standsStillUntilMs: UInt64 = 0
@@ -46,10 +54,12 @@ package final class UploadService: @unchecked Sendable {
     /// The content for the store's `clock` that could not be written.
     private var trust: AgeTrust?
 
-    /// - Parameter identities: open encrypted archives.
+    /// - Parameters:
+    ///   - identities: open encrypted archives.
+    ///   - settleMs: how long after a target was added the background begins no run.
     package init(
         storeDirectory: String, identities: [AgeIdentity] = [], lines: LineRenderers = .standard,
-        clock: UploadClock = .system,
+        clock: UploadClock = .system, settleMs: UInt64 = UploadService.settleMs,
         random: @escaping @Sendable () -> UInt64 = { .random(in: .min ... .max) }
     ) throws(UploadError) {
         paths = StorePaths(storeDirectory)
@@ -57,6 +67,7 @@ package final class UploadService: @unchecked Sendable {
         registry = TargetRegistry(storeDirectory: storeDirectory)
         self.identities = identities
         self.clock = clock
+        self.settleMs = settleMs
         self.random = random
         self.lines = lines
         try paths.makeDirectories()
@@ -80,7 +91,10 @@ package final class UploadService: @unchecked Sendable {
             return nil
         }
         if let refusal { throw refusal }
-        defer { _ = monitor.locked { adding.remove(target.key) } }
+        defer {
+            _ = monitor.locked { adding.remove(target.key) }
+            delegate?.uploadsReplanned()
+        }
         try registry.register(target.registration)
         try unpause(target.key, in: try outbox.snapshot())
         let work = try work()
@@ -89,11 +103,11 @@ package final class UploadService: @unchecked Sendable {
             let runner = TargetRunner(id: lastID, target: target)
             if isStopping { runner.gate.stop() }
             runners.append(runner)
+            settledMs = clock.monotonicMs() &+ settleMs
             return runner
         }
         // Archives that an earlier process failed to send keep their due times.
         runner.plan(work, self)
-        delegate?.uploadsReplanned()
         return runner.id
     }
 
@@ -137,8 +151,8 @@ package final class UploadService: @unchecked Sendable {
     func unpause(_ key: TargetKey, in snapshot: OutboxSnapshot) throws(UploadError) {
         for (stem, states) in snapshot.pairs {
             guard case .paused = states[key] else { continue }
-            // Whoever is working on it right now will notice by itself. An archive that cannot be
-            // opened is reported by the run that meets it.
+            // A run that is working on it will notice by itself. An archive that cannot be opened
+            // is reported by the run that meets it.
             guard let lock = try? ArchiveLock(paths: paths, stem: stem, target: key) else {
                 continue
             }
@@ -173,7 +187,7 @@ package final class UploadService: @unchecked Sendable {
                 for runner in currentRunners { runner.planNothing() }
                 return isEnabled ? .consent : .notEnabled
             }
-            let open = try registered().filter { kind == nil || $0.target.kind == kind }
+            let open = try registered().open.filter { kind == nil || $0.target.kind == kind }
             guard !open.isEmpty else { return .noTarget }
             result.expired = try tidy()
             let work = try work()
@@ -223,18 +237,17 @@ package final class UploadService: @unchecked Sendable {
     /// Starts a thread for every target that has work, and waits for none. If the system has no
     /// threads, sends here.
     package func startBackground() {
-        guard !isStopped, !isBackgroundHeld, !standsStill else { return }
+        guard !isStopped, !isBackgroundHeld, mayBegin() else { return }
         do throws(UploadError) {
             guard isEnabled, hasConsent else {
                 for runner in currentRunners { runner.planNothing() }
                 try removeDenied()
                 return
             }
-            let open = try registered()
-            for runner in currentRunners where !open.contains(where: { $0 === runner }) {
-                runner.planNothing()
-            }
-            guard !open.isEmpty else { return }
+            let (open, removed) = try registered()
+            for runner in removed { runner.planNothing() }
+            // One that was added since the first look may be among them.
+            guard !open.isEmpty, mayBegin() else { return }
             _ = try tidy()
             begin(open, try work())
             monitor.locked { stumbles = 0 }
@@ -266,8 +279,17 @@ package final class UploadService: @unchecked Sendable {
         }
     }
 
-    private var standsStill: Bool {
-        monitor.locked { standsStillUntilMs } > clock.monotonicMs()
+    private func mayBegin() -> Bool {
+        let now = clock.monotonicMs()
+        return monitor.locked {
+            isRunOwed = now < beginsMs
+            return !isRunOwed
+        }
+    }
+
+    /// When the background may begin a run; the caller holds the monitor.
+    private var beginsMs: UInt64 {
+        adding.isEmpty ? max(standsStillUntilMs, settledMs) : .max
     }
 
     private func status(
@@ -285,11 +307,12 @@ package final class UploadService: @unchecked Sendable {
     /// the time when it ends.
     package var nextWakeMonotonicMs: UInt64 {
         guard !isBackgroundHeld else { return .max }
+        let (begins, isOwed) = monitor.locked { (beginsMs, isRunOwed) }
+        if isOwed { return begins }
         let wake = currentRunners.map(\.wakeMs).min() ?? UInt64.max
         guard wake != UInt64.max else { return UInt64.max }
         let realtime = clock.realtimeMs()
-        let planned = clock.monotonicMs() &+ (wake - min(realtime, wake))
-        return max(planned, monitor.locked { standsStillUntilMs })
+        return max(clock.monotonicMs() &+ (wake - min(realtime, wake)), begins)
     }
 
     /// Aborts running transfers within 50 ms, and lets nothing begin any more. Any thread.
@@ -377,10 +400,16 @@ package final class UploadService: @unchecked Sendable {
     var currentRunners: [TargetRunner] { monitor.locked { runners } }
     func count(_ change: (inout UploadTotals) -> Void) { monitor.locked { change(&sum) } }
 
-    /// Targets of this process that no other process has removed.
-    private func registered() throws(UploadError) -> [TargetRunner] {
+    /// Targets of this process, and those of them that another process has removed.
+    private func registered() throws(UploadError) -> (open: [TargetRunner], removed: [TargetRunner])
+    {
+        // One that is added meanwhile is in neither list.
+        let all = currentRunners
         let keys = Set(try registry.keys())
-        return currentRunners.filter { keys.contains($0.target.key) }
+        return (
+            all.filter { keys.contains($0.target.key) },
+            all.filter { !keys.contains($0.target.key) }
+        )
     }
 
     func work() throws(UploadError) -> UploadWork {
@@ -408,7 +437,7 @@ package final class UploadService: @unchecked Sendable {
         delegate?.startUploadThread(body) ?? false
     }
 
-    /// Whether a segment that the archive covers still exists, or may: such an archive stays.
+    /// True if a segment that the archive covers exists or may exist: such an archive stays.
     func isCovered(_ stem: String) -> Bool {
         let lanes = LaneListing(directory: paths.root)
         if !lanes.isWhole, isNews(paths.lanes) {
@@ -421,8 +450,8 @@ package final class UploadService: @unchecked Sendable {
             || isBeingReplaced(stem)
     }
 
-    /// Another archive has its records, or it has those of others that are to be removed (FORMAT
-    /// §11). If that cannot be seen, it may be so.
+    /// True if another archive has its records, if it has those of others that are to be removed
+    /// (FORMAT §11), or if that cannot be determined.
     private func isBeingReplaced(_ stem: String) -> Bool {
         guard let all = try? archives() else { return true }
         guard let mine = all.first(where: { $0.stem == stem })?.summary else { return false }
@@ -433,8 +462,8 @@ package final class UploadService: @unchecked Sendable {
         }
     }
 
-    /// A compacting program that died leaves archives that another one replaces. What is sent now
-    /// goes later.
+    /// A compacting program that died leaves archives that another archive replaces. Those being
+    /// sent now are removed later.
     private func removeReplaced() throws(UploadError) {
         let ids = Set(try archives().flatMap { $0.summary?.replaced ?? [] })
         guard !ids.isEmpty,
