@@ -1,4 +1,4 @@
-"""Directory listings that run beside renames, archives and journals that stand alone: adopters
+"""Directory listings that run beside renames, archives and journals without a lane file: adopters
 remove nothing of a living lane, archive nothing twice, and lose nothing. RELIABILITY R32, R34."""
 
 import json
@@ -13,7 +13,7 @@ SEGMENT = 1 << 20
 
 
 class Stepped:
-    """A run of the tool whose listing of lanes/ stops in the middle, until `go`."""
+    """A run of the tool whose listing of lanes/ stops in the middle until `go`."""
 
     def __init__(self, place, number, *words):
         library = place.directory / "listing.so"
@@ -38,7 +38,7 @@ class Stepped:
         self.process.communicate()
 
     def go(self):
-        """Its exit code and what it said."""
+        """Its exit code and output."""
         self.step.with_name(self.step.name + ".go").touch()
         out, err = self.process.communicate(timeout=SECONDS_MAX)
         return self.process.returncode, out, err
@@ -57,7 +57,7 @@ def archive(store, *words, code=0):
 
 def made_behind_the_cursor(place, records, ready):
     """A process opens the store and logs while `cordwood archive` is in the middle of each of its
-    listings: its lane file is missed, what it made since is seen. All of it stays."""
+    listings, which miss its lane file but see its newer files. All of them stay."""
     stopped = 0
     for number in range(1, 6):
         store = place.directory / f"store{number}"
@@ -97,13 +97,13 @@ def segment_behind_the_cursor(place):
 
 
 def sealed_behind_the_cursor(place):
-    """A segment is sealed while a reader lists the lanes: its old name is gone before the cursor
-    comes there, its new one stands where it has passed. The reader shows its records."""
+    """A segment is sealed while a reader lists the lanes: its old name vanishes before the cursor
+    gets there, its new one appears where it has passed. The reader shows its records."""
     words = place.words()
     store = place.directory / "store"
     host = place.host(store, words).open(segment=SEGMENT)
     host.write(2000, 100)
-    # Nothing is archived, or the archive would have them.
+    # Nothing is archived: an archive would have the records.
     words.fail(5, "sync")
     run = Stepped(place, 1, "cat", "--json", store)
     holds(run.stopped, "the reader's listing did not stop")
@@ -119,7 +119,7 @@ def sealed_behind_the_cursor(place):
 
 
 def dead_host(place, store, count, **options):
-    """A lane of a process that was killed; its name."""
+    """A lane of a killed process. Returns its name."""
     before = names(store) if (store / "lanes").exists() else set()
     host = place.host(store).open(**options)
     equal("kept", host.write(count, 100)["kept"], count)
@@ -128,8 +128,8 @@ def dead_host(place, store, count, **options):
 
 
 def unreadable_archive(place):
-    """An archive of several lanes that cannot be read, whose adopter died before it removed them:
-    none of them is archived twice. What it cannot cover is adopted."""
+    """An unreadable archive of several lanes, whose adopter died before it removed them: none of
+    them is archived twice. Lanes that it cannot cover are adopted."""
     store = place.directory / "store"
     # Its name comes before theirs.
     dead_host(place, store, 3000, segment=SEGMENT)
@@ -155,7 +155,7 @@ def unreadable_archive(place):
     holds("left alone" in err and made[0].name in err, f"not told: {err}")
     equal("lanes that wait", names(store), {p.name for p in saved.iterdir()})
     equal("archives", len(list((store / "archives").glob("*.cwa"))), 2)
-    # An engine adopts them no more than the tool does, and retention leaves the archive.
+    # An engine does not adopt them either, and retention leaves the archive.
     host = place.host(store).open(quota=1 << 20, interval=1)
     host.write(10, 100)
     host.ask("roll")
@@ -173,8 +173,8 @@ def unreadable_archive(place):
 
 
 def orphan_journal(place):
-    """A journal whose lane file somebody removed: what a flush made durable there goes into an
-    archive before the journal goes. One whose process lives stays."""
+    """A journal whose lane file was removed: what a flush made durable there goes into an archive
+    before the journal is removed. A living process's journal stays."""
     store = place.directory / "store"
     host = place.host(store).open(segment=SEGMENT)
     host.write(100, 100)
@@ -190,19 +190,20 @@ def orphan_journal(place):
     reader = place.host(store)
     read = reader.read()
     equal(f"{out}records, bad, damaged", (read["logs"], read["bad"], read["damaged"]), (100, 0, 0))
-    # Of the lane, and of the new one that its owner may have begun before it was killed.
+    # Of the lane, and of the new lane that its owner may have begun before it was killed.
     made = sorted((store / "archives").glob("*.cwa"))
     archive(store)
     equal("archived again", sorted((store / "archives").glob("*.cwa")), made)
     reader.end()
-    # One that holds nothing, and one that nobody can tell what it holds.
+    # One that holds nothing, and three whose content is unknown.
     (store / "lanes/20260101T000000Z-1-0000000000000001.journal").write_bytes(b"junk")
     archive(store)
     equal("files that are left", names(store), set())
     odd = store / "lanes/20260101T000000Z-1-0000000000000002.journal"
-    odd.write_bytes(b"CWJRNL01" + bytes(200))
-    _, err = archive(store, code=3)
-    holds("left alone" in err and odd.exists(), f"not told: {err}")
+    for content in (b"CWJRNL01" + bytes(200), b"CWJRNL00" + bytes(200), bytes(200)):
+        odd.write_bytes(content)
+        _, err = archive(store, code=3)
+        holds("left alone" in err and odd.exists(), f"not told: {err}")
 
 
 CASES = {f.__name__: f for f in (

@@ -1,8 +1,8 @@
 // Files of lanes that have no lane file. An adopter removes the lane file last, so such files
 // should all be archived. But a listing may miss the file of a living lane that was renamed behind
 // its cursor, and no archive holds a lane whose file somebody removed by hand. So before anything
-// is removed, the lane file is looked up by name and the archives are listed after that; a journal
-// is read before it is removed, because it may hold records that exist nowhere else. Adopters only.
+// is removed, the lane file is looked up by name, and then the archives are listed. A journal is
+// read before it is removed, because it may hold records that exist nowhere else. Adopters only.
 // SAFETY: the buffer is lent to one call.
 
 import CShims
@@ -49,7 +49,7 @@ extension StoreArchiver {
         FileFacts(at: path) != nil || Errno.last != Errno.ENOENT
     }
 
-    /// Archives the records that only a journal has, and removes the lane's files.
+    /// Archives the records that only a journal has, then removes the lane's files.
     private static func archiveJournal(
         _ directory: String, _ lane: LaneListing.Lane, _ listed: LaneFiles?,
         _ covered: [ClosedRange<UInt64>], _ form: ArchiveForm
@@ -91,7 +91,8 @@ extension StoreArchiver {
         return summary
     }
 
-    /// False: the journal is empty. Throws if it cannot be read, or if its content is not known.
+    /// False: the journal has less than its magic number, so it holds nothing. Throws if it cannot
+    /// be read, or if its header is damaged: an owner syncs it before the journal gets its name.
     private static func hasFrames(
         _ descriptor: Int32, _ path: String
     ) throws(CordwoodError) -> Bool {
@@ -100,10 +101,14 @@ extension StoreArchiver {
             unsafe Files.readOnce(descriptor, into: $0, at: 0)
         }
         guard count >= 0 else { throw Directories.failure("read", path) }
-        return count == 16 && words.0 == JournalHeader.magicValue
+        if count < 16 { return false }
+        guard words.0 == JournalHeader.magicValue else {
+            throw CordwoodError(ReadProblem.damaged("its header is not a journal's"))
+        }
+        return true
     }
 
-    /// The process may still be writing there, although its lane file has lost its name.
+    /// The process may still be writing, although its lane file has lost its name.
     private static func mayLive(_ head: LaneHead) -> Bool {
         guard head.bootID == BootID.running() else { return false }
         guard head.processNamespace == Machine.processNamespace() else { return true }
