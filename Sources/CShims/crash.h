@@ -33,7 +33,7 @@ typedef struct crash_work {
     uint64_t unwind_from; /* the unwinder's own frames come before this address */
     uint32_t begun;
     uint32_t frames_count;
-    uint32_t frames_sure; /* those behind are guesses by frame pointer */
+    uint32_t frames_sure; /* those after them are guesses by frame pointer */
     uint64_t frames[CRASH_FRAMES];
     int32_t frame_module[CRASH_FRAMES]; /* -1: none known */
     /* modules */

@@ -95,7 +95,7 @@ void cwi_fork_parent(void) {
 }
 
 static void files_forked(void);
-static uint32_t generation; /* written where nobody else is */
+static uint32_t generation; /* written only where no other thread is */
 
 uint32_t cwi_fork_generation(void) { return generation; }
 

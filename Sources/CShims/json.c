@@ -17,7 +17,7 @@ void cwi_json_begin(cwi_json *self, const uint8_t *text, size_t at, size_t count
 
 void cwi_json_pairs(const cwi_json_names *names, uint64_t *pairs) {
     for (uint32_t pair = 0; pair < CWI_PAIRS; pair++) {
-        /* Of each byte its lowest five bits, and the bit that letters have. */
+        /* Each byte's lowest five bits, and the bit that letters have. */
         uint32_t last = pair >> 6, second = pair & 0x3F;
         uint32_t ending = (uint32_t)cwi_letter((uint8_t)(last + (last & 0x20))) << 5 |
                           cwi_letter((uint8_t)(second + (second & 0x20)));

@@ -54,20 +54,20 @@ static const int8_t groups_high[3][32] __attribute__((aligned(32))) = {
     TWICE(0, 0, 0, 0, 14, 64, -29, -68, 0, 0, 0, 0, 0, 0, 0, 0),
     TWICE(0, 0, 4, 0, 74, 8, -33, 32, 0, 0, 0, 0, 0, 0, 0, 0),
     TWICE(0, 0, 80, 8, 14, 82, 35, -81, 0, 0, 0, 0, 0, 0, 0, 0)};
-/* Marks of one byte and of "//", indexed by the lower half; index 0 holds a byte
- * with another one. */
+/* Marks of one byte and of "//", by a byte's lower half. Index 0 holds a byte with another lower
+ * half, which never matches. */
 static const int8_t signs_low[32] __attribute__((aligned(32))) =
     TWICE(1, 0, 0, 0, 0, '%', 0, 0, 0, 0, 0, 0, 0, '=', 0, '/');
 
-/* Bytes of words by their halves, a bit for each higher half with some; '/' has one more. */
+/* Bytes of words by a byte's halves: one bit for each upper half that has any, and one for '/'. */
 static const int8_t words_low[32] __attribute__((aligned(32))) =
     TWICE(46, 62, 62, 63, 63, 63, 63, 62, 62, 62, 60, 21, 28, 21, 53, 93);
 static const int8_t words_high[32] __attribute__((aligned(32))) =
     TWICE(0, 0, 65, 2, 4, 8, 16, 32, 0, 0, 0, 0, 0, 0, 0, 0);
-/* Those of digits and of '/'. */
+/* The bits of digits and of '/'. */
 enum { VARYING = 2 | 64 };
 
-/* Out of the function that chooses by width, so that it only jumps. */
+/* Kept out of the function that chooses by width, so that it only jumps. */
 #define NOINLINE static __attribute__((noinline))
 
 /* Intel's headers are not needed: vector comparisons and three built-in functions suffice. */
@@ -123,10 +123,10 @@ _Bool cwi_is_plain(const uint8_t *text, size_t count) {
 _Bool cwi_is_ascii(const uint8_t *text, size_t count) { return WIDEST(is_ascii, text, count); }
 
 #if defined(__SSE2__)
-/* What logs have most, most of all first. */
+/* The most frequent bytes of logs, in descending order. */
 static const char common[] = "e0 1at2o3nrsi5=4l6d879cpu.m:-/gf,h_\"byT\nwvk{}[]()";
 
-/* Offsets of the two bytes that are rarest in logs, and of an equal pair the last ones. */
+/* Offsets of the two bytes that are rarest in logs; of equally rare ones, the last. */
 static void find_rare(const uint8_t *wanted, size_t length, size_t rare[2]) {
     size_t ranks[2] = {0, 0};
     rare[0] = 0, rare[1] = 1;
@@ -142,7 +142,7 @@ static void find_rare(const uint8_t *wanted, size_t length, size_t rare[2]) {
     }
 }
 
-/* Of shorter texts and longer words, memmem is as fast. */
+/* For shorter texts and longer words, memmem is as fast. */
 enum { LONG_TEXT = 4096, LONG_WORD = 64 };
 #endif
 
@@ -170,7 +170,7 @@ _Bool cwi_is_token(const uint8_t *text, size_t at, size_t count) {
     return all;
 }
 
-/* Bits of the bytes that differ, by more than their case where a small letter is wanted. */
+/* Bits of the bytes that differ. Where a lower-case letter is wanted, case does not count. */
 static inline uint64_t differs(uint64_t some, uint64_t wanted) {
     uint64_t low = wanted & 0x7F7F7F7F7F7F7F7F;
     uint64_t letters = (low + 0x1F1F1F1F1F1F1F1F) & ~(low + 0x0505050505050505) & ~wanted;
@@ -191,7 +191,7 @@ _Bool cwi_has(const uint8_t *text, const uint8_t *word, size_t length) {
     }
 }
 
-/* Those of cwi_name_bytes, and some signs. */
+/* The bytes of cwi_name_bytes, and some signs. */
 static const uint8_t item_bytes[256] = {
     ['!'] = 1, ['$'] = 1,         ['%'] = 1,         ['*'] = 1, ['+'] = 1, ['-'] = 1,
     ['.'] = 1, ['0' ... '9'] = 1, ['@' ... 'Z'] = 1, ['['] = 1, [']'] = 1, ['_'] = 1,

@@ -88,7 +88,7 @@ TARGET NOINLINE _Bool NAME(word_marks)(const uint8_t *text, size_t count, uint64
             const NAME(bytes) escape = (NAME(bytes))(v == '\\');
             sign |= BITS((NAME(bytes))((v == '"') | escape)) << i;
 #if LANE == 32
-            /* What has a bit is negative then; the bytes from 0x80 on are words, too. */
+            /* Negation makes bytes with a bit negative. Those from 0x80 on belong to words, too. */
             NAME(bytes) kind = (NAME(bytes))SHUFFLE(words_low, v);
             kind &= (NAME(bytes))SHUFFLE(words_high, (NAME(bytes))((v32u)v >> 4));
             word |= BITS(-kind | v) << i;
@@ -165,9 +165,8 @@ TARGET NOINLINE _Bool NAME(is_plain)(const uint8_t *text, size_t count) {
 }
 
 #if LANE > 1
-/* The first place of `wanted` in a long text, by its two bytes at these offsets; if there are too
- * many places with both, or the rest is short, `*rest` is from where on it may be, and the result
- * is `count`. */
+/* Finds `wanted` in a long text by its two bytes at these offsets. If too many places have both, or
+ * the rest is short, returns `count` and sets `*rest` to the offset from which on it may occur. */
 TARGET NOINLINE size_t NAME(find)(const uint8_t *text, size_t count, const uint8_t *wanted,
                                   size_t length, const size_t rare[2], size_t *rest) {
     const signed char first = (signed char)wanted[rare[0]],

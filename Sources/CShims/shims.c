@@ -54,15 +54,15 @@ __attribute__((target("sse4.2"))) static uint32_t crc_one(uint32_t crc, const un
     return r;
 }
 
-/* One instruction depends on the last and takes three cycles, but three may run at once. So long
- * data are taken in three pieces, whose sums are put together. A segment was last stored to by
- * other processors, and the processor's own guesses end at each piece: the next three pieces are
- * fetched meanwhile, a line of each at a time. */
+/* Each instruction depends on the one before and takes three cycles, but three may run at once. So
+ * long data is taken in three pieces, whose sums are combined. Other processors stored to a segment
+ * last, and this processor's own prefetching ends with each piece; so the next three pieces are
+ * prefetched meanwhile, a line of each at a time. */
 enum { CRC_PIECE = 1024, CRC_LINE = 64 };
 #define CRC_PAST_ONE 0x170076fau /* x^(8·1024-33) modulo the polynomial, reflected */
 #define CRC_PAST_TWO 0xa51b6135u /* x^(8·2048-33) */
 
-/* The sum as it is after so many zeros more. */
+/* The sum after more zeros; `zeros`: CRC_PAST_… for their number. */
 __attribute__((target("sse4.2,pclmul"))) static uint64_t crc_past(uint64_t crc, uint64_t zeros) {
     typedef long long pair __attribute__((vector_size(16)));
     pair product = __builtin_ia32_pclmulqdq128((pair){(long long)crc, 0},
@@ -77,7 +77,7 @@ __attribute__((target("sse4.2,pclmul"))) static uint32_t crc_three(uint32_t crc,
     for (; n >= 3 * CRC_PIECE; n -= 3 * CRC_PIECE, p += 3 * CRC_PIECE) {
         uint64_t b = 0, c = 0;
         for (size_t line = 0; line < CRC_PIECE; line += CRC_LINE) {
-            /* Behind the data, this fetches nothing and faults nowhere. */
+            /* Past the end of the data, this fetches nothing and never faults. */
             for (size_t piece = 3; piece < 6; piece++)
                 __builtin_prefetch((const void *)((uintptr_t)p + line + piece * CRC_PIECE));
             for (size_t i = line; i < line + CRC_LINE; i += 8) {
@@ -267,8 +267,8 @@ intptr_t __wrap__swift_stdlib_getScalarName(uint32_t scalar, uint8_t *name, intp
     return 0; /* it has none */
 }
 
-/* Likewise the texts of Swift types of which we print none (tools/unprinted.txt): the empty string,
- * as Swift returns one in two registers. */
+/* Likewise the texts of Swift types that we never print (tools/unprinted.txt): the empty string, as
+ * Swift returns one in two registers. */
 struct cwi_swift_string {
     uint64_t count, object;
 };

@@ -13,7 +13,7 @@ import CordwoodTrace
 @safe private final class ReaderHandle {
     let reader: StoreReader
     let follows: Bool
-    /// The record of the last call: no access while another lasts, so none is checked.
+    /// The record of the last call. Accesses never overlap, so none is checked.
     @exclusivity(unchecked) var record = RecordRef()
 
     init(_ reader: StoreReader, follows: Bool) {
@@ -216,7 +216,7 @@ private func text(_ bytes: UnsafeRawBufferPointer) -> cw_str {
 }
 
 extension ReaderHandle {
-    /// Of the record as it is here: handed on, it would be copied.
+    /// Reads the record in place: passing it on would copy it.
     func fill(_ out: UnsafeMutablePointer<cw_record_view>, _ size: UInt32) {
         var view = unsafe cw_record_view()
         let thread = unsafe record.thread

@@ -70,7 +70,7 @@ enum Main {
         }
     }
 
-    /// A verb is parsed by itself, which spares looking through the command and its help. What it
+    /// A verb is parsed by itself, which avoids searching the command and its help. Words that it
     /// refuses, and help, are parsed by the command, whose texts name it.
     private static func parse(_ words: [String]) throws -> any ParsableCommand {
         let verbs = CordwoodCommand.configuration.subcommands
@@ -106,8 +106,8 @@ enum Main {
         }
     }
 
-    /// Names the verbs when a word is not one of them: the parser has `Unexpected argument`, and
-    /// for `help NONSENSE` the general help.
+    /// Names the verbs when a word is not one of them: the parser says `Unexpected argument`, and
+    /// shows the general help for `help NONSENSE`.
     private static func checkVerb(_ words: ArraySlice<String>) throws(Failure) {
         let isHelp = words.first == "help"
         var command: any ParsableCommand.Type = CordwoodCommand.self

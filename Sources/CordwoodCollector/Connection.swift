@@ -42,8 +42,8 @@ final class Connection: ChannelInboundHandler {
     private var deadline = Deadline()
     private var pace = Pace(now: .now())
     private var hasAnswered = false
-    /// Reset by requests that upload something. Requests open to anybody do not count: sending one
-    /// now and then would keep a connection from clients that upload archives.
+    /// Reset by requests that upload something. Requests that anyone may send do not count: one now
+    /// and then would keep a connection from clients that upload archives.
     private var waitingSince = NIODeadline.now()
     private var version = HTTPVersion.http1_1
     private var keepAlive = true

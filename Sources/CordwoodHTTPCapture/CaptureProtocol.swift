@@ -106,8 +106,8 @@ private final class Client: NSObject, URLProtocolClient {
     }
 
     func urlProtocol(_ real: URLProtocol, didReceive challenge: URLAuthenticationChallenge) {
-        // Foundation makes the next try in a protocol of its own, which it sets in the task and
-        // nobody else sees: this exchange ends with the refusal.
+        // For the next try Foundation makes another protocol, which it sets in the task and which
+        // is not visible here: this exchange ends with the refusal.
         if let task = real.task {
             if let response = challenge.failureResponse { recording?.answered(response, task) }
             recording?.finished(task)

@@ -38,7 +38,7 @@ public enum HTTPCapture {
                 configuration: configuration, delegate: delegate, delegateQueue: delegateQueue)
         }
         let queue = delegateQueue ?? OperationQueue()
-        // Without a queue of the host's, Foundation makes its own, which has this limit.
+        // If the host gives no queue, Foundation makes its own, which has this limit.
         if delegateQueue == nil { queue.maxConcurrentOperationCount = 1 }
         return URLSession(
             configuration: install(engine, in: configuration),

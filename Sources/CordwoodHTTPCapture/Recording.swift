@@ -105,7 +105,7 @@ final class Recording: @unchecked Sendable {
         streamed = 0
     }
 
-    /// Called under the lock, or while nobody else has access.
+    /// Called under the lock, or while nothing else has access.
     private func end(_ outcome: RequestOutcome) {
         guard let exchange else { return }
         self.exchange = nil
@@ -183,7 +183,7 @@ final class Recording: @unchecked Sendable {
         lock.withLock {
             if let response = task.response as? HTTPURLResponse { take(response, task) }
             countSent(task)
-            // The body of a download, or for a delegate that is not ours: nobody reported it.
+            // The body of a download, or for a delegate that is not ours: nothing reported it.
             if !hasData, watcher == nil || task is URLSessionDownloadTask { hidden(task) }
             settle(RequestOutcome())
         }

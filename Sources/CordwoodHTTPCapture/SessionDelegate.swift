@@ -1,6 +1,6 @@
-// The delegate of our sessions: forwards to the host's delegate and observes the traffic. Every
-// question of Foundation goes to the host's delegate if it implements it; otherwise the answer is
-// Foundation's default. On the session's delegate queue.
+// The delegate of our sessions: forwards to the host's delegate and observes the traffic.
+// Foundation's questions go to the host's delegate if it implements them; otherwise Foundation's
+// default answers. On the session's delegate queue.
 
 import Cordwood
 import Foundation
@@ -65,8 +65,8 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloa
     }
 
     /// A redirection's request as Foundation makes it in sessions without a delegate for it. With
-    /// such a delegate it leaves the cookies to it (the configuration's headers are part of every
-    /// transfer).
+    /// such a delegate, Foundation leaves the cookies to the delegate (the configuration's headers
+    /// are part of every transfer).
     private static func withCookies(
         _ request: URLRequest, _ configuration: URLSessionConfiguration
     ) -> URLRequest {

@@ -2,8 +2,8 @@
 //
 //     LoggingSystem.bootstrap { CordwoodLogHandler(label: $0, engine: engine) }
 //
-// A handler is a value: its metadata and log level never change another's. Until somebody sets its
-// log level, it follows the engine's (Engine.setLevel with a prefix, CORDWOOD_LEVEL), even as that
+// A handler is a value: its metadata and log level never change another's. Until its log level is
+// set, it follows the engine's (Engine.setLevel with a prefix, CORDWOOD_LEVEL), even as that
 // changes. Any thread.
 
 import Cordwood

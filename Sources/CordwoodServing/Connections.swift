@@ -53,8 +53,8 @@ package final class Connections: Sendable {
     /// The limit of refused clients that are still being answered.
     private static let refusalsMax = 64
 
-    /// Closing over unread bytes would reset a connection and take the last answer with it: so long
-    /// they are discarded, until the client closes.
+    /// How long unread bytes are discarded, until the client closes: closing over them would reset
+    /// the connection and lose the last answer.
     package static let lingerMs: Int64 = 2_000
 
     private let limits: ConnectionLimits

@@ -1,5 +1,5 @@
 // A client's address for the limits on connections: an IPv4 address, or the first 64 bits of an
-// IPv6 address, because whoever has one of those has the whole block. Pure.
+// IPv6 address, because a client with one of those has the whole block. Pure.
 // SAFETY: the addresses are read as the bytes that they are.
 
 import Glibc

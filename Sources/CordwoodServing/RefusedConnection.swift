@@ -1,4 +1,4 @@
-// A client that gets no connection: it gets 503 with the time to come back. Its bytes are discarded
+// A client that gets no connection is sent 503 with the time to come back. Its bytes are discarded
 // until it closes or the time is up, because closing over unread bytes would reset the connection
 // and take the answer with it. Lives on one event loop.
 

@@ -1,6 +1,6 @@
 // A server that listens: its socket, its event loops, its connections and its refusals, from the
-// start to the end. What is said on a connection is its owner's business. Made once, listens once,
-// stopped once; any thread.
+// start to the end. Its owner handles the traffic of a connection. Made once, listens once, stopped
+// once; any thread.
 
 import NIOCore
 import NIOHTTP1
@@ -43,7 +43,7 @@ package final class Server: Sendable {
         group = MultiThreadedEventLoopGroup(numberOfThreads: options.loops)
     }
 
-    /// Where it cannot listen, it is stopped.
+    /// If it cannot listen, it is stopped.
     /// - Parameter makeHandler: makes the handler of a connection's requests.
     /// - Returns: the port; nil for a Unix socket.
     package func listen(
@@ -65,7 +65,7 @@ package final class Server: Sendable {
     }
 
     /// Accepts no new connections; requests that are being served may end within that time.
-    /// - Parameter endWork: ends what works for connections, once these are gone.
+    /// - Parameter endWork: ends the work for connections, once these are gone.
     package func stop(timeoutMs: Int64, endWork: () -> Void) {
         try? socket.withLock { $0 }?.close().wait()
         connections.drain(timeoutMs: timeoutMs)
@@ -123,7 +123,7 @@ package struct ListenFailure: Error {
     package init(_ text: String) { self.text = text }
 }
 
-/// Of what is started once and stopped once. Any thread.
+/// The life of something that is started once and stopped once. Any thread.
 package final class Lifetime<Running: Sendable>: Sendable {
     private enum State {
         case fresh
@@ -150,7 +150,7 @@ package final class Lifetime<Running: Sendable>: Sendable {
         state.withLock { if case .running(let running) = $0 { running } else { nil } }
     }
 
-    /// Nil: it does not run.
+    /// Nil: it is not running.
     package func end() -> Running? {
         state.withLock { state in
             defer { state = .stopped }

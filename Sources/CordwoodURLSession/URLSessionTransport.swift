@@ -1,8 +1,8 @@
-// Uploads through Foundation's URLSession, for hosts that prefer its settings (proxies of the
-// system, certificates of the keychain, a delegate of theirs) to libcurl. Outside the core, which
-// does not use Foundation. One session serves all requests of a target; each call waits for its own
-// task. Bodies are streamed from the archive's file. Nothing is cached, no cookie is kept, and no
-// redirection is followed here (HostTransport follows the permitted ones). Any thread.
+// Uploads through Foundation's URLSession, for hosts that prefer its settings (system proxies,
+// keychain certificates, their own delegate) to libcurl. Outside the core, which does not use
+// Foundation. One session serves all requests of a target; each call waits for its own task. Bodies
+// are streamed from the archive's file. Nothing is cached, no cookie is kept, and no redirection is
+// followed here (HostTransport follows the permitted ones). Any thread.
 
 import Cordwood
 import Foundation

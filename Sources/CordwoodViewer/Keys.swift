@@ -1,5 +1,5 @@
-// The secrets of a running viewer: links that are good once and for a minute, and the cookie that
-// such a link buys. Any thread. Random bytes are the system's.
+// The secrets of a running viewer: links that work once and for a minute, and the cookie that a
+// link yields. Any thread. Random bytes come from the system.
 
 import Cordwood
 import CordwoodServing
@@ -7,7 +7,7 @@ import NIOCore
 import Synchronization
 
 final class Keys: Sendable {
-    /// Links that were printed and not used; the oldest gives way.
+    /// The limit of links that were printed and not used; the oldest gives way.
     static let linksMax = 8
 
     private struct Link {
@@ -19,7 +19,7 @@ final class Keys: Sendable {
     private let linkTimeout: TimeAmount
     /// 128 bits in hex.
     let cookie = Keys.random()
-    /// Tells two viewers of one port apart, one after the other.
+    /// Distinguishes successive viewers on one port.
     private let id = String(Keys.random().prefix(8))
     private let port = Mutex(0)
 
@@ -27,7 +27,7 @@ final class Keys: Sendable {
 
     func setPort(_ number: Int) { port.withLock { $0 = number } }
 
-    /// Cookies know no ports: another server on this machine may have one of its own.
+    /// Cookies ignore ports: another server on this machine may set its own.
     var cookieName: String { "cordwood-\(port.withLock { $0 })-\(id)" }
 
     func makeLink(now: NIODeadline = .now()) -> String {
@@ -40,7 +40,7 @@ final class Keys: Sendable {
         return token
     }
 
-    /// True once for each link, in time.
+    /// True once for each link, until it expires.
     func use(link token: [UInt8], now: NIODeadline = .now()) -> Bool {
         links.withLock { links in
             links.removeAll { $0.until <= now }

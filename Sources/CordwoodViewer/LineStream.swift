@@ -1,8 +1,8 @@
 // An answer that a reader's thread makes piece by piece. The thread waits while the client does not
-// take what was made, so memory stays bounded however slow it is; a client that takes nothing for
-// too long loses its connection. The thread learns that the client has gone from `send`, or from
-// `isOver`, which readers ask now and then.
-// SAFETY: `@unchecked Sendable`: the variables are used with the monitor's lock held only.
+// accept what was made, so memory stays bounded however slow the client is. A client that accepts
+// nothing for too long loses its connection. `send`, and `isOver`, which readers check now and
+// then, tell the thread that the client has gone.
+// SAFETY: `@unchecked Sendable`: the variables are used only with the monitor's lock held.
 
 import Cordwood
 import NIOCore
@@ -19,7 +19,7 @@ final class Stop: Sendable {
 }
 
 final class LineStream: @unchecked Sendable {
-    /// Made and not taken.
+    /// Above this, `send` waits: bytes made and not accepted.
     static let bytesMax = 256 << 10
 
     private let channel: any Channel
@@ -42,10 +42,11 @@ final class LineStream: @unchecked Sendable {
     /// The client has gone, or the viewer stops.
     var isOver: Bool { stop.isAsked || monitor.locked { isClosed } }
 
-    /// The head is on its way: the answer cannot be another one any more.
+    /// The head is on its way: the answer can no longer be replaced.
     var hasBegun: Bool { monitor.locked { begun } }
 
-    /// What the answer is, if not lines of JSON: `reply` without its body. Before the first piece.
+    /// Makes the answer `reply`, without its body, instead of lines of JSON. Before the first
+    /// piece.
     func begin(as reply: Reply) {
         monitor.locked {
             let keepAlive = !head.headers.contains(name: "Connection")
@@ -60,7 +61,7 @@ final class LineStream: @unchecked Sendable {
         }
     }
 
-    /// Blocks while too much waits. Empties `bytes`. False: nobody takes it any more.
+    /// Blocks while too much waits. Empties `bytes`. False: the answer is over.
     func send(_ bytes: inout [UInt8]) -> Bool {
         let count = bytes.count
         if count == 0 { return !isOver }

@@ -1,5 +1,5 @@
-// The page's files: those within the program, or in debug builds those of a directory, so that a
-// change shows at the next reload. Any thread; files of a directory are read where they are asked.
+// The page's files: those built into the program, or in debug builds those of a directory, so that
+// a change shows at the next reload. Any thread; the calling thread reads files of a directory.
 // SAFETY: the program's files are constant data, copied once.
 
 import CViewerPage
@@ -9,7 +9,7 @@ import NIOCore
 struct PageFile: Sendable {
     let bytes: ByteBuffer
     let type: String
-    /// Of the content.
+    /// Identifies the content.
     let tag: String
 
     private static let types = [
@@ -21,7 +21,7 @@ struct PageFile: Sendable {
         self.bytes = ByteBuffer(bytes: bytes)
         let ending = name.split(separator: ".").last ?? ""
         type = PageFile.types[String(ending)] ?? "text/html; charset=utf-8"
-        // FNV-1a: tells the contents of one file apart, nothing more is asked of it.
+        // FNV-1a: only has to distinguish the contents of one file.
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
         for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
         tag = "\"\(Hex.text(hash))-\(bytes.count)\""

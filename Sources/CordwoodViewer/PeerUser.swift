@@ -1,12 +1,12 @@
-// Which user's socket is at the other end of a connection of this machine. A cookie does not know
+// Finds the user whose socket is at the other end of a connection on this machine. Cookies ignore
 // ports, so a server that another user runs here may get ours from the browser; only this tells the
-// two apart. Linux says it in /proc/net/tcp and tcp6, and for Unix sockets by SO_PEERCRED. Reads a
-// file: not on an event loop.
+// two apart. Linux reports the user in /proc/net/tcp and tcp6, and for Unix sockets by SO_PEERCRED.
+// Reads a file: not on an event loop.
 
 import Cordwood
 import NIOCore
 
-/// What SO_PEERCRED gives: `struct ucred`.
+/// The result of SO_PEERCRED: `struct ucred`.
 struct PeerCredentials: Sendable {
     var processID: Int32 = 0
     var userID: UInt32 = .max
@@ -27,7 +27,7 @@ enum PeerUser {
     }
 
     /// A line has `sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode …`. A
-    /// socket that no process has any more shows inode 0, and root's id.
+    /// socket that no process holds any more shows inode 0, and root's id.
     static func find(in table: [UInt8], local: String, remote: String) -> UInt32? {
         let (local, remote) = (Array(local.utf8), Array(remote.utf8))
         for line in table.split(separator: 0x0a).dropFirst() {

@@ -1,5 +1,5 @@
-// The heads of answers, with the headers that every one of them has: what a browser may do with
-// it, and that nobody else may. Pure.
+// The heads of answers. Headers on all of them limit what a browser may do with an answer, and keep
+// other sites from it. Pure.
 
 import Cordwood
 import NIOCore
@@ -12,7 +12,7 @@ struct Reply: Sendable {
     /// For the operator.
     var reason = ""
 
-    /// Scripts are our own files, text becomes markup nowhere, nothing is sent anywhere else.
+    /// Only our own files run as scripts, text never becomes markup, nothing is sent elsewhere.
     static let policy =
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
         + "img-src 'self' blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
@@ -28,7 +28,7 @@ struct Reply: Sendable {
         .error(refusal.status, refusal.reason, allow: refusal.allow)
     }
 
-    /// - Parameter column: where in the query, in characters.
+    /// - Parameter column: the place in the query, in characters.
     static func error(
         _ status: HTTPResponseStatus, _ reason: String, column: Int? = nil, allow: String? = nil,
         retryAfter: Int? = nil
@@ -50,13 +50,13 @@ struct Reply: Sendable {
             body: ByteBuffer(bytes: body))
     }
 
-    /// Lines of JSON, whose number is not known before.
+    /// Lines of JSON, whose number is not known in advance.
     static let lines = Reply(
         status: .ok,
         headers: [("Content-Type", "application/x-ndjson"), ("Cache-Control", "no-store")],
         body: ByteBuffer())
 
-    /// A file to keep, without its bytes. A browser that shows it all the same runs nothing of it.
+    /// A file to download, without its bytes. A browser that shows it anyway runs none of it.
     static func file(_ name: String, type: String) -> Reply {
         Reply(
             status: .ok,
@@ -68,7 +68,7 @@ struct Reply: Sendable {
             body: ByteBuffer())
     }
 
-    /// To the page, now with the cookie.
+    /// Redirects to the page, and sets the cookie.
     static func enter(cookieName: String, value: String) -> Reply {
         let cookie = "\(cookieName)=\(value); Path=/; HttpOnly; SameSite=Strict"
         return Reply(
@@ -79,7 +79,7 @@ struct Reply: Sendable {
 
     /// - Parameter known: the tags that the browser has.
     static func page(_ file: PageFile, isHead: Bool, known: [String]) -> Reply {
-        // Asked again each time: the next version of the program has other files.
+        // Checked again each time: the next version of the program has other files.
         var headers = [("ETag", file.tag), ("Cache-Control", "no-cache")]
         let tags = known.flatMap { $0.split(separator: ",") }
         if tags.contains(where: { $0.drop { $0 == " " } == file.tag }) {

@@ -23,7 +23,7 @@ public final class Viewer: Sendable {
         keys = Keys(linkTimeoutMs: options.linkTimeoutMs)
     }
 
-    /// Looks whether the stores can be opened, then listens. Returns the port; 0 for a socket.
+    /// Checks that the stores can be opened, then listens. Returns the port; 0 for a socket.
     @discardableResult
     public func start() throws(ViewerError) -> Int {
         let address = try listenAddress()
@@ -75,7 +75,7 @@ public final class Viewer: Sendable {
         return ViewerCheck.linkPath + keys.makeLink()
     }
 
-    /// For how long nobody has asked anything; zero while an answer is under way.
+    /// The time since the last request; zero while an answer is under way.
     public var idle: Duration {
         if let running = lifetime.running, running.service.seats.areTaken { return .zero }
         return activity.idle
@@ -108,7 +108,7 @@ public final class Viewer: Sendable {
     }
 }
 
-/// When somebody last asked something. Any thread.
+/// The time of the last request. Any thread.
 final class Activity: Sendable {
     private let last = Mutex(NIODeadline.now())
 
@@ -117,7 +117,7 @@ final class Activity: Sendable {
     var idle: Duration { .nanoseconds(last.withLock { NIODeadline.now() - $0 }.nanoseconds) }
 }
 
-/// The places of queries, and those of followed ones, each with a thread of its own. Any thread.
+/// The seats of queries, and those of followed ones, each with its own thread. Any thread.
 final class ViewerSeats: Sendable {
     enum Kind { case query, tail }
 

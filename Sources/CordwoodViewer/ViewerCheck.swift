@@ -1,6 +1,6 @@
 // Decides from the head of a request whether and how it is answered: the one place with the rules
-// of docs/VIEWER.md, "Who gets in". Knows no files and no sockets. Pure, but for the links, each of
-// which is good once. Any thread.
+// of docs/VIEWER.md, "Who gets in". Knows no files and no sockets. Pure, except that each link
+// works only once. Any thread.
 
 import Cordwood
 import enum CordwoodFormats.ASCII
@@ -33,14 +33,14 @@ struct ViewerCheck: Sendable {
     static let linkPath = "/open/"
     static let pagePath = "/page/"
     static let apiPath = "/api/"
-    /// Below `/api/`: what changes a store.
+    /// The paths below `/api/` that change a store.
     static let changes: Set<String> = ["consent", "levels", "capture", "queue"]
     private static let hosts = ["127.0.0.1", "localhost", "[::1]"]
 
     let keys: Keys
     let pageNames: Set<String>
     let bodyBytesMax: Int
-    /// Not with `--read-only`.
+    /// False with `--read-only`.
     let mayChange: Bool
 
     /// - Parameter isOwnUser: the client's socket belongs to the user of this process.
@@ -70,7 +70,8 @@ struct ViewerCheck: Sendable {
         return page(head, path)
     }
 
-    /// Before the body comes, for nobody waits for such a body. Nil: none.
+    /// Called before the body arrives, since a body that is too long is not awaited. Nil: no
+    /// refusal.
     func lengthRefusal(_ head: HTTPRequestHead) -> Refusal? {
         let lengths = head.headers["Content-Length"]
         if lengths.allSatisfy({ (Int($0) ?? .max) <= bodyBytesMax }) { return nil }
@@ -99,7 +100,7 @@ struct ViewerCheck: Sendable {
             return .refuse(Refusal(.methodNotAllowed, "use GET", allow: "GET"))
         }
         let types = head.headers["Content-Type"]
-        // A form of another site can send none of this type.
+        // Another site's form cannot send this type.
         guard types.count == 1, ViewerCheck.isJSON(types[0]) else {
             return .refuse(Refusal(.unsupportedMediaType, "send application/json"))
         }
@@ -116,7 +117,7 @@ struct ViewerCheck: Sendable {
         guard head.method == .GET else {
             return .refuse(Refusal(.methodNotAllowed, "use GET", allow: "GET"))
         }
-        // A browser that loads ahead would use the link up.
+        // A browser that prefetches would use the link up.
         guard head.headers["Sec-Purpose"].isEmpty, head.headers["Purpose"].isEmpty else {
             return .refuse(Refusal(.serviceUnavailable, "links are not opened ahead"))
         }
@@ -146,8 +147,8 @@ struct ViewerCheck: Sendable {
         return .page(name)
     }
 
-    /// `localhost`, `127.0.0.1:8080`, `[::1]:80`: any port, for `ssh -L` changes it. A name that
-    /// somebody has led here (DNS rebinding) is not among these.
+    /// `localhost`, `127.0.0.1:8080`, `[::1]:80`: any port, because `ssh -L` changes it. A name
+    /// that others have pointed here (DNS rebinding) is not accepted.
     static func isOurs(host: String) -> Bool {
         let lower = host.lowercased()
         for name in hosts where lower.hasPrefix(name) {
@@ -160,7 +161,7 @@ struct ViewerCheck: Sendable {
         return false
     }
 
-    /// Another server of this machine may have set others of that name: one that is right is
+    /// Another server on this machine may have set cookies of the same name: one that is right is
     /// enough.
     private func hasCookie(_ headers: HTTPHeaders) -> Bool {
         let name = keys.cookieName

@@ -1,4 +1,4 @@
-// One client: takes a request as a whole, has it decided, and sends one answer, at once or piece by
+// One client: collects a whole request, has it judged, and sends one answer, at once or piece by
 // piece from a reader's thread. Lives on one event loop; NIO's pipelining handler in front of it
 // holds back the next request until this one is answered.
 
@@ -49,7 +49,7 @@ final class ViewerConnection: ChannelInboundHandler {
             keepAlive = head.isKeepAlive
             state = .receiving(head, body: [])
             if head.headers.contains(name: "Upgrade") || head.method == .CONNECT {
-                // After it, nothing is read as HTTP any more.
+                // After an upgrade, nothing more is read as HTTP.
                 fail(context, .error(.notImplemented, "no upgrades"))
             } else if let refusal = service.check.lengthRefusal(head) {
                 fail(context, .refused(refusal))
@@ -67,8 +67,8 @@ final class ViewerConnection: ChannelInboundHandler {
             deadline.cancel()
             service.connections.set(.busy, of: place)
             service.activity.touch()
-            // In the next turn: an answer at once would have the next request of a pipeline
-            // delivered from within, again and again.
+            // In the next turn: NIO would deliver the next request of a pipeline from within an
+            // immediate answer, again and again.
             context.eventLoop.assumeIsolated().execute { self.knowUser(context, head, body) }
         default: break
         }
@@ -190,7 +190,7 @@ final class ViewerConnection: ChannelInboundHandler {
         state = .streaming(stream)
         service.connections.hold(place)
         let done = seat.pool.runIfActive(eventLoop: context.eventLoop) {
-            // Before the client learns that it is over, and asks again.
+            // Leaves before the client learns that the answer is over, and asks again.
             defer { seat.leave() }
             defer { Memory.giveBack() }
             return job(stream)
@@ -245,7 +245,7 @@ struct ViewerService: Sendable {
     let pages: PageFiles
     let api: ViewerAPI
     let seats: ViewerSeats
-    /// Short looks into files.
+    /// For short looks into files.
     let files: NIOThreadPool
     let connections: Connections
     let log: RefusalLog

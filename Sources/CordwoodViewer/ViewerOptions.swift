@@ -1,4 +1,4 @@
-// What the host of a viewer chooses, with every limit and its default, and the errors that keep one
+// The host's choices for a viewer, with every limit and its default, and the errors that keep one
 // from starting. Plain values; read once when the viewer is made.
 
 import Cordwood
@@ -15,7 +15,7 @@ public struct ViewerOptions: Sendable {
     public var socketPath: String?
     /// Keys for encrypted archives.
     public var identities: [AgeIdentity] = []
-    /// Has facts of archives remembered between queries, as the command line does.
+    /// Remembers facts of archives between queries, as the command line does.
     public var remembersFacts = true
     /// Nothing can be changed: neither consent nor levels, capture or the queue.
     public var isReadOnly = false
@@ -27,12 +27,12 @@ public struct ViewerOptions: Sendable {
     public var bodyBytesMax = 64 << 10
     /// From the connection, or the previous answer, to the end of the next request.
     public var headTimeoutMs: Int64 = 30_000
-    /// A client that takes nothing of an answer for so long loses its connection.
+    /// A client that accepts nothing of an answer for this long loses its connection.
     public var stallTimeoutMs: UInt64 = 30_000
-    /// Queries at a time, and followed ones besides.
+    /// The limits of concurrent queries, and of followed ones besides.
     public var queriesMax = 4
     public var tailsMax = 4
-    /// How long a link is good for.
+    /// How long a link is valid.
     public var linkTimeoutMs: Int64 = 60_000
     /// How long `stop` waits for answers that are under way.
     public var stopTimeoutMs: Int64 = 2_000

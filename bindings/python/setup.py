@@ -1,9 +1,10 @@
 """Bundles the library into the package when a wheel is built, and builds the accelerator.
 
-The library is $CORDWOOD_LIBRARY where that is set, else build/lib/libcordwood.so of the checkout.
-The accelerator (cordwood._speed) needs a C compiler and Python's headers. Where it cannot be built,
-or $CORDWOOD_PYTHON_ACCELERATOR is 0, the wheel has none and fits every Python 3 of this platform;
-else it is for this version of CPython. A source distribution carries the header, not the library.
+The library is $CORDWOOD_LIBRARY if that is set, otherwise build/lib/libcordwood.so of the checkout.
+The accelerator (cordwood._speed) needs a C compiler and Python's headers. If it cannot be built, or
+if $CORDWOOD_PYTHON_ACCELERATOR is 0, the wheel has none and fits every Python 3 on this platform;
+otherwise it is for this version of CPython. A source distribution carries the header, not the
+library.
 """
 import os
 import re
@@ -30,7 +31,7 @@ HEADERS = sorted(path.name for path in (INCLUDE / "cordwood").glob("*.h"))
 
 
 def library() -> Path:
-    """The library to bundle; ends the build with what to do where there is none."""
+    """The library to bundle; if there is none, ends the build and says what to do."""
     named = os.environ.get("CORDWOOD_LIBRARY")
     path = Path(named) if named else CHECKOUT / "build" / "lib" / "libcordwood.so"
     if not path.is_file():
@@ -50,7 +51,7 @@ def version() -> str:
 
 
 def extensions() -> List[Extension]:
-    """The accelerator, where this interpreter can have it; what fails to build is left out."""
+    """The accelerator, if this interpreter can use it; left out if it fails to build."""
     if (sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED")
             or os.environ.get("CORDWOOD_PYTHON_ACCELERATOR") == "0"):
         return []
@@ -72,7 +73,7 @@ class BuildWithLibrary(build_py):
 
 
 class PlatformWheel(bdist_wheel):  # type: ignore
-    """A wheel tagged for this platform, and for any Python 3 where nothing was compiled."""
+    """A wheel tagged for this platform, and for any Python 3 if nothing was compiled."""
 
     def finalize_options(self) -> None:
         super().finalize_options()

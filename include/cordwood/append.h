@@ -1,17 +1,17 @@
-/* The append in the host's own code: what CW_LOG and CORDWOOD_LOG do instead of a call, where the
- * library allows it. log.h includes this file; nothing here is to be called by hand. C11 and C++17.
+/* The append in the host's own code, which CW_LOG and CORDWOOD_LOG use instead of a call if the
+ * library allows it. log.h includes this file; call nothing here by hand. C11 and C++17.
  *
- * A record is stored into the calling thread's chunk by the stores of the library's own path
- * (AppendPath.swift), in the same order. Everything unusual is a call: a thread's first record, a
- * full chunk, an exact clock of the system's, a nested or abandoned append, a forked child, another
- * engine, a place that is not registered. docs/CONCURRENCY.md, "The append in the header", says why
- * this is safe, and docs/ABI.md what of it can never change.
+ * The code stores a record into the calling thread's chunk with the stores of the library's own
+ * path (AppendPath.swift), in the same order. Every unusual case is a call: a thread's first
+ * record, a full chunk, an exact clock of the system, a nested or abandoned append, a forked child,
+ * another engine, a place that is not registered. docs/CONCURRENCY.md, "The append in the header",
+ * says why this is safe; docs/ABI.md says what of it can never change.
  *
- * Calls alone are compiled with -DCW_APPEND_CALL, without optimization or with -Os, under the
- * thread, memory and hardware address sanitizers, and where this is not GCC or Clang with glibc on
- * x86-64 or aarch64. */
+ * Every record is a call with -DCW_APPEND_CALL, without optimization or with -Os, under the thread,
+ * memory and hardware address sanitizers, and unless this is GCC or Clang with glibc on x86-64 or
+ * aarch64. */
 #ifndef CORDWOOD_H
-#include "cordwood.h" /* which in turn includes this file, behind log.h's types */
+#include "cordwood.h" /* which in turn includes this file, after log.h's types */
 #endif
 #ifndef CORDWOOD_APPEND_HEADER_H
 #define CORDWOOD_APPEND_HEADER_H
@@ -33,7 +33,7 @@
 #endif
 #endif
 
-/* The first 64 bytes of a thread's block in one engine. Only its own thread stores here, but for
+/* The first 64 bytes of a thread's block in one engine. Only its own thread stores here, except to
  * `limit`, which the library's helper sets to NULL. A forked child finds zeros. */
 typedef struct cw_append_block {
     unsigned char *ptr;   /* where the next record goes */
@@ -51,21 +51,21 @@ typedef struct cw_append_block {
  * logger's plus 2. A library that does not know this clock leaves 0 there. */
 enum { CW_APPEND_COARSE_ = 3 };
 
-/* Says whether the record that the calling thread has just committed is kept, although its chunk
- * was closed meanwhile. False: it is not, the thread is not busy any more, and the record must be
+/* Returns true if the record that the calling thread has just committed is kept, although its chunk
+ * was closed meanwhile. False: it is not kept, the thread is no longer busy, and the record must be
  * written again. Signals: safe. */
 bool cw_append_settled(cw_append_block *block);
 
 #if CW_APPEND_INLINE_
 
-/* The calling thread's block; the 1 stands for all that is compiled into hosts. Never weak: a weak
- * thread-local word that does not exist reads as rubbish. */
+/* The calling thread's block. The 1 is the version of everything that is compiled into hosts. Never
+ * weak: a weak thread-local word that does not exist reads as garbage. */
 extern __thread cw_append_block *cw_append_1
     __attribute__((tls_model("initial-exec"), visibility("default")));
 
 #define CW_INLINED_ static inline __attribute__((always_inline))
 #define CW_FENCE_() __asm__ volatile("" : : : "memory")
-/* One load, as a relaxed atomic one is. For those, GCC makes each address in a register first. */
+/* One load, like a relaxed atomic one, for which GCC first puts each address in a register. */
 #define CW_ONCE_(word) (*(const volatile __typeof__(word) *)&(word))
 #define CW_LIKELY_(condition) __builtin_expect(!!(condition), 1)
 
@@ -75,12 +75,12 @@ struct cw_append_logger {
     const void *engine;
 };
 
-/* Read once a record: a fiber may have moved to another thread since the last one. */
+/* Read once per record: a fiber may have moved to another thread since the last one. */
 CW_INLINED_ cw_append_block *cw_append_block_(void) {
 #if defined(__x86_64__)
     return __atomic_load_n(&cw_append_1, __ATOMIC_RELAXED);
 #else
-    /* Compilers take the thread pointer out of loops. */
+    /* Compilers hoist the thread pointer out of loops. */
     cw_append_block *block, *place;
     __asm__ volatile("mrs %0, tpidr_el0\n\tadrp %1, :gottprel:cw_append_1\n\t"
                      "ldr %1, [%1, #:gottprel_lo12:cw_append_1]\n\tldr %0, [%0, %1]"
@@ -91,8 +91,8 @@ CW_INLINED_ cw_append_block *cw_append_block_(void) {
 #endif
 }
 
-/* The stack pointer, not the frame's address: a frame may be larger than the distance by which an
- * append that longjmp has left is told from one that a signal handler has interrupted. */
+/* The stack pointer, not the frame's address: a frame may be larger than the distance that tells an
+ * append left by longjmp from one interrupted by a signal handler. */
 CW_INLINED_ void cw_append_busy_(cw_append_block *block) {
 #if defined(__x86_64__)
     __asm__ volatile("movq %%rsp, %0" : "=m"(block->busy) : : "memory");
@@ -130,9 +130,9 @@ extern int cw_append_gettime_(int clock, cw_append_time *time) __asm__("clock_ge
 }
 #endif
 
-/* The coarse clock, which the system keeps in memory, if that is the engine's (`clock`). Else a
- * time that no record has. The thread is busy: a function of the host's in place of the clock may
- * log, and makes a nested append. */
+/* The coarse clock, which the system keeps in memory, if it is the engine's (`clock`). Otherwise a
+ * time that no record has. The thread is busy: a host's function in place of the clock may log, and
+ * then makes a nested append. */
 static __attribute__((noinline, cold, unused)) uint64_t
 cw_append_coarse_(const struct cw_append_logger *logger, const cw_append_block *block) {
     const uintptr_t marked = (uintptr_t)__atomic_load_n(&block->engine, __ATOMIC_RELAXED);
@@ -144,8 +144,8 @@ cw_append_coarse_(const struct cw_append_logger *logger, const cw_append_block *
 }
 #endif
 
-/* The time of a record. UINT64_MAX, which no record has, where the block is not the engine's or the
- * library must see its records first; on aarch64, where reading the counter is cheap, also of an
+/* The time of a record. UINT64_MAX, which no record has, if the block is not the engine's or the
+ * library must see its records first; on aarch64, where reading the counter is cheap, also for an
  * engine with the coarse clock. */
 CW_INLINED_ uint64_t cw_append_now_(const struct cw_append_logger *logger,
                                     const cw_append_block *block) {
@@ -170,9 +170,9 @@ typedef struct cw_append {
     unsigned char *at; /* where its next argument goes */
 } cw_append;
 
-/* Begins a record of `bytes` bytes behind its header. `kind`: level, type, flags (FORMAT §8). The
+/* Begins a record of `bytes` bytes after its header. `kind`: level, type, flags (FORMAT §8). The
  * caller has found the block idle. False: nothing has begun, and the caller calls the library.
- * Until cw_append_end nothing runs but copies. */
+ * Until cw_append_end only copies run. */
 CW_INLINED_ bool cw_append_start_(cw_append *record, const cw_logger *logger,
                                   cw_append_block *block, uint32_t kind, size_t bytes) {
     const struct cw_append_logger *words = (const struct cw_append_logger *)(const void *)logger;
@@ -184,8 +184,8 @@ CW_INLINED_ bool cw_append_start_(cw_append *record, const cw_logger *logger,
     unsigned char *const chunk = CW_ONCE_(block->chunk);
     unsigned char *const start = CW_ONCE_(block->ptr);
     const uint64_t base = CW_ONCE_(block->base_ticks);
-    /* The limit last: where it is not NULL, no handler has forked before, and the words above are
-     * not a wiped block's. None of them is read again. */
+    /* The limit last: if it is not NULL, no handler has forked before, and the words above are not
+     * a wiped block's. None of them is read again. */
     CW_FENCE_();
     unsigned char *const limit = CW_ONCE_(block->limit);
     const uint64_t delta = ticks - base;
@@ -222,7 +222,7 @@ CW_INLINED_ bool cw_append_begin(cw_append *record, const cw_logger *logger, cw_
     return true;
 }
 
-/* Publishes it, with the same `bytes`. False: the caller hands the record and its block to
+/* Publishes the record, with the same `bytes`. False: the caller hands it and its block to
  * cw_append_slow_. */
 CW_INLINED_ bool cw_append_finish_(const cw_append *record, size_t bytes) {
     cw_append_block *const block = record->block;
@@ -238,7 +238,7 @@ CW_INLINED_ bool cw_append_finish_(const cw_append *record, size_t bytes) {
     __builtin_prefetch(end + 1024, 1);
 #endif
     CW_FENCE_(); /* the helper's membarrier is the processor's half (A2) */
-    /* A plain load: of an atomic one, GCC keeps the address in a register that it spills. */
+    /* A plain load: for an atomic one, GCC keeps the address in a register that it spills. */
     if (!CW_LIKELY_(block->limit != NULL)) return false;
     block->records++;
     cw_append_idle_(block);
@@ -257,17 +257,17 @@ static __attribute__((noinline, cold, unused)) bool cw_append_is_kept_(cw_append
     return true;
 }
 
-/* A record that has not begun (block NULL), or is to be settled and perhaps written again. Not
- * const: the element behind the last argument is not set. */
+/* Writes a record that has not begun (block NULL), or settles one and perhaps writes it again.
+ * `arguments` is not const: the element after the last argument is not set. */
 static __attribute__((noinline, cold, unused)) cw_status
 cw_append_slow_(cw_logger *logger, cw_level level, cw_site *site, cw_arg *arguments,
                 cw_append_block *block) {
     return cw_append_is_kept_(block) ? CW_OK : cw_site_write(logger, level, site, arguments);
 }
 
-/* The bytes of a string before its NUL; too many for cw_append_begin, if it is NULL or may not be
- * looked at. The format alone says whether it may, and the library reads that: "%.5s" takes bytes
- * without a NUL, and "%p" an address that may be nobody's. */
+/* The length of a string before its NUL. If the string is NULL or may not be read: a length too
+ * large for cw_append_begin. Only the format says whether it may be read, and the library parses
+ * that: "%.5s" takes bytes without a NUL, and "%p" an address that may be invalid. */
 CW_INLINED_ size_t cw_append_length(const cw_site *site, const char *text) {
     return text && __atomic_load_n(&site->inlined, __ATOMIC_RELAXED) ? __builtin_strlen(text)
                                                                      : CW_STRING_MAX;

@@ -138,10 +138,10 @@ enum {
     CW_TYPE_JSON = 6
 };
 
-/* CW_TYPE_JSON: `value.s` is the text of one JSON value (RFC 8259, UTF-8), which readers show as a
- * value with parts, and queries ask by path (docs/QUERY.md). It has at most 262,144 bytes and at
- * most 20 open brackets. Any other text is kept, too, byte for byte, and read as CW_TYPE_STRING.
- * Nothing inside is redacted, whatever its name. */
+/* CW_TYPE_JSON: `value.s` is the text of one JSON value (RFC 8259, UTF-8). Readers show it as a
+ * value with parts, and queries address it by path (docs/QUERY.md). It has at most 262,144 bytes
+ * and at most 20 open brackets. Any other text is kept, too, byte for byte, and read as
+ * CW_TYPE_STRING. Nothing inside is redacted, whatever its name. */
 
 typedef struct cw_field {
     cw_str key;
@@ -159,8 +159,8 @@ typedef struct cw_field {
 
 enum { CW_CODEC_ZSTD = 0, CW_CODEC_LZ4 = 1, CW_CODEC_NONE = 2 };
 
-/* The form of an archive's blocks with codec zstd. DENSE takes about half the space of PLAIN, and
- * several times its processor time: records are mined for what repeats. Each block is plain where
+/* The form of an archive's blocks with codec zstd. DENSE takes about half the space of PLAIN and
+ * several times its processor time, because it searches records for repetition. A block is plain if
  * that is smaller, and all are while the helper is more than four segments behind. `zstd -d` shows
  * the messages of plain blocks as lines, and those of dense ones in pieces. */
 enum { CW_ARCHIVE_DENSE = 0, CW_ARCHIVE_PLAIN = 1 };
@@ -178,8 +178,8 @@ typedef uint32_t cw_consent;
  *                                                forked child or a callback of the engine's own
  *                                                threads it refuses and counts
  *
- * Where nothing may wait (a nested call, an alternate stack, a forked child, the engine's own
- * threads), and with segments under 1 MiB, GROW and BLOCK make the segment at once.
+ * If the caller must not wait (a nested call, an alternate stack, a forked child, the engine's own
+ * threads), or segments are under 1 MiB, GROW and BLOCK make the segment at once.
  * A refusal makes no system call, except that an engine which writes by pwrite(2) makes one to keep
  * the count. The engine tries a full disk again every 100 ms. */
 enum { CW_OVERFLOW_GROW = 0, CW_OVERFLOW_DROP = 1, CW_OVERFLOW_BLOCK = 2 };
@@ -495,7 +495,7 @@ typedef struct cw_reader_options {
     uint64_t until_ns;  /* exclusive; 0: to the last */
     const char *logger; /* this name and those below it; NULL: all */
     const char *identity_file; /* age identities that open encrypted archives; NULL: none */
-    const char *query; /* what must also be true, as docs/QUERY.md says; NULL: all */
+    const char *query; /* a condition that records must also meet (docs/QUERY.md); NULL: all */
 } cw_reader_options;
 
 enum {
@@ -509,11 +509,11 @@ enum {
  * struct_size before the first call; the reader fills the struct as far as that goes.
  *
  * resource holds what cw_open and cw_resource_set recorded of the program that logs: service.name,
- * host.name, user.id and others, of type CW_TYPE_STRING. As long as it points to the same address
- * as in the record before, the attributes are the same.
+ * host.name, user.id and others, of type CW_TYPE_STRING. While it points to the same address as in
+ * the record before, the attributes are the same.
  *
- * record_id names the record for good: it is the same while the record is live, sealed or archived,
- * in whichever archive and copy of a store, and no other record has it. Its 24 bytes sort by
+ * record_id identifies the record permanently: it is the same while the record is live, sealed or
+ * archived, in every archive and copy of a store, and no other record has it. Its 24 bytes sort by
  * process, thread and sequence; `cat --json` and uploads show them as 48 hex digits. */
 typedef struct cw_record_view {
     uint32_t struct_size;

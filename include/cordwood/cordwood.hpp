@@ -35,7 +35,7 @@
 #define CORDWOOD_HAS_TYPE_NAMES 0
 #endif
 
-// A field in a variable, whose JSON would be gone: clang says so.
+// Lets clang warn of a field in a variable, whose JSON would be gone.
 #if defined(__clang__)
 #define CORDWOOD_LIFETIMEBOUND [[clang::lifetimebound]]
 #else
@@ -110,7 +110,7 @@ struct field : cw_field {
         key = detail::borrow(name);
         put(content);
     }
-    /// `text` is the compiler's: never hand one in.
+    /// The compiler fills in `text`: never pass one.
     template <class T, std::enable_if_t<detail::is_composite<T>, int> = 0>
     field(std::string_view name, const T &content,
           detail::json_buffer &&text CORDWOOD_LIFETIMEBOUND = {}) noexcept

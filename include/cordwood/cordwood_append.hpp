@@ -34,7 +34,7 @@ template <class T> inline auto kept_of(const T &value, buffer_for<T> &buffer) no
 }
 
 #if CW_APPEND_INLINE_
-// Bytes of an argument in a record, and of what a text adds to them.
+// Bytes of an argument in a record, without the content of a text, which length_of adds.
 template <class T> constexpr size_t size_of() {
     switch (class_of<T>()) {
     case CW_ARG_BOOL:
@@ -106,8 +106,8 @@ __attribute__((always_inline)) inline cw_status write_kept(cw_logger *logger, cw
 constexpr size_t places_max = 1024;
 __attribute__((visibility("hidden"))) inline cw_site places[places_max];
 
-// Fills a free slot. One call does, by changing `count` from 0; the others, also those of handlers
-// that interrupt it, do without until the format is there. Null: the slot is another place's.
+// Fills a free slot. One call does, by changing `count` from 0. The others, including those of
+// handlers that interrupt it, do without until the format is there. Null: the slot is taken.
 template <class Unused = void>
 __attribute__((noinline, visibility("hidden"))) cw_site *
 new_place(cw_site &slot, const char *text, const char *file, const char *function, uint32_t line,

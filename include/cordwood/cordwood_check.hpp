@@ -1,7 +1,7 @@
 // Compares a std::format string with the types of its arguments while the compiler runs, in C++17,
 // too. The macros of cordwood_macros.hpp include this file. It knows the rules of std::format, and
-// one more: each argument must have a placeholder. The messages of the static_asserts are what a
-// user sees; the number behind one is the argument, from 0.
+// one more: each argument must have a placeholder. Users see the messages of the static_asserts;
+// the number after a message is that of the argument, from 0.
 #ifndef CORDWOOD_CHECK_HPP
 #define CORDWOOD_CHECK_HPP
 
@@ -54,7 +54,7 @@ private:
     constexpr char byte(size_t ahead = 0) const {
         return at_ + ahead < size_ ? text_[at_ + ahead] : '\0';
     }
-    // Only the first counts. Returns false.
+    // Records a mistake; only the first counts. Returns false.
     constexpr bool fail(mistake what, int argument) {
         if (found_.what == mistake::none) {
             found_ = {what, argument};

@@ -159,8 +159,8 @@ private:
         return cw_place_write(logger, level, &place, arguments);
     }
 
-    // Whether the format's address says what the format is. In C++17 it may be an array of the
-    // host's, whose content changes; only GCC tells a literal from that.
+    // True if the format's address identifies the format. In C++17 the format may be a host's
+    // array, whose content changes; only GCC tells a literal from that.
     __attribute__((always_inline)) bool is_literal() const noexcept {
 #if defined(__cpp_consteval)
         return literal_;

@@ -1,12 +1,12 @@
 // Containers, arrays, pairs, tuples and std::optional as the value of a field: their JSON
 // (CW_TYPE_JSON). Maps become objects, whose keys are text; the rest becomes arrays. Values are
-// those of cordwood_values.hpp: numbers and bools stay what they are, what has a text becomes a
-// string, std::nullopt and null pointers become null. NaN and infinities are strings, bytes that
+// those of cordwood_values.hpp: numbers and bools keep their type, values with a text become
+// strings, std::nullopt and null pointers become null. NaN and infinities become strings, and bytes
+// that are not UTF-8 become U+FFFD.
 // are not UTF-8 become U+FFFD.
-//
-// The text is up to 512 bytes on the caller's stack. Only a longer one takes memory of the heap. A
-// text of more than 262,144 bytes, or one that no memory is left for, is cut, ends with "…" and is
-// a string.
+// Text of up to 512 bytes stays on the caller's stack; only longer text takes heap memory. If a
+// text has more than 262,144 bytes, or memory runs out for it, it is cut, ends with "…" and is a
+// string.
 #ifndef CORDWOOD_JSON_HPP
 #define CORDWOOD_JSON_HPP
 
@@ -82,7 +82,7 @@ private:
     char near_[512 + mark];
 };
 
-// The bytes of the character that begins there; 0 where none does.
+// The number of bytes of the character that begins there; 0: none does.
 inline size_t utf8_count(std::string_view text, size_t at) noexcept {
     const auto byte = [&](size_t place) {
         return place < text.size() ? static_cast<unsigned char>(text[place]) : 0U;
@@ -96,7 +96,7 @@ inline size_t utf8_count(std::string_view text, size_t at) noexcept {
             return 0;
         }
     }
-    // Not the shortest form, half of a pair, beyond the last character.
+    // Overlong, a surrogate, or beyond the last character.
     const bool is_odd = (first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) ||
                         (first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F);
     return is_odd ? 0 : count;
@@ -133,7 +133,7 @@ inline void put_json_text(std::string_view text, json_buffer &out) noexcept {
 
 template <class T> void put_json(const T &value, json_buffer &out);
 
-// Of a map: no key is there twice, as in an object.
+// True for a map without duplicate keys, as an object needs.
 template <class T, class = void> struct is_object : std::false_type {};
 template <class T>
 using value_at = decltype(std::declval<const T &>().at(std::declval<typename T::key_type>()));

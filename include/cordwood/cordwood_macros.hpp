@@ -76,7 +76,7 @@
 namespace cordwood {
 namespace detail {
 
-// The format's source text begins as a literal of char does.
+// True if the format's source text begins like a literal of char.
 constexpr bool is_literal(const char *source) {
     return source[0] == '"' || (source[0] == 'R' && source[1] == '"');
 }
@@ -104,8 +104,8 @@ template <class... A> struct __attribute__((visibility("hidden"))) classes_of {
     alignas(8) static constexpr uint8_t list[] = {class_of<std::remove_cv_t<A>>()..., CW_ARG_NONE};
 };
 
-// How often a place may log: its count, its next time. Beside its site, whose type the arguments
-// decide: they are not evaluated for a record that is left out.
+// How often a place may log: its count, its next time. Kept apart from its site: the arguments
+// decide the type of the site, and are not evaluated for a record that is left out.
 template <class Place> __attribute__((visibility("hidden"))) inline cw_site rate_of{};
 
 // Objects that are compiled in different ways do not share what follows: see append.h.

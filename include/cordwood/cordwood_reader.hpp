@@ -105,7 +105,7 @@ public:
     std::string_view service() const noexcept { return attribute("service.name"); }
     /// host.name; empty: not known.
     std::string_view host() const noexcept { return attribute("host.name"); }
-    /// 24 bytes: the same while the record is live, sealed or archived, in whichever archive.
+    /// 24 bytes: the same while the record is live, sealed or archived, in every archive.
     const uint8_t *record_id() const noexcept { return raw_.record_id; }
     /// The same as 48 hex digits, as `cordwood cat --json` shows them.
     std::string record_id_text() const {
@@ -164,7 +164,7 @@ public:
         identity_file_ = std::move(path);
         return *this;
     }
-    /// What must also be true, as docs/QUERY.md says: `level>=warn order=7 "timed out"`.
+    /// A condition that records must also meet (docs/QUERY.md): `level>=warn order=7 "timed out"`.
     reader_options &query(std::string query) {
         query_ = std::move(query);
         return *this;

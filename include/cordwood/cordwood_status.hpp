@@ -43,8 +43,8 @@ inline std::string last_error() {
     return text;
 }
 
-/// A status and a value, which is there if the status is CW_OK. A call whose value says something
-/// with other statuses, too, says so. Reading a missing value gives an empty one, whose calls
+/// A status and a value, which is there if the status is CW_OK. A call whose value also has a
+/// meaning with other statuses says so. Reading a missing value gives an empty one, whose calls
 /// answer CW_E_ARGUMENT; it is never undefined behaviour.
 template <class T> class result : public cordwood::status {
 public:

@@ -31,7 +31,7 @@ inline uint32_t timeout_ms(std::chrono::milliseconds wait) noexcept {
                                                               : static_cast<uint32_t>(wait.count());
 }
 
-// Calls cw_upload or its sister, which fill the counts with every status past the arguments' check.
+// Calls cw_upload or a similar function, which fills the counts if it accepts its arguments.
 template <class Call>
 result<cw_upload_result> counted(Call call, cw_engine *engine,
                                  std::chrono::milliseconds wait) noexcept {

@@ -108,7 +108,7 @@ template <class... A> struct is_tuple<std::tuple<A...>> : std::true_type {};
 template <class T>
 using element_of =
     std::remove_cv_t<std::remove_reference_t<decltype(*std::begin(std::declval<const T &>()))>>;
-// A type whose elements are of that type again (std::filesystem::path) is not one.
+// A type whose elements have that same type (std::filesystem::path) is not one.
 template <class T, class = void> struct is_range : std::false_type {};
 template <class T>
 struct is_range<T, std::void_t<element_of<T>, decltype(std::end(std::declval<const T &>()))>>
@@ -225,8 +225,8 @@ template <class Period> constexpr const char *unit_of() {
     }
 }
 
-// The digits of a number, whatever the host's locale is. precision 0: as many as it takes to read
-// the same number again; else that many significant ones, as "%g" has them.
+// The digits of a number, in any locale of the host. precision 0: as many as it takes to read the
+// same number back; else that many significant ones, as with "%g".
 template <class T>
 std::string_view digits_of(T value, char (&digits)[64], int precision = 0) noexcept {
 #if !defined(__cpp_lib_to_chars)
@@ -235,7 +235,7 @@ std::string_view digits_of(T value, char (&digits)[64], int precision = 0) noexc
             digits, sizeof digits, "%.*Lg",
             precision > 0 ? precision : std::numeric_limits<T>::max_digits10,
             static_cast<long double>(value));
-        // The locale's point, of one byte or more, is what no number has in "C".
+        // The locale's decimal point, of one byte or more, is the part that no number has in "C".
         size_t count = 0;
         for (int at = 0; at < written; at++) {
             if (std::strchr("0123456789+-abefin", digits[at]) != nullptr) {
@@ -345,7 +345,8 @@ private:
     char bytes_[1023];
 };
 
-// As C++23 shows a text in a list: in quotes, with what would break them or the line escaped.
+// Shows a text as C++23 does in a list: in quotes, with escapes for what would break them or the
+// line.
 inline void put_quoted(std::string_view text, char quote, list_buffer &out) noexcept {
     out.append({&quote, 1});
     for (size_t from = 0, at = 0; at <= text.size() && !out.is_cut(); at++) {

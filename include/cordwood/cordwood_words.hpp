@@ -1,4 +1,4 @@
-// The words that options and records take: levels, codecs, what happens where a store is full. A
+// The words that options and records take: levels, codecs, what happens when a store is full. A
 // part of cordwood.hpp, which includes it.
 //
 //     log.log(cordwood::level::warn, "order {} is late", 7);

@@ -99,7 +99,7 @@ struct cw_site {
     uint32_t count; /* CW_LOG_EVERY_N */
     uint64_t next_ns; /* CW_LOG_EVERY_MS */
     uint32_t style;   /* CW_STYLE_… */
-    uint32_t inlined; /* belongs to the library (cordwood_append.h); 0: every record is a call */
+    uint32_t inlined; /* belongs to the library (append.h); 0: every record is a call */
 };
 
 /* Returns true for the 1st, n+1st, … call. Signals: safe. */
@@ -244,7 +244,7 @@ static inline cw_arg cw_arg_p(const volatile void *v) {
         CW_EACH_(CW_SET_, __VA_ARGS__)                                                             \
         (void)cw_append_slow_(cw_logger_, cw_level_, &cw_site_, cw_arguments_, cw_append_.block);  \
     }
-/* The comma takes arrays for pointers. */
+/* The comma turns arrays into pointers. */
 #define CW_KEEP_(i, v)                                                                             \
     const __typeof__((void)0, (v)) cw_value_##i##_ = (v);                                          \
     const size_t cw_length_##i##_ =                                                                \

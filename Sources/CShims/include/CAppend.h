@@ -55,7 +55,7 @@ typedef struct cwi_thread {
     uint64_t settling;         /* thread only: 1 while it fixes the length of an open chunk */
     struct cwi_thread *own;    /* of a nested block: the thread's own, which counts for all */
     uint64_t record_bytes;     /* A9 */
-    uint32_t pid;              /* of who took it: by vfork(2) a child may take its parent's */
+    uint32_t pid;              /* of its taker: a child of vfork(2) may take its parent's */
     uint8_t reserved[52];
 } cwi_thread;
 
@@ -97,7 +97,7 @@ enum {
  * that began there. */
 typedef struct cwi_lane {
     uint32_t state;            /* A7: CWI_LANE_… */
-    uint32_t maker_tid;        /* who is making it */
+    uint32_t maker_tid;        /* the thread that is making it */
     cwi_segment *current;      /* A10: by CAS */
     uint8_t pad0[112];
     cwi_segment *spare[CWI_SPARES_MAX]; /* A11: by exchange */
@@ -194,13 +194,13 @@ typedef struct cwi_engine {
     uint64_t names_bytes;   /* A19: used; grows by the API above, under its lock */
     cwi_logger *loggers;    /* the arena of handles */
     uint32_t loggers_count;
-    uint32_t ring;         /* A22: segments worth keeping mapped for use again; supply writes */
+    uint32_t ring;         /* A22: segments worth keeping mapped for reuse; supply writes */
     uint64_t made_bytes;   /* A26: of segments made and of archives begun; fetch-and-add */
     uint64_t made_limit;   /* A26: how far that may go within the quota; the helper writes */
     cwi_segment segments[CWI_SEGMENTS_MAX];
     uint64_t lanes_device; /* of `lanes_fd` */
     uint64_t lanes_inode;
-    char lanes_path[CWI_PATH_MAX]; /* absolute, for who lost `lanes_fd`; empty: too long */
+    char lanes_path[CWI_PATH_MAX]; /* absolute, to reopen a lost `lanes_fd`; empty: too long */
     cwi_catalog catalogs[2 * CWI_CATALOGS_MAX]; /* by set, index; under a lane's catalog_lock */
     uint32_t http_on;      /* A33: 1: exchanges that begin now are captured */
     uint32_t http_host;    /* A33: what the host says: 1: on; under the services' monitor */
@@ -210,7 +210,7 @@ typedef struct cwi_engine {
     uint32_t lanes_left;   /* those that were made */
     cwi_lane *unused_lane; /* a block for the next one, of a try that made none */
     uint64_t left_dropped; /* counts of lanes that were let go */
-    uint64_t quota_bytes;  /* of the store, for words about it; 0: unlimited */
+    uint64_t quota_bytes;  /* of the store, for messages; 0: unlimited */
     uint64_t refusal;      /* A26: why the system refused last: GapCause << 32 | errno */
     uint64_t refusal_ns;   /* A26: when */
     uint32_t holds_time;   /* 1: `held_ticks` may be set; fixed at open */
@@ -229,7 +229,7 @@ typedef struct cwi_process {
     void (*start_helper)(cwi_engine *); /* set by the engine above; forked children call it */
     void (*echo)(cwi_engine *);         /* after a record, where the console is in line */
     cwi_engine *engines[CWI_ENGINES_MAX]; /* A15: by CAS */
-    uint8_t *sites;        /* plans and definitions of call sites, one behind the other */
+    uint8_t *sites;        /* plans and definitions of call sites, one after the other */
     uint64_t sites_used;   /* A21: bytes; whole entries */
     uint32_t *sites_index; /* hash table of offsets in units of 8, plus 1 */
     uint32_t sites_count;

@@ -18,9 +18,9 @@ enum {
     CWI_JSON_CLOSED     /* an object that `watched` has: it began at `from`, and ends at `at` */
 };
 
-/* Possible endings (cwi_may_end) of member names, of the names of members that name others, and
- * of the values of these. `pairs` has the first two side by side, by a name's last two bytes. It
- * takes a byte from 0xC0 on for a letter; in UTF-8 another one from 0x80 on follows it. */
+/* Possible endings (cwi_may_end) of member names, of the names of members that name others, and of
+ * the values of these. `pairs` has the first two side by side, by a name's last two bytes. It
+ * treats a byte from 0xC0 on as a letter; in UTF-8 another one from 0x80 on follows it. */
 enum { CWI_PAIRS = 1 << 12 };
 typedef struct cwi_json_names {
     const uint32_t *members, *namings, *named;
@@ -34,13 +34,13 @@ void cwi_json_pairs(const cwi_json_names *names, uint64_t *pairs);
 typedef struct cwi_json {
     const uint8_t *text;
     size_t count, at;
-    size_t end; /* behind the last value that was whole, or the bracket that was opened last */
+    size_t end; /* after the last whole value, or after the bracket opened last */
     size_t from, to, name_from, name_to;
     /* The offset from which passing over is tried again, and the number of bytes passed over so
      * far. */
     size_t next_pass, wait, passed;
-    uint64_t objects;  /* those of which the bracket is one of an object's */
-    uint64_t watched;  /* set by the caller; whose end is handed out */
+    uint64_t objects;  /* those whose bracket belongs to an object */
+    uint64_t watched;  /* set by the caller: those whose end is handed out */
     uint64_t told[4];  /* the caller's own; cleared where a bracket opens */
     /* The caller sets these at a name to depth + 1, and they are cleared where its value ends.
      * Below `secret` the parser hands out all names, strings and numbers. */

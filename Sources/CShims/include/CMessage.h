@@ -56,7 +56,7 @@ typedef struct cwi_context_hooks {
 
 /* The sites of Swift's log calls (MessageSites.swift), one table per process. */
 typedef struct cwi_message_table {
-    uint64_t *slots; /* A21: addresses of entries, which stand behind the slots */
+    uint64_t *slots; /* A21: addresses of entries, which follow the slots */
     uint64_t *quick; /* A23: `slots`, or NULL once a context was ever used */
     uint64_t used;   /* bytes of entries */
     uint32_t count;

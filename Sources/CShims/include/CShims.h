@@ -179,7 +179,7 @@ static inline uint64_t cw_file_size_limit(void) {
     struct rlimit limit;
     return getrlimit(RLIMIT_FSIZE, &limit) == 0 ? (uint64_t)limit.rlim_cur : UINT64_MAX;
 }
-/* Gives the system what is free in the heaps of all threads. */
+/* Returns the free memory of all threads' heaps to the system. */
 static inline void cw_heap_give_back(void) { (void)malloc_trim(0); }
 /* RLIMIT_NOFILE of this process. */
 static inline uint64_t cw_descriptor_limit(void) {
@@ -189,7 +189,7 @@ static inline uint64_t cw_descriptor_limit(void) {
 static inline int cw_membarrier(int command) {
     return (int)syscall(SYS_membarrier, command, 0, 0);
 }
-/* True if the process surely has one thread. */
+/* True if the process certainly has a single thread. */
 static inline bool cwi_has_one_thread(void) { return __libc_single_threaded; }
 static inline uint32_t cw_gettid(void) { return (uint32_t)syscall(SYS_gettid); }
 

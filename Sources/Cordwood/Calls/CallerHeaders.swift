@@ -1,5 +1,5 @@
-// What a request's headers say about its caller: trace, transaction, conversation. Malformed values
-// are ignored, since hosts pass headers unchecked. Pure.
+// The facts in a request's headers about its caller: trace, transaction, conversation. Malformed
+// values are ignored, since hosts pass headers unchecked. Pure.
 
 import CordwoodStore
 import CordwoodTrace

@@ -1,6 +1,6 @@
-// Suspends the task of a following reader until it has to look again: a name came into the store's
-// directories or left them, or the time is over (FollowWait). The kernel wakes a queue of Dispatch,
-// which the runtime of tasks on Linux is made of; a task that waits holds no thread. One reader's
+// Suspends the task of a following reader until it has to look again: a name appeared in the
+// store's directories or left them, or the time is over (FollowWait). The kernel wakes a Dispatch
+// queue, on which the task runtime of Linux is built; a waiting task holds no thread. One reader's
 // task at a time.
 
 import CShims
@@ -19,13 +19,13 @@ final class FollowEvents: @unchecked Sendable {
         init(_ times: FollowWait) { self.times = times }
     }
 
-    /// Shared: a queue of its own would cost each reader that wakes a thread.
+    /// Shared: with its own queue, each reader that wakes would cost a thread.
     private static let queue = DispatchQueue(label: "cordwood.follow")
     private let monitor = Monitor()
     private let source: (any DispatchSourceRead)?
     private let timer: any DispatchSourceTimer
     private var current: Wait?
-    /// Since the reader was told last. Before there was a watch, something may have.
+    /// Since the reader was last told. True at first: something may have changed before the watch.
     private var hasChanged = true
 
     init(_ watch: DirectoryWatch) {
@@ -40,7 +40,7 @@ final class FollowEvents: @unchecked Sendable {
             watch.drain()
             self?.change()
         }
-        // The descriptor stays open until the source has let go of it.
+        // The descriptor stays open until the source has released it.
         source?.setCancelHandler { _ = watch }
         source?.activate()
     }
@@ -85,7 +85,7 @@ final class FollowEvents: @unchecked Sendable {
             leeway: .milliseconds(1))
     }
 
-    /// nil: whichever is under way.
+    /// nil: the one under way.
     private func end(_ ended: Wait?) {
         monitor.locked {
             guard let wait = ended ?? current, !wait.isOver else { return }

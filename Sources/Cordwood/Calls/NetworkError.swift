@@ -1,4 +1,4 @@
-// How a request of the host's own failed, for Swift hosts: one case for each kind of failure
+// The failure of a host's own request, for Swift hosts: one case for each kind of failure
 // (B-NET-1), with all known details, text for people in English and German, and a call that writes
 // its record. Does not use Foundation: `CordwoodURLSession` converts the results of URLSession.
 

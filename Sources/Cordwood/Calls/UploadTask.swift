@@ -1,5 +1,5 @@
 // Uploading from a task. Only this module has `async` code. The C libraries do not link it, so they
-// avoid the runtime of tasks (0.8 MB on disk, 1.6 MiB resident in every host).
+// avoid the task runtime (0.8 MB on disk, 1.6 MiB resident in every host).
 
 import CordwoodEngine
 import CordwoodShip

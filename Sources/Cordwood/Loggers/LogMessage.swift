@@ -105,8 +105,8 @@ import CordwoodCore
             frame.put(token)
         }
 
-        /// Makes room for an argument of that many bytes. The number of tokens stays one that the
-        /// compiler knows: what is wrong of it in a lost frame is not read.
+        /// Makes room for an argument of that many bytes. The number of tokens stays known to the
+        /// compiler; in a lost frame it may be wrong, but is not read.
         @inlinable @inline(__always)
         mutating func hold(_ bytes: Int) {
             guard !frame.hasRoom(bytes) else { return }

@@ -60,8 +60,8 @@ import CordwoodCore
             let base = unsafe $0.baseAddress.unsafelyUnwrapped
             let outer = unsafe Logger.handOver(base, place)
             let message = message()
-            // The site before the last word is given back: its store may hide from the compiler
-            // what the frame holds.
+            // Looked up before `takeBack`, whose store may hide from the compiler what the frame
+            // holds.
             let site =
                 unsafe LogMessage.isOf(message, base)
                 ? MessageSites.quick(

@@ -1,5 +1,5 @@
 // Arrays and dictionaries as values of fields: they become JSON (FORMAT §8.2), which readers show
-// as a value with parts and queries ask by path. Pure; any thread.
+// as a structured value and queries address by path. Pure; any thread.
 //
 //     log.info("order", fields: ["order": ["id": 7, "items": ["a", "b"]] as FieldInput])
 
@@ -50,7 +50,7 @@ extension FieldInput: ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral 
         self = .json(String(decoding: out, as: UTF8.self))
     }
 
-    /// As a part of JSON: a number that is not finite, and what only calls itself JSON, are text.
+    /// As a part of JSON: numbers that are not finite, and invalid JSON, become text.
     private func append(to out: inout [UInt8]) {
         switch self {
         case .int(let number): Digits.append(signed: number, to: &out)

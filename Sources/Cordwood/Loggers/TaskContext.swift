@@ -174,7 +174,7 @@ public enum Context {
 
     public init() {}
 
-    /// 16 hex digits, what `cordwood http show` takes; nil: none was captured.
+    /// 16 hex digits, the argument of `cordwood http show`; nil: none was captured.
     public var id: String? { monitor.locked { last } }
 
     package func put(_ id: String?) { monitor.locked { last = id } }

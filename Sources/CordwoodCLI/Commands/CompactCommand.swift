@@ -1,4 +1,4 @@
-// `cordwood compact`: makes few and smaller archives of many.
+// `cordwood compact`: turns many archives into few and smaller ones.
 
 import ArgumentParser
 import Cordwood

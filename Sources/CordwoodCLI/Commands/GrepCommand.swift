@@ -1,4 +1,4 @@
-// `cordwood grep`: records that match in what their lines show.
+// `cordwood grep`: records whose lines match.
 
 import ArgumentParser
 import Cordwood
@@ -114,7 +114,7 @@ struct GrepPatterns: ParsableArguments {
     }
 }
 
-/// What grep shows of what it finds.
+/// How grep shows what it finds.
 struct GrepForm: ParsableArguments {
     private static let contextMax = 100_000
 
@@ -166,10 +166,10 @@ struct GrepForm: ParsableArguments {
     var before: Int { beforeContext ?? context ?? 0 }
     var after: Int { afterContext ?? context ?? 0 }
 
-    /// Records that do not match are of no use.
+    /// Records that do not match are not needed.
     var needsOnlyMatches: Bool { !invertMatch && before == 0 && after == 0 && !lineNumber }
 
-    /// Only their number is of interest.
+    /// Only the number of records is needed.
     var needsNoOrder: Bool { count && maxCount == nil && !isAboutStores }
 
     private var isAboutStores: Bool { filesWithMatches || filesWithoutMatch || quiet }

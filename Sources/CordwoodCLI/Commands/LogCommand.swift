@@ -164,7 +164,7 @@ private struct LineWriter {
             if case .cut = line { cutCount += 1 }
             return true
         }
-        // Whoever set the level wants that, and without a reader the pipe's writer would die.
+        // The level was set on purpose, and without a reader the pipe's writer would die.
         if status > 0 {
             disabledCount += 1
             return true

@@ -1,4 +1,4 @@
-// `cordwood serve`: the viewer in a browser, until it is told to stop or nobody looks any more.
+// `cordwood serve`: the viewer in a browser, until it is told to stop or is no longer used.
 
 import ArgumentParser
 import Cordwood

@@ -48,7 +48,7 @@ struct TargetCommand: ParsableCommand {
         if words.count == 2, words[0] == "test", words[1].contains("://") {
             return try test(words[1])
         }
-        // Without its URL it is no store.
+        // `test` without a URL is not a store.
         guard words != ["test"] else { throw TargetCommand.wrongWords }
         let (directory, rest) = try StoreWords.split(words) { $0 == "list" || $0 == "remove" }
         guard rest.count <= 2 else { throw TargetCommand.wrongWords }

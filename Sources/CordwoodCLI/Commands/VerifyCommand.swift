@@ -1,5 +1,5 @@
-// `cordwood verify`: reads everything and reports damage. A process that died is reported, but
-// counts as no damage.
+// `cordwood verify`: reads everything and reports damage. A process that died is reported, but does
+// not count as damage.
 
 import ArgumentParser
 import Cordwood

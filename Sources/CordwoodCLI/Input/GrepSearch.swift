@@ -12,7 +12,7 @@ final class GrepSearch {
 
     func add(_ pattern: TextPattern) { patterns.append(pattern) }
 
-    /// Bytes that a record must show to match; nil: it is not so simple.
+    /// The bytes that a record must show to match; nil: the patterns are not that simple.
     var literal: [UInt8]? {
         guard patterns.count == 1, case .literal(let bytes) = patterns[0] else { return nil }
         return bytes.isEmpty ? nil : bytes
@@ -43,7 +43,7 @@ final class GrepSearch {
         return false
     }
 
-    /// What matches, of whole characters: ascending, not empty, apart.
+    /// The matches, in whole characters: ascending, not empty, disjoint.
     func ranges(in text: TextLine.Shown) -> [Range<Int>] {
         if isInverted { return [] }
         let all = unsafe text.bytes.withUnsafeBytes { bytes in

@@ -7,7 +7,7 @@ final class Reading {
     /// The number of damaged places reported one by one; the rest is counted.
     private static let toldMax = 20
 
-    /// What this user's commands remember of archives.
+    /// Facts of archives that this user's commands remember.
     static let facts = FactsCache.find()
 
     private let reader: StoreReader
@@ -45,16 +45,16 @@ final class Reading {
         }
     }
 
-    /// The messages of the records that come next, a newline behind each, if these have no fields
-    /// of their own; nil: `next` gives the next record. Valid until the next call.
+    /// The messages of the next records, each followed by a newline, if these have no fields of
+    /// their own; nil: `next` returns the next record. Valid until the next call.
     @safe func nextTexts() -> UnsafeRawBufferPointer? { reader.nextTexts() }
 
-    /// Following, after `next` gave nil: has the caller look whenever there may be more.
+    /// While following, after `next` returned nil: calls `look` whenever there may be more.
     /// - Parameter until: UTC ns, when to stop; 0: never.
     func follow(until: UInt64, _ look: () -> Void) {
         Reading.facts?.save()
         while true {
-            // Before the last look: what was written in time is to be seen by it.
+            // Read before the last look, which must see everything that was written in time.
             let now = TimeArgument.now()
             let isLast = until > 0 && now >= until && now - until >= Reading.lateNs
             look()
@@ -64,7 +64,7 @@ final class Reading {
         }
     }
 
-    /// More than a reader holds a record for those of slower threads.
+    /// Longer than a reader holds a record back for slower threads.
     private static let lateNs: UInt64 = 200_000_000
 
     private func tell(_ problem: ReadProblem) {
@@ -106,7 +106,7 @@ struct LineStyle {
     private let lines: TextLines
     private let json = JSONLines()
     private let form: TextForm
-    /// Of a part of a text that stands by itself.
+    /// The form of a part of a text that stands by itself.
     var piece: TextForm { form == .raw ? .raw : .oneLine }
 
     init(_ selection: Selection, _ text: TextOption) {
@@ -135,7 +135,7 @@ struct LineStyle {
         }
     }
 
-    /// What a line of text has after the logger's name.
+    /// The part of a text line after the logger's name.
     func shown(_ record: borrowing RecordRef) -> TextLine.Shown {
         guard record.kind == LineStyle.exchange else { return TextLine.Shown(record, form: form) }
         var text = TextLine.Shown(LineStyle.withoutParts(record), form: form)

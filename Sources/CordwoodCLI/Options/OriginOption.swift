@@ -1,4 +1,4 @@
-// The options that select records by where they come from, of all reading verbs.
+// The options of all reading verbs that select records by their origin.
 
 import ArgumentParser
 import Cordwood

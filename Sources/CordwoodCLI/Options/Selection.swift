@@ -119,7 +119,7 @@ struct TextOption: ParsableArguments {
     var rawControl = false
 }
 
-/// The keys of encrypted archives. A path and never a key: everybody can see arguments.
+/// The keys of encrypted archives. A path and never a key: all users can see arguments.
 struct IdentityOption: ParsableArguments {
     @Option(
         name: .customLong("identity"), parsing: .singleValue,

@@ -1,4 +1,4 @@
-// The words of verbs that work on one store and say more after it: the store comes first, or
+// The words of verbs that work on one store and take further words: the store comes first, or
 // CORDWOOD_DIR names it.
 
 import ArgumentParser
@@ -7,8 +7,8 @@ import Cordwood
 enum StoreWords {
     static let help: ArgumentHelp = "The store's directory. Default: CORDWOOD_DIR."
 
-    /// The store and the words after it. A word that may follow a store names no store; `./list`
-    /// names a directory that is called like one of them.
+    /// The store and the words after it. A word that may follow a store is never the store;
+    /// `./list` names a directory of that name.
     /// - Parameter isOther: whether a word is one of those that may follow the store.
     static func split(
         _ words: [String], isOther: (String) -> Bool

@@ -9,7 +9,7 @@ struct GrepOutput: ~Copyable {
     private let style: LineStyle
     private let search: GrepSearch
     private let isJSON: Bool
-    /// On a terminal, unless the text is to be as it was logged.
+    /// True on a terminal, unless the text is shown as it was logged.
     private let isMarked: Bool
 
     private var made = GrowingBytes()
@@ -17,7 +17,7 @@ struct GrepOutput: ~Copyable {
     private var held: [[UInt8]] = []
     private var heldCount = 0
     private var place: UInt64 = 0
-    /// Of the last line that was printed.
+    /// The place of the last line that was printed.
     private var lastPlace: UInt64 = 0
     /// Neighbours that are still to come.
     private var left = 0
@@ -30,7 +30,7 @@ struct GrepOutput: ~Copyable {
         isMarked = Output.standard.hasColor && !Output.standard.isExact && !isJSON
     }
 
-    /// Prints to the end, or as far as -m wants. Returns how many records were selected.
+    /// Prints to the end, or as far as -m allows. Returns how many records were selected.
     mutating func print(_ reading: Reading) -> UInt64 {
         let most = form.maxCount ?? .max
         let hasContext = !form.count && !form.onlyMatching
@@ -79,7 +79,7 @@ struct GrepOutput: ~Copyable {
         write(line(record, ":", marks))
     }
 
-    /// Before a group of lines that does not follow the last one.
+    /// Called before a group of lines that does not follow the last one.
     private mutating func part() {
         let first = place - UInt64(min(heldCount, held.count))
         if lastPlace > 0, first > lastPlace + 1, form.before > 0 || form.after > 0, !isJSON {

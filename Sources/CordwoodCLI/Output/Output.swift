@@ -8,8 +8,8 @@ final class Output {
     @safe nonisolated(unsafe) static let standard = Output(descriptor: 1)
 
     private static let flushAt = 256 << 10
-    /// Of a pipe for long output: writer and reader then wait less for one another. What Linux lets
-    /// everybody have.
+    /// The size of a pipe for long output: writer and reader then wait less for each other. Linux
+    /// allows all users this much.
     private static let pipeBytes: Int32 = 1 << 20
 
     let isTerminal: Bool
@@ -22,7 +22,7 @@ final class Output {
         _read { yield unsafe collected }
         _modify { yield unsafe &collected }
     }
-    /// The main thread's alone, so its accesses need no check.
+    /// Used by the main thread only, so its accesses need no check.
     @exclusivity(unchecked) private var collected = GrowingBytes()
     private var array: [UInt8] = []
     /// Something was written.
@@ -50,7 +50,7 @@ final class Output {
         settle()
     }
 
-    /// What is appended to an array.
+    /// Writes what the closure appends to an array.
     func put(_ append: (inout [UInt8]) -> Void) {
         append(&array)
         unsafe array.withUnsafeBytes { bytes.append($0) }

@@ -1,4 +1,4 @@
-// What `cordwood help query` prints: docs/QUERY.md in short.
+// The text of `cordwood help query`: docs/QUERY.md in short.
 
 enum QueryHelp {
     static let word = "query"

@@ -1,7 +1,7 @@
-// How far reading is, for people: records or bytes in one line of stderr, shown after a second and
-// removed before anything else is printed. Silent if stderr is not a terminal, while output flows,
-// and if standard output is a pipe, which may lead to a pager on that terminal. Main thread only;
-// other threads may clear.
+// The progress of reading, for people: records or bytes in one line of stderr, shown after a second
+// and removed before anything else is printed. Silent if stderr is not a terminal, while output
+// flows, and if standard output is a pipe, which may lead to a pager on that terminal. Main thread
+// only; other threads may clear.
 
 import Cordwood
 
@@ -19,13 +19,13 @@ enum ReadProgress {
 
     static func update(_ records: UInt64) { show { Counted.text(records, "record") + " read" } }
 
-    /// So many more.
+    /// Adds to the number of records.
     static func add(_ records: UInt64) {
         added &+= records
         update(added)
     }
 
-    /// `all`: as counted at the start; a living program's store grows meanwhile.
+    /// `all`: counted at the start; a living program's store grows meanwhile.
     static func update(_ bytes: UInt64, of all: UInt64) {
         show { "\(UploadProgress.size(bytes)) of \(UploadProgress.size(max(all, bytes))) checked" }
     }
@@ -43,7 +43,7 @@ enum ReadProgress {
         Complaint.write("\r\u{1B}[K", isProgress: true)
     }
 
-    /// Output comes: the line goes, and returns after a second without any.
+    /// Called before output: removes the line, which returns after a second without output.
     static func restart() {
         clear()
         if isWanted { nextAt = now() + firstSeconds }

@@ -16,11 +16,11 @@ public enum ArgumentType {
     public static let text: UInt8 = 6
     /// u32 length word, units of 4 bytes.
     public static let wide: UInt8 = 7
-    /// 4 bytes: errno of the call, behind the arguments.
+    /// 4 bytes: errno at the call, stored after the arguments.
     public static let error: UInt8 = 8
     /// 1 byte, 0 or 1.
     public static let bool: UInt8 = 9
-    /// 4 bytes: errno at the call, stored after the arguments.
+    /// 1 byte.
     public static let char: UInt8 = 10
     /// 4 bytes.
     public static let uint: UInt8 = 11
@@ -50,8 +50,7 @@ public enum ArgumentType {
         }
     }
 
-    /// The type that an argument of that class (CW_ARG_… of the header) is kept as; nil: no such
-    /// class.
+    /// The stored type of an argument of that class (CW_ARG_… of the header); nil: no such class.
     static func of(class number: UInt8) -> UInt8? {
         switch number {
         case 1: int

@@ -1,5 +1,5 @@
-// Parses a std::format string piece by piece (FORMAT §8.7, style 2). The writer checks with it that
-// the format fits its arguments; the reader learns what to print. It allocates nothing.
+// Parses a std::format string piece by piece (FORMAT §8.7, style 2). With it the writer checks that
+// the format fits its arguments, and the reader learns what to print. It allocates nothing.
 // SAFETY: as FormatCursor.
 
 @safe package struct BraceFormat {
@@ -54,7 +54,7 @@
     }
 
     package enum Piece {
-        /// From, up to; a doubled brace counts as one byte of it.
+        /// Start, end; of a doubled brace only one byte.
         case literal(Int, Int)
         case field(Field)
         case invalid

@@ -28,8 +28,8 @@
 
     @inlinable public mutating func removeAll() { used = 0 }
 
-    /// Empties the buffer. Returns its memory if that is more than `bytesMax` or has run out, which
-    /// is forgotten.
+    /// Empties the buffer and resets `failed`. Frees the memory if it exceeds `bytesMax` or ran
+    /// out.
     @inlinable public mutating func clear(keeping bytesMax: Int) {
         used = 0
         if failed || capacity > bytesMax { release() }
@@ -63,7 +63,7 @@
         return true
     }
 
-    /// Bytes are missing that the owner had elsewhere.
+    /// The owner lost bytes that it kept elsewhere.
     package mutating func fail() { failed = true }
 
     /// Claims `size` bytes for the caller to fill. nil: out of memory.

@@ -1,9 +1,9 @@
-// What lines of text are made of, appended to bytes that grow without a call and without a loop
-// where it is short: numbers, texts that are copied while they are looked at, bytes that come again
-// in every line. One thread at a time.
-// SAFETY: every store follows a `reserve` that covers it. A text of 16 bytes and more is copied in
-// pieces of 16 whose last one ends where the text does, and overlaps the one before it; a shorter
-// one likewise in pieces of 8, 4 and less.
+// Appends the pieces of text lines to growing bytes, short ones without a call or a loop: numbers,
+// text that is checked while it is copied, and bytes that recur in every line. One thread at a
+// time.
+// SAFETY: a `reserve` covers every store. Text of 16 bytes or more is copied in pieces of 16; the
+// last piece ends with the text and overlaps the one before. Shorter text is copied likewise, in
+// pieces of 8, 4 and less.
 
 /// Up to 64 bytes that are appended again and again.
 public struct ReadyBytes {
@@ -14,14 +14,14 @@ public struct ReadyBytes {
 
     public init() {}
 
-    /// nil: more bytes than it holds.
+    /// nil: more than `most` bytes.
     @safe public init?(_ bytes: UnsafeRawBufferPointer) {
         guard bytes.count <= ReadyBytes.most else { return nil }
         count = bytes.count
         for at in 0..<bytes.count { content[at] = Bytes.u8(bytes, at) }
     }
 
-    /// Replaces a byte that it has.
+    /// Replaces one of its bytes.
     public mutating func set(_ byte: UInt8, at place: Int) {
         if place >= 0, place < count { content[place] = byte }
     }
@@ -42,12 +42,12 @@ public struct ReadyBytes {
     }
 }
 
-/// A short text as a value that is equal if the text is.
+/// A short text as a value; two are equal exactly if their texts are.
 public struct ShortKey: Equatable {
     @usableFromInline let words: SIMD4<UInt64>
     @usableFromInline let count: Int
 
-    /// Of no bytes.
+    /// The key of the empty text.
     @inlinable public init() {
         words = SIMD4()
         count = 0
@@ -70,7 +70,8 @@ public struct ShortKey: Equatable {
         }
     }
 
-    /// Fewer than eight bytes, those behind them 0.
+    /// All of fewer than eight bytes, some of them twice. Of fewer than four, the word's upper five
+    /// bytes are 0.
     @safe @inlinable @inline(__always)
     static func word(_ text: UnsafeRawBufferPointer) -> UInt64 {
         let size = text.count
@@ -104,7 +105,7 @@ extension GrowingBytes {
         used &+= ready.count
     }
 
-    /// The same as `append`, in place where the text is short.
+    /// Like `append`, but copies short text inline.
     @safe @inlinable @inline(__always)
     public mutating func append(text source: UnsafeRawBufferPointer) {
         let size = source.count
@@ -119,13 +120,13 @@ extension GrowingBytes {
         }
     }
 
-    /// Copies text up to the first byte that is not printable ASCII. Returns how many bytes those
-    /// are; all of them if memory runs out.
+    /// Copies text up to the first byte that is not printable ASCII. Returns the number of bytes
+    /// copied, or the text's length if memory runs out.
     @safe public mutating func append(printable source: UnsafeRawBufferPointer) -> Int {
         append(source, Printable())
     }
 
-    /// Likewise, up to the first byte that is a control character, not ASCII, or one of these two.
+    /// Likewise, up to the first control character, byte beyond ASCII, or one of these two.
     @safe @inlinable @inline(__always)
     public mutating func append(
         _ source: UnsafeRawBufferPointer, before one: UInt8, _ other: UInt8
@@ -133,8 +134,8 @@ extension GrowingBytes {
         append(source, Without(one: Wide.all(one), other: Wide.all(other)))
     }
 
-    /// Copies text, with `mark` before each of these two letters, up to the first byte that is a
-    /// control character or not ASCII. Returns how many bytes of the text those are; all of them if
+    /// Copies text up to the first control character or byte beyond ASCII, with `mark` before each
+    /// of these two letters. Returns how many bytes of the text it copied, or the text's length if
     /// memory runs out.
     @safe public mutating func append(
         _ source: UnsafeRawBufferPointer, marking one: UInt8, _ other: UInt8, by mark: UInt8
@@ -144,7 +145,7 @@ extension GrowingBytes {
         var at = 0
         while at < source.count {
             let left = source.count &- at
-            // Of a piece, and a letter with its mark behind a shorter one.
+            // Room for a piece, or for a shorter one and a marked letter.
             guard reserve(18) else { return source.count }
             if left >= 16 {
                 let marks = unsafe Wide.move(from + at, base + used, letters)
@@ -174,7 +175,7 @@ extension GrowingBytes {
             ? appendPiece(source, letters) : appendPieces(source, letters)
     }
 
-    /// What is copied before it is looked at: many odd bytes cost no more than as many copies.
+    /// Bytes that are copied before they are checked: an odd byte wastes at most one such copy.
     @usableFromInline static var pieceMax: Int { 64 }
 
     @safe @inlinable @inline(never)
@@ -236,7 +237,7 @@ extension GrowingBytes {
         put(value, least: max(width, 1))
     }
 
-    /// The nine digits of less than a second.
+    /// The nine digits of a fraction of a second.
     public mutating func append(nanoseconds value: UInt64) {
         guard reserve(32) else { return }
         let first = value / 100_000_000
@@ -244,7 +245,7 @@ extension GrowingBytes {
         put(value &- first &* 100_000_000, least: 8)
     }
 
-    /// Of a number below 1,000, in memory that was reserved: 4 bytes are stored.
+    /// Appends a number below 1,000. Stores 4 bytes, which the caller has reserved.
     @inline(__always)
     private mutating func putShort(_ value: UInt64, least: Int) {
         let hundreds = (value &* 5_243) &>> 19
@@ -263,7 +264,7 @@ extension GrowingBytes {
         put(value % 100_000_000, least: 8)
     }
 
-    /// Of a number below 10^8, in memory that was reserved: 8 bytes are stored.
+    /// Appends a number below 10^8. Stores 8 bytes, which the caller has reserved.
     @inline(__always)
     private mutating func put(_ value: UInt64, least: Int) {
         // Halves, then quarters, then digits, each pair side by side: the higher one comes first.
@@ -279,9 +280,9 @@ extension GrowingBytes {
     }
 }
 
-/// The bytes of a text that are copied.
+/// Tells which bytes of a text are copied.
 @usableFromInline protocol Letters {
-    /// The highest bit of each byte that is not one of them.
+    /// Has the highest bit set in each byte that is not copied.
     func others(in bytes: SIMD16<UInt8>) -> SIMD16<UInt8>
 }
 
@@ -295,7 +296,7 @@ extension GrowingBytes {
     }
 }
 
-/// ASCII without control characters and two letters.
+/// ASCII except control characters and two letters.
 @usableFromInline struct Without: Letters {
     @usableFromInline let one: SIMD16<UInt8>
     @usableFromInline let other: SIMD16<UInt8>
@@ -307,7 +308,7 @@ extension GrowingBytes {
 
     @inlinable @inline(__always)
     func others(in bytes: SIMD16<UInt8>) -> SIMD16<UInt8> {
-        // Only where a byte is that one, or beyond ASCII, 1 less than 0 has its highest bit.
+        // The highest bit is set if the byte is that letter (0 - 1 wraps) or beyond ASCII.
         let isOne = (bytes ^ one) &- Wide.all(1)
         let isOther = (bytes ^ other) &- Wide.all(1)
         return bytes | (bytes &- Wide.all(0x20)) | isOne | isOther
@@ -319,7 +320,7 @@ extension GrowingBytes {
     @inlinable @inline(__always)
     static func all(_ byte: UInt8) -> SIMD16<UInt8> { SIMD16(repeating: byte) }
 
-    /// Copies sixteen bytes; returns which of them are not among these letters.
+    /// Copies sixteen bytes and marks those that are not among these letters.
     @unsafe @inlinable @inline(__always)
     static func move(
         _ from: UnsafeRawPointer, _ to: UnsafeMutableRawPointer, _ letters: some Letters
@@ -329,7 +330,8 @@ extension GrowingBytes {
         return letters.others(in: bytes)
     }
 
-    /// How many of them come first in a text of at least 16 bytes that has others.
+    /// The number of letters before the first other byte, in a text of at least 16 bytes that has
+    /// one.
     @safe @inlinable @inline(never)
     static func count(_ text: UnsafeRawBufferPointer, of letters: some Letters) -> Int {
         var at = 0
@@ -341,7 +343,7 @@ extension GrowingBytes {
         }
     }
 
-    /// Fewer than 16 bytes.
+    /// Copies 1 to 15 bytes.
     @unsafe @inlinable @inline(__always)
     static func moveShort(_ from: UnsafeRawPointer, _ to: UnsafeMutableRawPointer, _ size: Int) {
         if size >= 8 { return unsafe moveEnds(UInt64.self, from, to, size) }
@@ -350,7 +352,7 @@ extension GrowingBytes {
         unsafe to.storeBytes(of: from.load(as: UInt8.self), as: UInt8.self)
     }
 
-    /// At least as many bytes as such a word has, at most twice as many.
+    /// Copies one to two words' worth of bytes, as two words that may overlap.
     @unsafe @inlinable @inline(__always)
     static func moveEnds<Word: BitwiseCopyable>(
         _: Word.Type, _ from: UnsafeRawPointer, _ to: UnsafeMutableRawPointer, _ size: Int
@@ -363,7 +365,7 @@ extension GrowingBytes {
         unsafe (to + last).storeBytes(of: second, as: Word.self)
     }
 
-    /// All of 1 to 15 bytes, some of them twice, and digits where there are fewer.
+    /// All of 1 to 15 bytes, some of them twice. Digits fill the rest.
     @safe @inlinable @inline(__always)
     static func short(_ text: UnsafeRawBufferPointer) -> SIMD16<UInt8> {
         let size = text.count
@@ -386,7 +388,7 @@ extension GrowingBytes {
         return (words[0] | words[1]) & 0x8080_8080_8080_8080 != 0
     }
 
-    /// The first byte whose highest bit is set; 16: none.
+    /// Index of the first byte whose highest bit is set; 16: none.
     @inlinable @inline(__always)
     static func firstOdd(_ marks: SIMD16<UInt8>) -> Int {
         let words = words(marks)

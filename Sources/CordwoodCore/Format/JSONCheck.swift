@@ -1,22 +1,23 @@
-// Whether a field's text is JSON that readers may show as a value (FORMAT §8.2). The append path
-// asks before it says so on disk, and readers ask again, for nothing on disk is trusted. One pass,
-// no heap, no recursion: one bit for each open bracket. No state: any thread, signal handlers too.
+// Checks whether a field's text is JSON that readers may show as a value (FORMAT §8.2). The append
+// path checks before it marks the field so on disk. Readers check again, because nothing on disk is
+// trusted. One pass without heap or recursion: each open bracket takes one bit. No state: any
+// thread, signal handlers too.
 // SAFETY: bytes are read through Bytes, which checks every offset.
 
 public enum JSONCheck {
     /// CW_TYPE_JSON: on disk it is a string of the form `json`.
     public static let fieldType: UInt32 = 6
     public static let bytesMax = 262_144
-    /// Brackets that may be open. In OTLP a level takes three messages, of which its decoders take
-    /// 100; Elasticsearch takes 20 levels.
+    /// The most brackets open at once. In OTLP each level needs three messages, of which its
+    /// decoders accept 100; Elasticsearch accepts 20 levels.
     public static let depthMax = 20
 
     private enum Expected {
         case value, element, name, member, after
     }
 
-    /// One value of RFC 8259, blanks around it, within the bounds above; in UTF-8, with escapes
-    /// that stand for whole characters.
+    /// True for one value of RFC 8259 in UTF-8, with or without blanks around it, within the bounds
+    /// above, whose escapes stand for whole characters.
     @safe public static func isValid(_ text: UnsafeRawBufferPointer) -> Bool {
         guard text.count <= bytesMax else { return false }
         var (at, depth, objects) = (0, 0, UInt32(0))
@@ -123,7 +124,7 @@ public enum JSONCheck {
         return at
     }
 
-    /// Behind the closing quote of the string that begins at `start`.
+    /// The offset after the closing quote of the string that begins at `start`.
     @safe private static func stringEnd(_ text: UnsafeRawBufferPointer, _ start: Int) -> Int? {
         guard Bytes.u8(text, start) == UInt8(ascii: "\"") else { return nil }
         var at = start &+ 1
@@ -160,7 +161,7 @@ public enum JSONCheck {
         }
     }
 
-    /// Four hex digits.
+    /// The value of four hex digits.
     @safe public static func hexUnit(_ text: UnsafeRawBufferPointer, _ at: Int) -> UInt32? {
         var unit: UInt32 = 0
         for index in 0..<4 {
@@ -177,7 +178,7 @@ public enum JSONCheck {
         return unit
     }
 
-    /// Behind the character of two bytes or more that begins at `at`.
+    /// The offset after the character of two bytes or more that begins at `at`.
     @safe private static func characterEnd(_ text: UnsafeRawBufferPointer, _ at: Int) -> Int? {
         let first = Bytes.u8(text, at)
         let second = Bytes.u8(text, at &+ 1)
@@ -185,7 +186,7 @@ public enum JSONCheck {
         switch first {
         case 0xC2...0xDF: return isMore(1) ? at &+ 2 : nil
         case 0xE0...0xEF:
-            // Neither longer than it must be, nor half of a pair.
+            // Neither an overlong form nor a surrogate.
             guard isMore(1), isMore(2), first != 0xE0 || second >= 0xA0,
                 first != 0xED || second < 0xA0
             else { return nil }

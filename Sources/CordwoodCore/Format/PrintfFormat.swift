@@ -29,7 +29,7 @@
     }
 
     package enum Piece {
-        /// From, up to; `%%` counts as one byte of it.
+        /// Start, end; of `%%` only one byte.
         case literal(Int, Int)
         case directive(Directive)
         /// Not a format: an unknown conversion, `%n`, or numbered and plain arguments mixed.

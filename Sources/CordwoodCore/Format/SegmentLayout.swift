@@ -71,7 +71,7 @@ public enum ChunkHeader {
 
     public static let bytes = 128
     public static let granule = 1_024
-    /// A larger one holds one record that does not fit, and what the last granule has room for.
+    /// A larger chunk holds one record that does not fit, and what its last granule has room for.
     public static let largeBytes = 2 << 20
 }
 

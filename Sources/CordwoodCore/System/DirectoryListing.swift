@@ -12,7 +12,7 @@ package struct DirectoryListing {
 
     /// - Parameters:
     ///   - hidden: also names that begin with a dot.
-    ///   - prefix: only names that begin so; large directories are looked through for one.
+    ///   - prefix: only names that begin with it, to find one in a large directory.
     package init(_ path: String, hidden: Bool = false, prefix: String = "") {
         guard let directory = unsafe opendir(path) else {
             error = errno
@@ -45,17 +45,17 @@ package struct SortedPaths {
     /// An errno. If it is not 0, there may be more names. ENOENT: no such directory.
     package private(set) var error: Int32 = 0
 
-    /// Fewer are sorted by comparing them.
+    /// Fewer names than this are sorted by comparison.
     private static let comparedMax = 256
 
     private struct Name {
         var start: Int
         var end: Int
-        /// The next eight bytes behind what is alike.
+        /// The eight bytes after the shared prefix.
         var key: UInt64 = 0
     }
 
-    /// Of names that end in `suffix` and do not begin with a dot.
+    /// Takes names that end in `suffix` and do not begin with a dot.
     package init(in directory: String, suffix: String) {
         guard let opened = unsafe opendir(directory) else {
             error = errno
@@ -100,8 +100,8 @@ package struct SortedPaths {
         sort(&names, names.indices, text, from: shared)
     }
 
-    /// Of names that are alike before `from`: by the next eight bytes, and those that are alike in
-    /// them by what follows.
+    /// Sorts names that share all bytes before `from`: by the next eight bytes, and those that
+    /// share these, too, by what follows.
     private static func sort(
         _ names: inout [Name], _ range: Range<Int>, _ text: [UInt8], from: Int
     ) {
@@ -118,7 +118,7 @@ package struct SortedPaths {
         while start < range.upperBound {
             var end = start &+ 1
             while end < range.upperBound, names[end].key == names[start].key { end &+= 1 }
-            // A listing beside changes may have a name twice.
+            // A directory that changes while it is read may list a name twice.
             if end &- start > 1,
                 names[start..<end].contains(where: { $0.end &- $0.start > from &+ 8 })
             {
@@ -128,7 +128,8 @@ package struct SortedPaths {
         }
     }
 
-    /// Many: byte by byte from the last one; one that is alike in all is passed over.
+    /// Many names: a radix sort from the last byte to the first, which skips bytes that all names
+    /// share.
     private static func sortByKeys(_ names: inout [Name], _ range: Range<Int>) {
         if range.count < comparedMax { return names[range].sort { $0.key < $1.key } }
         var (from, sorted) = (Array(names[range]), Array(names[range]))

@@ -1,11 +1,13 @@
-// Tells that names came into some directories or left them. Only this machine's changes count: an
-// NFS client hears nothing of others. One thread at a time; the descriptor may be waited on by any.
+// Reports that names were added to some directories or removed from them. Sees only this machine's
+// changes: an NFS client learns nothing of others. One thread at a time; any thread may wait on the
+// descriptor.
 // SAFETY: the events are read into a buffer of this call and thrown away.
 
 import Glibc
 
 package final class DirectoryWatch: Sendable {
-    /// Readable when something has changed. -1: the system gives no watch, and nothing is told.
+    /// Readable when something has changed. -1: the system provides no watch, and nothing is
+    /// reported.
     package let descriptor: Int32
 
     /// Directories that do not exist are left out.
@@ -27,7 +29,7 @@ package final class DirectoryWatch: Sendable {
         return unsafe poll(&one, 1, ms) > 0
     }
 
-    /// Takes what has happened; the descriptor is then readable again at the next change.
+    /// Discards the events so far. The descriptor becomes readable again at the next change.
     package func drain() {
         unsafe withUnsafeTemporaryAllocation(byteCount: 4_096, alignment: 8) {
             while unsafe read(descriptor, $0.baseAddress, $0.count) > 0 {}

@@ -1,12 +1,12 @@
 // The system's error codes by their usual names, and the calling thread's last one. All modules
-// read and compare errors by this; only System knows where they come from. Any thread; signal
+// read and compare errors through this; only System knows where they come from. Any thread; signal
 // handlers may read and restore the last code.
 
 import Glibc
 
 package enum Errno {
-    /// Why the calling thread's last call of System failed. Calls that succeed leave it alone, or
-    /// not, as the system likes: read it right after the failure.
+    /// Why the calling thread's last call of System failed. A call that succeeds may change it:
+    /// read it right after the failure.
     package static var last: Int32 {
         get { errno }
         set { errno = newValue }

@@ -17,15 +17,14 @@ package enum FileCalls {
         }
     }
 
-    /// Writes zeros over allocated bytes: the file's pages are then allocated in large pieces, and
-    /// mapping them costs a quarter of what faulting them in one by one does. Returns 0 or an
-    /// errno.
+    /// Writes zeros over allocated bytes. The file's pages are then allocated in large pieces, and
+    /// mapping them costs a quarter of faulting them in one by one. Returns 0 or an errno.
     static func writeZeros(_ descriptor: Int32, offset: UInt64, bytes: UInt64) -> Int32 {
         guard offset &+ bytes <= cw_file_size_limit() else { return EFBIG }
         return cwi_write_zeros(descriptor, offset, bytes)
     }
 
-    /// True if somebody has removed the last name of the file.
+    /// True if the file's last name was removed.
     static func isNameless(_ descriptor: Int32) -> Bool {
         var status = stat()
         return unsafe fstat(descriptor, &status) == 0 && status.st_nlink == 0
@@ -42,7 +41,7 @@ package enum FileCalls {
         unsafe cw_open_at(directory, name, flags.rawValue, 0o600)
     }
 
-    /// The same for a file that they close; `Files.close` closes it here.
+    /// The same for a file that forked children close. Here `Files.close` closes it.
     static func open(
         _ name: UnsafePointer<CChar>, in directory: Int32, _ flags: OpenFlags
     ) -> Int32 {
@@ -71,8 +70,7 @@ package enum FileCalls {
         unsafe mkdir(path, 0o700) == 0 || errno == EEXIST ? 0 : errno
     }
 
-    /// False: a directory's name leads nowhere or to another file. True also if that cannot be
-    /// determined.
+    /// False: the name leads nowhere or to another file. True also if that cannot be determined.
     static func isNamed(
         _ name: UnsafePointer<CChar>, in directory: Int32, _ device: UInt64, _ inode: UInt64
     ) -> Bool {

@@ -13,21 +13,21 @@ package struct FileFacts {
         self.status = status
     }
 
-    /// A link by that name is described itself.
+    /// Describes a link of that name itself.
     package init?(at path: String) {
         var status = stat()
         guard unsafe lstat(path, &status) == 0 else { return nil }
         self.status = status
     }
 
-    /// A link by that name is followed.
+    /// Follows a link of that name.
     package init?(following path: String) {
         var status = stat()
         guard unsafe stat(path, &status) == 0 else { return nil }
         self.status = status
     }
 
-    /// The name still leads to the open file.
+    /// True if the name still leads to the open file.
     package static func isNamed(_ descriptor: Int32, _ path: String) -> Bool {
         guard let held = FileFacts(of: descriptor), let named = FileFacts(at: path) else {
             return false
@@ -44,7 +44,7 @@ package struct FileFacts {
     package var isPipe: Bool { status.st_mode & S_IFMT == S_IFIFO }
     package var inode: UInt64 { UInt64(status.st_ino) }
     package var device: UInt64 { UInt64(status.st_dev) }
-    /// Nobody but its owner may do anything with it.
+    /// Only its owner has permissions.
     package var isPrivate: Bool { status.st_mode & 0o077 == 0 }
     package var owner: UInt32 { status.st_uid }
     package var group: UInt32 { status.st_gid }

@@ -1,13 +1,13 @@
-// The file system calls of all code above the append path, whose own are in FileCalls. A call is
-// one system call, repeated only where it says so. One that fails returns -1 or false, with the
-// reason in `Errno.last`; each module words its own errors. Any thread; those that take no path are
-// for signal handlers and forked children, too.
+// The file system calls of all code above the append path, which has its own in FileCalls. A call
+// is one system call, repeated only if its comment says so. On failure it returns -1 or false, with
+// the reason in `Errno.last`; each module words its own errors. Any thread. Signal handlers and
+// forked children may use the calls that take no path.
 // SAFETY: a path is lent to one call; reads and writes take at most the view's bytes.
 
 import CShims
 import Glibc
 
-/// How a file is opened. A new one is 0600, and exec(2) closes every descriptor. One flag takes no
+/// How a file is opened. A new file is 0600, and exec(2) closes every descriptor. One flag needs no
 /// heap; a list may, so the append path uses none.
 package struct OpenFlags: OptionSet, Sendable {
     package let rawValue: Int32
@@ -21,7 +21,7 @@ package struct OpenFlags: OptionSet, Sendable {
     package static var new: OpenFlags { OpenFlags(rawValue: O_CREAT | O_EXCL) }
     package static var newReadWrite: OpenFlags { OpenFlags(rawValue: O_RDWR | O_CREAT | O_EXCL) }
     package static var empty: OpenFlags { OpenFlags(rawValue: O_TRUNC) }
-    /// A FIFO or a device does not hold up the caller.
+    /// A FIFO or a device does not block the caller.
     package static var nonBlocking: OpenFlags { OpenFlags(rawValue: O_NONBLOCK) }
     package static var noTerminal: OpenFlags { OpenFlags(rawValue: O_NOCTTY) }
     /// A directory, to read its names.
@@ -31,7 +31,7 @@ package struct OpenFlags: OptionSet, Sendable {
 package enum Files {
     // MARK: Opening. Links are followed only where it says so.
 
-    /// A file that every forked child closes. The lock of one that a child kept would stay.
+    /// A file that every forked child closes. If a child kept it, its lock would stay.
     package static func open(_ path: String, _ flags: OpenFlags) -> Int32 {
         unsafe cwi_file_open(path, flags.rawValue, 0o600)
     }
@@ -40,7 +40,7 @@ package enum Files {
         unsafe cwi_file_open_at(directory, name, flags.rawValue, 0o600)
     }
 
-    /// Children close it if one of the engine's own threads opened it. A host's they keep.
+    /// Children close it if one of the engine's own threads opened it, and keep it if a host's did.
     package static func openOwn(_ path: String, _ flags: OpenFlags) -> Int32 {
         unsafe cwi_file_open_own(path, flags.rawValue, 0)
     }
@@ -59,14 +59,14 @@ package enum Files {
     /// An empty, nameless file in memory, which every forked child closes.
     package static func openMemory() -> Int32 { cwi_file_memory() }
 
-    /// Closes what `open`, `openOwn` or `openMemory` opened. If the number has another file by now,
-    /// that is the host's, and it stays open.
+    /// Closes what `open`, `openOwn` or `openMemory` opened. If the number denotes another file by
+    /// now, that file is the host's and stays open.
     package static func close(_ descriptor: Int32) { cwi_file_close(descriptor) }
 
     // MARK: Content
 
-    /// Has a pipe hold so many bytes, if the system lets it and it holds fewer. Anything else stays
-    /// as it is.
+    /// Raises a pipe's capacity to `bytes`, if it is lower and the system allows it. Leaves other
+    /// files as they are.
     package static func widenPipe(_ descriptor: Int32, _ bytes: Int32) {
         // Linux's F_GETPIPE_SZ and F_SETPIPE_SZ, which Glibc's module leaves out.
         let held = fcntl(descriptor, 1032)
@@ -125,8 +125,8 @@ package enum Files {
         }
     }
 
-    /// A whole file, also one of /proc, whose size is not known before; links are followed. Nil: it
-    /// cannot be read, or has more bytes.
+    /// Reads a whole file, also one of /proc, whose size is not known before. Follows links. nil:
+    /// it cannot be read, or has more bytes.
     package static func content(_ path: String, bytesMax: Int) -> [UInt8]? {
         let descriptor = openFollowing(path, [.read, .nonBlocking, .noTerminal])
         guard descriptor >= 0 else { return nil }
@@ -143,7 +143,7 @@ package enum Files {
         return nil
     }
 
-    /// Names that the body makes belong to this user alone. The mask is the whole process's: no
+    /// Only this user has access to files that the body makes. The mask is the whole process's: no
     /// other thread may make files meanwhile.
     package static func privately<T>(_ body: () throws -> T) rethrows -> T {
         let old = umask(0o177)
@@ -185,7 +185,7 @@ package enum Files {
         lseek(descriptor, 0, SEEK_SET) == 0
     }
 
-    /// The size of what can be sought in, of a device too; -1: it cannot.
+    /// The size of a seekable file or device; -1: it is not seekable.
     package static func seekEnd(_ descriptor: Int32) -> Int { lseek(descriptor, 0, SEEK_END) }
 
     /// Makes a file's content, or a directory's names, durable.
@@ -219,7 +219,7 @@ package enum Files {
 
     package static func isReadable(_ path: String) -> Bool { unsafe access(path, R_OK) == 0 }
 
-    /// Files may be made in that directory: not on read-only media, either.
+    /// True if files may be made in that directory; false on read-only media, too.
     package static func mayChange(directory path: String) -> Bool {
         unsafe access(path, W_OK | X_OK) == 0
     }
@@ -249,13 +249,13 @@ package enum Files {
 
     package static func unlock(_ descriptor: Int32) { flock(descriptor, LOCK_UN) }
 
-    /// Takes the open file's own lock, which is independent of flock's, on all of it or on one
-    /// byte, which need not exist. True as well on a file system without such locks.
+    /// Takes the open file's own lock, which is independent of flock's, on the whole file or on one
+    /// byte, which need not exist. Also true on a file system without such locks.
     package static func lockOpenFile(_ descriptor: Int32, byte: UInt64? = nil) -> Bool {
         if let byte { return cwi_lock_byte(descriptor, off_t(byte)) == 0 }
         return cwi_lock_file(descriptor) == 0
     }
 
-    /// Releases all that this open file has locked so.
+    /// Releases every lock that `lockOpenFile` took through this open file.
     package static func unlockOpenFile(_ descriptor: Int32) { cwi_unlock_file(descriptor) }
 }

@@ -1,5 +1,5 @@
-// The identity of this machine, boot and process, its clocks, limits and environment. What an open
-// reads, a forked child reads again, so that part uses no heap: all but what returns strings.
+// The identity of this machine, boot and process, its clocks, limits and environment. A forked
+// child reads again what an open reads, so that part uses no heap: all except what returns strings.
 // SAFETY: buffers lie on the stack, and no more of them is read than the system call returned.
 
 import CShims
@@ -39,10 +39,10 @@ package enum Machine {
 
     package static func processID() -> UInt32 { UInt32(getpid()) }
 
-    /// As whom the process acts.
+    /// The user as whom the process acts.
     package static func userID() -> UInt32 { geteuid() }
 
-    /// Who started it.
+    /// The user who started it.
     static func realUserID() -> UInt32 { getuid() }
 
     package static func isTerminal(_ descriptor: Int32) -> Bool { isatty(descriptor) == 1 }
@@ -50,7 +50,8 @@ package enum Machine {
     package static func realtimeNs() -> UInt64 { cw_realtime_ns() }
     package static func monotonicNs() -> UInt64 { cw_monotonic_ns() }
 
-    /// What uname(2) calls the machine, its system, that one's release, and the processor.
+    /// The names that uname(2) gives: of the machine, its system, the system's release, the
+    /// processor.
     package static func words() -> (host: String, system: String, release: String, kind: String)? {
         var names = utsname()
         guard unsafe uname(&names) == 0 else { return nil }
@@ -65,8 +66,8 @@ package enum Machine {
         }
     }
 
-    /// Raises the process's limit on descriptors to that number, if it is lower. Returns the bound
-    /// of the limit where that is too low; nil: fine, or not known.
+    /// Raises the process's limit on descriptors to that number, if it is lower. If the hard limit
+    /// is too low as well, changes nothing and returns that. nil: fine, or not known.
     package static func raiseDescriptorLimit(to wanted: UInt64) -> UInt64? {
         var limit = rlimit()
         guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0,
@@ -78,8 +79,8 @@ package enum Machine {
         return nil
     }
 
-    /// Raises it as far as a program may, within reason: a reader may have a thousand archives of
-    /// the same time open.
+    /// Raises it as far as the system allows, within reason: a reader may have a thousand archives
+    /// of the same time open.
     package static func raiseDescriptorLimit() {
         if let bound = raiseDescriptorLimit(to: 65_536) {
             _ = raiseDescriptorLimit(to: bound)

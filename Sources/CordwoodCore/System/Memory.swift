@@ -1,5 +1,5 @@
-// The C library's heap: it refuses where Swift's would trap, and hosts in C free what they get from
-// it. Any thread; not in signal handlers.
+// The C library's heap: it returns NULL where Swift's would trap, and C hosts can free what they
+// get. Any thread; not in signal handlers.
 // SAFETY: the caller owns what it gets and says how many bytes of it are read.
 
 import CShims
@@ -9,8 +9,8 @@ package enum Memory {
     /// nil: out of memory.
     package static func allocate(_ bytes: Int) -> UnsafeMutableRawPointer? { unsafe malloc(bytes) }
 
-    /// Memory that is used as a whole: the system may give pages of `largePage` bytes, which saves
-    /// hundreds of faults each. `bytes`: a multiple of that. nil: out of memory.
+    /// Memory that is used as a whole: the system may provide pages of `largePage` bytes, each of
+    /// which saves hundreds of faults. `bytes`: a multiple of that. nil: out of memory.
     package static func allocateLarge(_ bytes: Int) -> UnsafeMutableRawPointer? {
         guard let start = unsafe aligned_alloc(largePage, bytes) else { return nil }
         _ = unsafe madvise(start, bytes, MADV_HUGEPAGE)
@@ -23,7 +23,7 @@ package enum Memory {
         unsafe calloc(1, bytes)
     }
 
-    /// nil: out of memory; what was there stays.
+    /// nil: out of memory; the old block stays.
     package static func resize(
         _ start: UnsafeMutableRawPointer?, to bytes: Int
     ) -> UnsafeMutableRawPointer? {
@@ -32,12 +32,12 @@ package enum Memory {
 
     package static func free(_ start: UnsafeMutableRawPointer?) { unsafe Glibc.free(start) }
 
-    /// Gives the system what is free. A heap of each thread otherwise keeps the most that it ever
-    /// had.
+    /// Returns free memory to the system. Otherwise the heap of each thread keeps the most that it
+    /// ever had.
     package static func giveBack() { cw_heap_give_back() }
 
-    /// For programs of our own: one heap for all threads, and little of it kept. glibc would make
-    /// one for each thread and raise what it keeps. Before threads start.
+    /// For programs of our own: one heap for all threads, which keeps little free memory. By
+    /// default glibc makes one for each thread and raises what it keeps. Call before threads start.
     package static func keepLittle() {
         _ = mallopt(M_ARENA_MAX, 1)
         _ = mallopt(M_TRIM_THRESHOLD, 128 << 10)
@@ -62,7 +62,7 @@ package enum Memory {
     /// A copy that ends with NUL; nil: out of memory.
     package static func copy(_ text: String) -> UnsafeMutablePointer<CChar>? { unsafe strdup(text) }
 
-    /// Overwrites a secret, which the compiler must not leave out.
+    /// Overwrites a secret; the compiler may not omit this.
     package static func wipe(_ start: UnsafeMutableRawPointer, _ bytes: Int) {
         unsafe explicit_bzero(start, bytes)
     }

@@ -1,5 +1,5 @@
-// Threads: a mutex and a condition with deadlines on the monotonic clock, who a thread is, and the
-// engine's own threads. One monitor per service object; a forked child makes new ones and never
+// Threads: a mutex and a condition with deadlines on the monotonic clock, thread identities, and
+// the engine's own threads. One monitor per service object; a forked child makes new ones and never
 // touches the inherited ones.
 
 import CShims
@@ -26,7 +26,7 @@ import Glibc
         unsafe mutex.deallocate()
     }
 
-    /// Disables cancellation meanwhile, which would leave the lock taken (R19).
+    /// Disables cancellation meanwhile, because it would leave the lock taken (R19).
     package func locked<T>(_ body: () throws -> T) rethrows -> T {
         let cancel = cwi_disable_cancel()
         defer { cwi_restore_cancel(cancel) }

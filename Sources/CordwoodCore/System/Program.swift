@@ -4,10 +4,10 @@
 import Glibc
 
 package enum Program {
-    /// Starts a program of PATH in a session of its own, without our streams, and does not wait for
-    /// it. Returns an errno, or 0.
+    /// Starts a program of PATH in its own session, without our streams, and does not wait for it.
+    /// Returns an errno, or 0.
     package static func start(_ words: [String]) -> Int32 {
-        // Nobody asks how it ended.
+        // Nothing asks how it ended.
         signal(SIGCHLD, SIG_IGN)
         var files = unsafe posix_spawn_file_actions_t()
         unsafe posix_spawn_file_actions_init(&files)

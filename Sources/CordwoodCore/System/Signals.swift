@@ -1,12 +1,12 @@
-// Signals and the end of the process, as far as others than the crash handler (CShims) deal with
-// them. Masks are the calling thread's, and of threads that it starts afterwards.
+// Signals and the end of the process, except what the crash handler (CShims) does. Masks apply to
+// the calling thread and to threads that it starts afterwards.
 // SAFETY: each signal set is lent to one call.
 
 import Glibc
 
 package enum Signals {
-    /// Runs the body. If it writes to a pipe without a reader, no SIGPIPE comes of it; one that was
-    /// pending before stays.
+    /// Runs the body. Its writes to a pipe without a reader raise no SIGPIPE; one that was pending
+    /// before stays.
     package static func withoutPipe(_ body: () -> Void) {
         var pipe = sigset_t()
         var old = sigset_t()

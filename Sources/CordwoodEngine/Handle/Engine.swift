@@ -116,7 +116,7 @@ import CordwoodTrace
         return unsafe Unmanaged<Engine>.fromOpaque(pointer).takeUnretainedValue()
     }
 
-    /// Gives the records that follow, of all threads, the time of now, until it is let go or taken
+    /// Gives the following records of all threads the present time, until that is let go or taken
     /// anew. Only with `EngineOptions.holdsTime`, and for a program that has one writing thread.
     package func holdTime() { unsafe Clock.hold(block) }
 

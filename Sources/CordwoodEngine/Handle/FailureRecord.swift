@@ -21,7 +21,7 @@ package enum FailureRecord {
 
     /// - Parameters:
     ///   - level: 0: the outcome decides.
-    ///   - more: what the host adds: a message in front of ours, fields behind ours.
+    ///   - more: the host's additions: a message before ours, fields after ours.
     package static func write(
         _ logger: LoggerBlock, level: UInt32, _ failure: RequestFailure, _ more: RichBody
     ) -> Int32 {
@@ -84,8 +84,7 @@ package enum FailureRecord {
         defer { unsafe rules.release() }
         var wash = unsafe Wash(Redactor(rules))
         var failure = failure
-        // Each text alone, unchanged: the Redactor does not see a secret's name behind other
-        // words.
+        // Each text alone, unchanged: after other words the Redactor does not see a secret's name.
         failure.url = wash.url(failure.url)
         failure.detail = wash.detail(failure.detail)
         content.level = Level(number: UInt8(truncatingIfNeeded: level)) ?? .error

@@ -1,6 +1,6 @@
-// The console: this process's records as lines on stderr, read from its own lane like any reader
-// would, so that the append path does not know about it. Coloured text on a terminal, JSON lines in
-// a pipe or container. Any thread; one thread pumps at a time.
+// The console: this process's records as lines on stderr, read from its own lane as any reader
+// would, so the append path does not know about it. Coloured text on a terminal, JSON lines in a
+// pipe or container. Any thread; one thread pumps at a time.
 // SAFETY: each call owns its signal sets and lines, and lends each to one system call.
 
 import CShims

@@ -51,8 +51,8 @@ final class PolicyKeeper: @unchecked Sendable {
         }
     }
 
-    /// A server reports that a policy forbids what was sent: looks at once, unless it did so just
-    /// now.
+    /// Called when a server reports that a policy forbids what was sent. Looks at once, unless it
+    /// did so just now.
     func lookSoon() {
         monitor.locked {
             isWanted = true

@@ -46,8 +46,8 @@ import CordwoodTrace
     private var finishesAtEnd = false
     /// Sealed segments of this lane, by number, that wait for the archiver; ascending.
     var sealedWaiting: [UInt64] = []
-    /// Segment 0, which is small, waits for segment 1: one archive of both takes less space. Not
-    /// once somebody waits for archives.
+    /// Segment 0, which is small, waits for segment 1: one archive of both takes less space. It
+    /// does not wait once a caller waits for archives.
     var firstWaits = true
     private var sealedCount: UInt64 = 0
     var archivedCount: UInt64 = 0
@@ -56,18 +56,18 @@ import CordwoodTrace
     var archiveFailure: CordwoodError?
     /// Archived segments that are not removed yet. They are never archived again (FORMAT §11).
     var archivedRun: (run: ClosedRange<UInt64>, summary: ArchivingSummary)?
-    /// Counts the lanes that `sealedWaiting` has been of.
+    /// Counts the lanes that `sealedWaiting` has belonged to.
     var laneEpoch = 0
     /// The epoch of the lane that is being archived now.
     var archivingEpoch: Int?
     /// A thread at the host's priority archives instead of the ship thread.
     var isArchiverRaised = false
-    /// Not yet seen by the ship thread.
+    /// The raised archiver has archived something that the ship thread has not seen yet.
     var hasRaisedArchived = false
-    /// Archives that it made.
+    /// The number of archives that it made.
     var raisedArchives = 0
-    /// Records of this process's lanes in archives that got their names. A gap record there is one,
-    /// and reports at least one refusal.
+    /// Records of this process's lanes in archives that have their names. A gap record counts as
+    /// one, and reports at least one refusal.
     var ownArchived: UInt64 = 0
     /// Kept records that a gap record of the present lane reports as lost (ServicesLane).
     var ownLost: UInt64 = 0
@@ -173,7 +173,7 @@ import CordwoodTrace
         var clock = ClockWatch()
         var nextWatch: UInt64 = 0
         var reaping = Reaping()
-        // What others left is looked at even if the engine closes at once.
+        // Leftovers of others are checked even if the engine closes at once.
         if adoption.isCrowded || limits.hasArchives { startShipper() }
         while !stops {
             let pause = unsafe supply.prepare(engine)
@@ -196,7 +196,8 @@ import CordwoodTrace
         }
     }
 
-    /// The first adoption is due soon; anything else wakes the thread that does not run yet.
+    /// True once the first adoption is due, or something has woken the thread, which does not run
+    /// yet.
     private func isShipperDue(_ now: UInt64) -> Bool {
         monitor.locked {
             !hasShipper && !isStopping && (isShipperWoken || now >= adoption.firstNs)
@@ -213,7 +214,7 @@ import CordwoodTrace
         }
     }
 
-    /// The ship thread may be in the middle of an archive or an upload.
+    /// On a thread of its own: the ship thread may be in the middle of an archive or an upload.
     private func keepLimitsSoon() {
         if !startThread("cordwood-limits", limits.keepAndEnd) { limits.ends() }
     }

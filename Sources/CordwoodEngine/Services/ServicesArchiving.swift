@@ -61,7 +61,7 @@ extension Services {
             return nil
         }
         var last = first
-        // Segment 0 comes beside: it is small, and part of the lane file.
+        // Segment 0 comes on top: it is small, and part of the lane file.
         let end = first + most + (first == 0 ? 1 : 0)
         for number in sealedWaiting.dropFirst() where number == last + 1 && number < end {
             last = number
@@ -85,8 +85,8 @@ extension Services {
             form: form, endsLane: false)
     }
 
-    /// Dense blocks take several times the processor of plain ones: a helper that is behind makes
-    /// plain ones, until it has caught up.
+    /// Dense blocks cost several times the processor time of plain ones, so a helper that is behind
+    /// makes plain ones until it has caught up.
     var form: ArchiveForm { form(segmentsWaiting: monitor.locked { sealedWaiting.count }) }
 
     func form(segmentsWaiting: Int) -> ArchiveForm {
@@ -174,7 +174,7 @@ extension Services {
         _ = Directories.sync(directory + "/lanes")
     }
 
-    /// Uses the file of an archived segment again that is no longer mapped. False: remove it.
+    /// Reuses the file of an archived segment that is no longer mapped. False: remove it.
     private func reuseUnmapped(_ segment: LaneFiles.Segment, at epoch: Int) -> Bool {
         let isReused = sealing.locked {
             guard segment.isSealed, monitor.locked({ epoch == laneEpoch && !isStopping }) else {
@@ -187,7 +187,7 @@ extension Services {
         return isReused
     }
 
-    /// Supply unmaps them when it looks next. Gives it a little time, which nobody waits for.
+    /// Supply unmaps them at its next check. Gives it a little time; no caller waits for this.
     private func awaitUnmapped(_ run: ClosedRange<UInt64>) {
         for _ in 0..<Services.unmappedLooks {
             guard !monitor.locked({ isStopping }), unsafe EngineCore.isMapped(engine, run) else {

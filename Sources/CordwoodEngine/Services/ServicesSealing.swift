@@ -1,8 +1,8 @@
 // Sealing: a thread of its own fixes the lengths and writes the checksums of segments that are no
 // longer current, so that the supply thread only supplies. It starts with the first such segment: a
-// program that logs little has none. The ship thread would not do, because a slow disk or server
-// can hold it up for longer than the engine has slots for segments. Callers of roll, upload and
-// flush seal by themselves.
+// program that logs little has no such thread. The ship thread would not do, because a slow disk or
+// server can hold it up for longer than the engine has slots for segments. Callers of roll, upload
+// and flush seal by themselves.
 
 import CordwoodCore
 
@@ -39,8 +39,8 @@ final class SealerCalls: @unchecked Sendable {
         }
     }
 
-    /// The sealing lock goes to whoever asks first, which would always be the sealing thread again:
-    /// between two segments it lets the supply thread in.
+    /// The first thread to ask gets the sealing lock, which would always be the sealing thread
+    /// again. So between two segments it lets the supply thread in.
     func supplyWaits(_ waits: Bool) {
         monitor.locked {
             hasSupplyWaiting = waits

@@ -50,7 +50,7 @@ public struct EngineOptions: Sendable {
     public var policy: PolicyOptions?
     /// Called once per archive that retention removed, on an engine thread.
     public var archiveRemoved: (@Sendable (_ archive: String, _ reason: RemovalReason) -> Void)?
-    /// Whether `Engine.holdTime` has an effect. It makes each record a little dearer.
+    /// Whether `Engine.holdTime` has an effect. It makes each record slightly more expensive.
     package var holdsTime = false
 
     public init() {}

@@ -71,7 +71,7 @@ extension StoreSettings {
     }
 
     /// Sets all of them in one step, if the file's levels are still those that the caller knows.
-    /// False: they are others by now, and stay.
+    /// False: they have changed, and stay.
     package static func setLevels(
         _ settings: [LevelSetting], from known: [ControlFile.Level], directory: String
     ) throws(CordwoodError) -> Bool {

@@ -49,8 +49,8 @@ public enum StoreSettings {
         }
     }
 
-    /// The same for one pair, if its state is still what the caller knows. False: it is another
-    /// one by now, or the archive is being sent.
+    /// The same for one pair, if its state is still what the caller knows. False: it has changed,
+    /// or the archive is being sent.
     package static func change(
         _ change: QueueChange, archive: String, target: String, from known: PairState,
         directory: String
@@ -122,8 +122,7 @@ public enum StoreSettings {
         _ = try setConsent(consent, from: nil, directory: directory)
     }
 
-    /// The same, if the consent is still what the caller knows. False: it is another one by now,
-    /// and stays.
+    /// The same, if the consent is still what the caller knows. False: it has changed, and stays.
     package static func setConsent(
         _ consent: Consent, from known: Consent?, directory: String
     ) throws(CordwoodError) -> Bool {

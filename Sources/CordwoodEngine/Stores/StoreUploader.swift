@@ -104,7 +104,7 @@ public enum StoreUploader {
         return service
     }
 
-    /// A policy that binds the store's programs also binds whoever sends in their place.
+    /// A policy that binds the store's programs also binds the program that sends in their place.
     private static func obey(
         _ directory: String, _ service: UploadService
     ) throws(UploadError) {

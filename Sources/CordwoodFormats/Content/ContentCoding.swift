@@ -1,5 +1,6 @@
-// Bodies as HTTP codes them (Content-Encoding), unpacked piece by piece with a bound on what comes
-// out: a few bytes may stand for gigabytes. What was cut is unpacked as far as it goes. Any thread.
+// Unpacks HTTP bodies by their Content-Encoding, piece by piece and with a bound on the output,
+// because a few bytes may stand for gigabytes. A cut body is unpacked as far as it goes. Any
+// thread.
 // SAFETY: decoders are made and ended within one call; they see input and output only while it
 // lends both, with their counts.
 
@@ -20,15 +21,15 @@ package enum ContentCoding: Sendable {
     }
 
     package enum Ending: Sendable {
-        /// All of it.
+        /// The whole body.
         case whole
-        /// The bytes ended too early, are damaged, or nobody wanted more.
+        /// The bytes ended too early, are damaged, or the caller wanted no more.
         case cut
         /// Nothing came out.
         case failed
     }
 
-    /// True where bytes may be of this coding: who hands out bodies unpacked leaves the header.
+    /// True if the bytes may have this coding: hosts that unpack bodies leave the header.
     package func matches(_ bytes: UnsafeRawBufferPointer) -> Bool {
         func byte(_ index: Int) -> UInt8 { unsafe index < bytes.count ? bytes[index] : 0 }
         switch self {
@@ -39,7 +40,7 @@ package enum ContentCoding: Sendable {
         }
     }
 
-    /// True where the first bytes are no more than text.
+    /// True if the first bytes are plain text.
     package static func isText(_ bytes: UnsafeRawBufferPointer) -> Bool {
         for i in 0..<min(bytes.count, 64) {
             let byte = unsafe bytes[i]
@@ -56,7 +57,7 @@ package enum ContentCoding: Sendable {
 
     private static let pieceBytes = 16 << 10
 
-    /// Calls piece with what comes out; false from it: enough.
+    /// Passes the output to `piece`, which returns false when it wants no more.
     package func unpack(
         _ bytes: UnsafeRawBufferPointer, _ piece: (UnsafeRawBufferPointer) -> Bool
     ) -> Ending {
@@ -116,7 +117,7 @@ package enum ContentCoding: Sendable {
     ) -> Ending {
         guard let context = unsafe ZSTD_createDCtx() else { return .failed }
         defer { unsafe ZSTD_freeDCtx(context) }
-        // Windows beyond this take memory that no body of ours is worth.
+        // A larger window takes more memory than any of our bodies is worth.
         unsafe ZSTD_DCtx_setParameter(context, ZSTD_d_windowLogMax, 23)
         var input = unsafe ZSTD_inBuffer(src: bytes.baseAddress, size: bytes.count, pos: 0)
         var hasAny = false

@@ -27,7 +27,7 @@ package struct JSONMembers {
         self.name(Array(name.utf8), &out)
     }
 
-    /// Nothing where the text is empty.
+    /// Writes nothing if the text is empty.
     @safe package mutating func text(
         _ name: StaticString, _ text: UnsafeRawBufferPointer, _ out: inout [UInt8]
     ) {
@@ -36,7 +36,7 @@ package struct JSONMembers {
         _ = JSONText.string(text, &out)
     }
 
-    /// Writes nothing where the text is nil or empty.
+    /// Writes nothing if the text is nil or empty.
     package mutating func text(_ name: StaticString, _ text: String?, _ out: inout [UInt8]) {
         guard let text, !text.isEmpty else { return }
         self.name(name, &out)
@@ -64,7 +64,7 @@ package struct JSONMembers {
         if bytes.count > 0 { word(name, &out) { Hex.append(bytes, to: &$0) } }
     }
 
-    /// UTC with so many digits of the second.
+    /// UTC, with that many digits of the second.
     package mutating func time(
         _ name: StaticString, _ ns: UInt64, digits: Int, _ out: inout [UInt8]
     ) {
@@ -84,7 +84,7 @@ package struct JSONMembers {
         inner.end(&out)
     }
 
-    /// An object of JSON as a string of JSON.
+    /// A JSON object as a JSON string.
     package mutating func quoted(
         _ name: StaticString, _ out: inout [UInt8], _ make: (inout [UInt8]) -> Void
     ) {

@@ -1,5 +1,5 @@
-// A small JSON object for what the command line and the viewer say of things, with members in the
-// order of their addition. The text is its only state.
+// A small JSON object for the output of the command line and the viewer, with members in the order
+// of their addition. The text is its only state.
 
 package struct JSONObject {
     private var bytes: [UInt8] = []

@@ -1,9 +1,9 @@
-// Strings of JSON: every writer of JSON escapes here. Bytes that are not UTF-8 become U+FFFD. No
+// JSON strings: every writer of JSON escapes here. Bytes that are not UTF-8 become U+FFFD. No
 // state: any thread.
 // SAFETY: every index into a view stays below its count; output is an array, which grows by itself.
 
 public enum JSONText {
-    /// A JSON string; false where bytes that are not UTF-8 were replaced.
+    /// A JSON string; false if bytes that are not UTF-8 were replaced.
     @safe public static func string(_ text: UnsafeRawBufferPointer, _ out: inout [UInt8]) -> Bool {
         out.append(0x22)
         let isWhole = content(text, &out)
@@ -21,7 +21,7 @@ public enum JSONText {
         text.withUTF8 { _ = string(UnsafeRawBufferPointer($0), &out) }
     }
 
-    /// The same with `mark`, which needs no escapes, at its end.
+    /// The same, with `mark`, which needs no escapes, at its end.
     @safe package static func string(
         _ text: UnsafeRawBufferPointer, mark: String, _ out: inout [UInt8]
     ) -> Bool {
@@ -32,8 +32,8 @@ public enum JSONText {
         return isWhole
     }
 
-    /// A bit in every byte of the word that does not stand for itself, or is not ASCII. The lowest
-    /// of them is right, others may be of bytes behind it.
+    /// Marks with a bit every byte of the word that needs an escape or is not ASCII. The lowest bit
+    /// is right; others may belong to bytes after it.
     @inline(__always)
     private static func special(_ word: UInt64) -> UInt64 {
         let ones: UInt64 = 0x0101_0101_0101_0101
@@ -43,7 +43,7 @@ public enum JSONText {
         return found & (ones &* 0x80)
     }
 
-    /// Where the bytes end that begin at `start` and stand for themselves in a string.
+    /// The end of the bytes from `start` on that need no escape.
     @safe package static func end(of text: UnsafeRawBufferPointer, from start: Int) -> Int {
         var at = start
         while at < text.count {
@@ -54,7 +54,7 @@ public enum JSONText {
             } else if text.count >= 8 {
                 let word = unsafe text.loadUnaligned(
                     fromByteOffset: text.count &- 8, as: UInt64.self)
-                // Spaces stand for themselves.
+                // Spaces need no escape.
                 let rest = UInt64(littleEndian: word) &>> UInt64(8 &* (8 &- left))
                 found = special(rest | 0x2020_2020_2020_2020 &<< UInt64(8 &* left))
             } else {
@@ -78,7 +78,7 @@ public enum JSONText {
     }
 
     /// Appends the escape of the byte at `at`, or of the bytes there that are not UTF-8. Returns
-    /// how many bytes it replaced.
+    /// the number of bytes that it replaced.
     @safe package static func replace(
         _ text: UnsafeRawBufferPointer, _ at: Int, _ out: inout [UInt8]
     ) -> Int {

@@ -1,12 +1,11 @@
-// A JSON text as a value. jansson reads it; what comes from outside is bounded in bytes and depth
-// before it does, and whole numbers are exact or refused. Off the hot path; any thread; nothing is
-// kept.
-// SAFETY: the tree is this call's own from load to decref, its strings are read as far as jansson
-// says they go and copied, and nothing of it is kept.
+// A JSON text as a value, parsed by jansson. Input from outside is first bounded in bytes and
+// depth; whole numbers are exact or refused. Off the hot path; any thread; nothing is kept.
+// SAFETY: the tree belongs to this call from load to decref; its strings are read for the length
+// that jansson gives, and copied; nothing of it is kept.
 
 import CJansson
 
-/// Why a text is no JSON of ours: one line, with the place.
+/// Why a text is not accepted as JSON: one line, with the place.
 package struct JSONProblem: Error, Equatable {
     package var text: String
 }
@@ -51,7 +50,7 @@ package indirect enum JSONValue: Equatable, Sendable {
 
     // ── What readers ask ──
 
-    /// nil: this is no object, or has no such key.
+    /// nil: this is not an object, or has no such key.
     package subscript(_ key: String) -> JSONValue? { members.first { $0.key == key }?.value }
 
     package var members: [Member] {
@@ -69,18 +68,18 @@ package indirect enum JSONValue: Equatable, Sendable {
         return nil
     }
 
-    /// A whole number, also one written with a fraction or an exponent that come to nothing.
+    /// A whole number, also if it is written with a fraction or an exponent.
     package var whole: Int64? {
         switch self {
         case .integer(let number): return number
-        // Beyond 2^53 a double no longer says which whole number was meant.
+        // Beyond 2^53 a double does not identify one whole number.
         case .real(let number) where number.magnitude <= 9_007_199_254_740_992:
             return Int64(exactly: number)
         default: return nil
         }
     }
 
-    /// What an error calls this: "a string", "the number 7".
+    /// The name of this value in an error: "a string", "the number 7".
     package var kind: String {
         switch self {
         case .null: return "null"
@@ -95,8 +94,8 @@ package indirect enum JSONValue: Equatable, Sendable {
 
     // ── Reading ──
 
-    /// How deep brackets nest; those in strings do not count. Of what is no JSON at all it says
-    /// something, too.
+    /// The depth of nested brackets; those in strings do not count. Returns a number even for text
+    /// that is not JSON.
     private static func depth(_ bytes: [UInt8]) -> Int {
         var depth = 0
         var deepest = 0
@@ -125,7 +124,7 @@ package indirect enum JSONValue: Equatable, Sendable {
         return deepest
     }
 
-    /// jansson would open /dev/urandom at its first object, in the midst of somebody's call.
+    /// jansson would open /dev/urandom at its first object, in the middle of a host's call.
     private static let isSeeded: Bool = {
         json_object_seed(Int(UInt32.random(in: 1 ... .max)))
         return true

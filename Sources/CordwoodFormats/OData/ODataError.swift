@@ -1,14 +1,14 @@
-// The error that an OData service or SAP Gateway puts into the body of a 4xx or 5xx: what it means
-// here, and from which of its forms it is read. JSON of versions 2, 3 and 4 and the XML of version
-// 2, which SAP Gateway answers unless JSON is asked for. A body of any other kind gives none. Pure.
+// The error that an OData service or SAP Gateway puts into the body of a 4xx or 5xx, read from JSON
+// of versions 2, 3 and 4 and from the XML of version 2, which SAP Gateway sends unless JSON is
+// requested. Other bodies contain no such error. Pure.
 
 public struct ODataError: Equatable, Sendable {
     public struct Detail: Equatable, Sendable {
         public var code = ""
         public var message = ""
-        /// What of the request is meant: `Team/Team_Identifier`.
+        /// The part of the request that this concerns: `Team/Team_Identifier`.
         public var property = ""
-        /// `info`, `warning`, `error`; another word where the server has one.
+        /// `info`, `warning`, `error`, or a word of the server's own.
         public var severity = ""
 
         public init() {}
@@ -28,7 +28,7 @@ public struct ODataError: Equatable, Sendable {
     static let detailsMax = 64
     package static let textBytesMax = 4096
 
-    /// nil: the body is nothing of the kind.
+    /// nil: the body is not such an error.
     package init?(body: [UInt8], contentLanguage: String) {
         let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
         let bytes = body.starts(with: mark) ? Array(body.dropFirst(3)) : body
@@ -63,7 +63,7 @@ public struct ODataError: Equatable, Sendable {
         return error
     }
 
-    /// At most so many bytes, whole characters.
+    /// Cuts the text to the limit, between characters.
     package static func cut(_ text: String) -> String {
         guard text.utf8.count > textBytesMax else { return text }
         var end = text.utf8.index(text.startIndex, offsetBy: textBytesMax)

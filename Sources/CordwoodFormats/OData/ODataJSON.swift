@@ -25,7 +25,7 @@ enum ODataJSON {
         return error
     }
 
-    /// A list, or an object whose `errordetail` is one or a single detail, as its XML would be.
+    /// A list, or an object whose `errordetail` is a list or a single detail, as in the XML.
     private static func details(_ value: JSONValue?) -> [ODataError.Detail] {
         guard let value else { return [] }
         if case .object = value, let inner = value["errordetail"] {
@@ -51,7 +51,7 @@ enum ODataJSON {
         return detail
     }
 
-    /// The value of a key that is the term, or ends in it behind a point; letters in any case.
+    /// The value of a key that equals the term, or ends in it after a point, in any case.
     private static func term(_ term: String, of value: JSONValue) -> String {
         for member in value.members {
             let key = member.key.lowercased()
@@ -71,7 +71,7 @@ enum ODataJSON {
         }
     }
 
-    /// Codes are strings, and numbers where a service departs from the standard.
+    /// Codes are strings; some services depart from the standard and send numbers.
     private static func word(_ value: JSONValue?) -> String {
         switch value {
         case .string(let text): text

@@ -1,9 +1,9 @@
-// OData errors in XML, as SAP Gateway answers unless JSON is asked for: `<error><code/>
-// <message xml:lang=""/><innererror><transactionid/><errordetails><errordetail>…`. expat reads it;
-// a document type, from which entities would come, ends the reading, as does too much depth. Names
-// count without their prefix. Lives on one thread for the length of `read`.
+// OData errors in XML, as SAP Gateway sends them unless JSON is requested: `<error><code/>
+// <message xml:lang=""/><innererror><transactionid/><errordetails><errordetail>…`. expat parses it.
+// A document type, which could define entities, ends the reading, as does too much depth. Names are
+// compared without their prefix. Lives on one thread for the length of `read`.
 // SAFETY: the parser is `read`'s own and is freed there; expat calls only inside XML_Parse, with
-// the reader that `read` keeps alive, and its texts hold during the call, as far as it says.
+// the reader that `read` keeps alive, and its texts hold during the call, for the length it gives.
 
 import CExpat
 
@@ -14,7 +14,7 @@ import CExpat
     private var path: [String] = []
     private var text: [UInt8] = []
     private var isOther = false
-    // SAFETY: used in its own calls alone.
+    // SAFETY: used only in its own calls.
     private let parser: XML_Parser
 
     private init(_ parser: XML_Parser) { unsafe self.parser = parser }
@@ -22,7 +22,7 @@ import CExpat
     private static let depthMax = 32
     private static let textBytesMax = 64 << 10
 
-    /// nil: no XML, or another document.
+    /// nil: not XML, or another document.
     static func read(_ bytes: [UInt8]) -> ODataError? {
         guard let parser = unsafe XML_ParserCreate(nil) else { return nil }
         defer { unsafe XML_ParserFree(parser) }
@@ -37,7 +37,7 @@ import CExpat
             parser, { unsafe ODataXML.from($0)?.add($1, count: $2) })
         unsafe XML_SetStartDoctypeDeclHandler(
             parser, { user, _, _, _, _ in unsafe ODataXML.from(user)?.stop() })
-        // In pieces: after each it is seen whether the rest is wanted.
+        // In pieces: after each, it is known whether the rest is needed.
         var rest = bytes[...]
         repeat {
             let piece = Array(rest.prefix(4096))
@@ -56,7 +56,7 @@ import CExpat
         unsafe user.map { unsafe Unmanaged<ODataXML>.fromOpaque($0).takeUnretainedValue() }
     }
 
-    /// At once: what of the piece is left may be entities.
+    /// Stops at once: the rest of the piece may hold entities.
     private func stop() {
         isOther = true
         _ = unsafe XML_StopParser(parser, 0)

@@ -19,10 +19,10 @@ public enum ASCII {
     public static func isAlphanumeric(_ byte: UInt8) -> Bool {
         isUpper(byte) || isLower(byte) || isDigit(byte)
     }
-    /// Those, and `_`.
+    /// Letters, digits, and `_`.
     @inlinable @inline(__always)
     public static func isWordByte(_ byte: UInt8) -> Bool { isAlphanumeric(byte) || byte == 0x5F }
-    /// 255: no digit of base 16.
+    /// 255: not a hex digit.
     @inlinable @inline(__always)
     public static func hex(_ byte: UInt8) -> UInt8 {
         if isDigit(byte) { return byte &- 0x30 }
@@ -35,12 +35,12 @@ public enum ASCII {
         nibble < 10 ? 0x30 &+ nibble : 0x57 &+ nibble
     }
 
-    /// Whatever the case of letters.
+    /// Ignores the case of letters.
     package static func isSame(_ one: [UInt8], _ other: [UInt8]) -> Bool {
         one.count == other.count && zip(one, other).allSatisfy { lower($0) == lower($1) }
     }
 
-    /// Without the blanks around.
+    /// Without surrounding blanks.
     package static func trimmed(_ bytes: some Collection<UInt8>) -> String {
         let start = bytes.drop(while: isBlank)
         let end = start.reversed().drop(while: isBlank)

@@ -1,5 +1,5 @@
-// Numbers as decimal digits, written as bytes into a growing array without a String between; and
-// read.
+// Writes numbers as decimal digits into a growing array, without a String in between, and reads
+// them.
 // SAFETY: the scratch of 20 digits is filled from its end and never beyond.
 
 package enum Digits {

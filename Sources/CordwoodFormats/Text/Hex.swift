@@ -1,4 +1,4 @@
-// Bytes as digits of base 16, and back. No state: any thread.
+// Bytes as hex digits, and back. No state: any thread.
 // SAFETY: bytes are read below their count.
 
 package enum Hex {
@@ -39,7 +39,7 @@ package enum Hex {
         text((0..<8).map { UInt8(truncatingIfNeeded: number >> UInt64(56 - 8 * $0)) })
     }
 
-    /// Digits in either case, two a byte; nil: something else.
+    /// Digits in either case, two per byte; nil: any other text.
     package static func bytes(_ text: some Sequence<UInt8>) -> [UInt8]? {
         let digits = text.map { ASCII.hex($0) }
         guard digits.count % 2 == 0, !digits.contains(255) else { return nil }

@@ -3,7 +3,7 @@
 // out. No state: any thread.
 
 extension StringProtocol {
-    /// By bytes. The empty text is in every other.
+    /// Compares bytes. Every text contains the empty one.
     package func holds(_ part: some StringProtocol) -> Bool {
         let (text, wanted) = (Array(utf8), Array(part.utf8))
         guard wanted.count <= text.count else { return false }

@@ -6,7 +6,7 @@
 import Glibc
 
 package enum TimeArgument {
-    /// What errors say.
+    /// The forms, for errors.
     package static let forms = """
         a time as in 2026-11-21, '2026-11-21 08:15', 2026-11-21T08:15:30Z, 'yesterday 14:30', \
         today, now, @1763800000, or how long ago as in 90s, 10m, 1h30m, 2h, 3d, 1w
@@ -120,7 +120,7 @@ package enum TimeArgument {
                 _ = unsafe utc ? gmtime_r(&now, &today) : localtime_r(&now, &today)
                 unsafe parts.tm_year = today.tm_year
                 unsafe parts.tm_mon = today.tm_mon
-                // The day before the first of a month: mktime and timegm know it.
+                // mktime and timegm accept day 0, the last one of the month before.
                 unsafe parts.tm_mday = today.tm_mday - (isYesterday ? 1 : 0)
                 return unsafe parts
             }

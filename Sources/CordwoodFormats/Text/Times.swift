@@ -4,7 +4,7 @@
 import Glibc
 
 package enum Times {
-    /// UTC ns as servers count them that have 64 bits and a sign: until 2262.
+    /// UTC ns for servers that count in signed 64-bit numbers: until 2262.
     package static func signed(_ ns: UInt64) -> UInt64 { min(ns, UInt64(Int64.max)) }
 
     /// Year, month, day of a count of days since 1970 (proleptic Gregorian, years from March on).
@@ -83,7 +83,7 @@ package enum Times {
         let (year, month, day) = civil(days)
         let years = UInt64(max(year, 0))
         if years > 9_999 { Digits.append(years / 100, to: &out) }
-        // Pairs of digits, each with what separates it from the next: at most 20 bytes.
+        // Pairs of digits, each with its separator: at most 20 bytes.
         unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { text in
             var at = 0
             func put(_ pair: UInt64, _ next: UInt8) {
@@ -112,8 +112,8 @@ package enum Times {
         out.append(0x5a)
     }
 
-    /// `2026-11-21T08:15:30.123` with so many digits of the second, 1 to 9, cut rather than
-    /// rounded; in UTC, without saying so.
+    /// `2026-11-21T08:15:30.123` with that many digits of the second, 1 to 9, cut rather than
+    /// rounded; in UTC, without a Z.
     package static func append(_ ns: UInt64, digits: Int, to out: inout [UInt8]) {
         append(seconds: Int64(ns / 1_000_000_000), separator: 0x54, to: &out)
         out.append(0x2e)

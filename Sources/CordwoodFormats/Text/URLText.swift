@@ -1,7 +1,7 @@
-// Percent-encoding of what becomes part of a URL. Pure.
+// Percent-encoding of text for URLs. Pure.
 
 package enum URLText {
-    /// All but letters, digits and `marks` as `%XX`: unreserved characters stay (RFC 3986).
+    /// All but letters, digits and `marks` become `%XX`: unreserved characters stay (RFC 3986).
     package static func percentEncoded(_ text: String, keeping marks: String = "-._~") -> String {
         var out: [UInt8] = []
         for byte in text.utf8 {

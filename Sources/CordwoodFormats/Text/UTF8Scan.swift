@@ -1,4 +1,4 @@
-// Whole characters of UTF-8 in bytes that may be anything. No state: any thread.
+// Finds whole UTF-8 characters in arbitrary bytes. No state: any thread.
 // SAFETY: every index into a view stays below its count.
 
 public enum UTF8Scan {
@@ -6,7 +6,7 @@ public enum UTF8Scan {
         validCount(text) == text.count
     }
 
-    /// How many bytes from the first on are whole characters.
+    /// The number of bytes at the start that are whole characters.
     @safe package static func validCount(_ text: UnsafeRawBufferPointer) -> Int {
         var at = 0
         while at < text.count {
@@ -24,8 +24,8 @@ public enum UTF8Scan {
         return at
     }
 
-    /// Length of the character at `at`; where it is not one, minus the length of what is replaced
-    /// by one U+FFFD: the longest beginning of a character, at least one byte.
+    /// Length of the character at `at`. If there is none, minus the length that one U+FFFD
+    /// replaces: the longest beginning of a character, at least one byte.
     @safe package static func length(_ text: UnsafeRawBufferPointer, _ at: Int) -> Int {
         let first = unsafe text[at]
         var low: UInt8 = 0x80

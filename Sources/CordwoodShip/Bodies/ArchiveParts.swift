@@ -13,12 +13,12 @@ import CordwoodStore
 struct Part: ~Copyable {
     let body: Body
     let range: PartRange
-    /// The archive has nothing after it.
+    /// This part ends the archive.
     let isLast: Bool
     let entries: UInt32
     /// The records' ordinals, in the body's order; empty only without entries.
     let ordinals: [Range<UInt64>]
-    /// Their ids, likewise, if answers name them (`RecordEncoder.isAnsweredByID`).
+    /// Their ids in the same order, if answers name them (`RecordEncoder.isAnsweredByID`).
     let recordIDs: [RecordID]
     /// An upper bound of the size before compression.
     let rawBytes: UInt64
@@ -77,7 +77,7 @@ struct ArchiveParts: ~Copyable {
     ///   - only: restricts the range to these records; nil: all.
     ///   - wanted: the records of the archive to send at all.
     ///   - bytesMax: a server's own limit, learnt from a 413. A body of several entries stays below
-    ///     it, a single entry may exceed it; 0: none.
+    ///     it; a single entry may exceed it. 0: no limit.
     ///   - shouldStop: asked now and then.
     mutating func next(
         from first: UInt64, end: UInt64?, only: Set<UInt64>? = nil, wanted: PairRefusals = .none,
@@ -192,7 +192,7 @@ struct ArchiveParts: ~Copyable {
             encoder.makeEntry(record, place, messageBytesMax: messageMax, &entry)
             if entry.count <= entryMax { return entry }
             if messageMax == 0 { return nil }
-            // Cuts the excess from the message; escapes make a byte of it take more than one.
+            // Cuts the excess from the message; an escaped byte takes more than one.
             let used = min(messageMax, record.message.count)
             let over = entry.count - entryMax
             messageMax = over < used / 2 ? used - over - ArchiveParts.markBytesMax : used / 2
@@ -250,7 +250,7 @@ struct ArchiveParts: ~Copyable {
         }
     }
 
-    /// Skips damage, up to a limit; beyond it the archive is no longer read.
+    /// Skips damage up to a limit; beyond it, the archive is no longer read.
     private mutating func note(_ problem: ReadProblem, _ path: String) throws(UploadError) {
         switch problem {
         case .damaged(let text):
@@ -268,7 +268,7 @@ struct ArchiveParts: ~Copyable {
         }
     }
 
-    /// Adds the path, which most problems name themselves.
+    /// Adds the path unless the problem already names it.
     private static func told(_ text: String, of path: String) -> String {
         text.holds(path) ? text : "\(path): \(text)"
     }
@@ -289,9 +289,9 @@ private struct DistinctTimes {
 
 /// Where bodies are made.
 enum BodyRoom {
-    /// In files without names in the store's `queue`.
+    /// In unnamed files in the store's `queue`.
     case queue
-    /// In files of memory, for those who may not write to the store.
+    /// In memory files, for callers that may not write to the store.
     case memory
 }
 
@@ -354,7 +354,7 @@ enum TemporaryBody {
 
     enum Plain: ~Copyable {
         case made(Body)
-        /// It has no dense block, or cannot be read here: it goes as it is.
+        /// It has no dense block, or cannot be read here: it is sent unchanged.
         case same
         case stopped
     }

@@ -41,7 +41,7 @@ struct Body: ~Copyable {
 
     deinit { if let temporary { Files.close(temporary) } }
 
-    /// Hands out its bytes, piece by piece. False: `take` wants no more.
+    /// Passes its bytes to `take`, piece by piece. False: `take` wants no more.
     func read(_ take: (UnsafeRawBufferPointer) -> Bool) throws(UploadError) -> Bool {
         var buffer = [UInt8](repeating: 0, count: CompressingSink.chunkBytes)
         var at: UInt64 = 0

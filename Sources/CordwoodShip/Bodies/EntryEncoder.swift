@@ -1,6 +1,6 @@
 // Bodies that consist only of entries: a sequence in which each ends with a separator (lines,
-// concatenated objects), or the elements of one JSON array. A function of the record, in a file per
-// form, makes the entry. Holds nothing back. One thread at a time.
+// concatenated objects), or the elements of one JSON array. Each form has a function, in its own
+// file, that makes the entry of a record. Buffers nothing. One thread at a time.
 
 import CordwoodFormats
 import CordwoodStore

@@ -20,8 +20,8 @@ struct BodyLimits: Equatable, Sendable {
 struct RecordPlace {
     /// The archive's id, `8-4-4-4-12` lowercase hex digits.
     var archiveID: String
-    /// The archive says that its records go by their own ids. False: bodies stay as they were when
-    /// it was written, because servers may have some of them (FORMAT §11.1).
+    /// The archive says that its records are identified by their own ids. False: bodies stay as
+    /// they were when it was written, because servers may have some of them (FORMAT §11.1).
     var hasRecordIDs = true
     /// The record's index in the archive's reading order, from 0.
     var ordinal: UInt64

@@ -42,7 +42,7 @@ public struct PolicyDocument: Equatable, Sendable {
 
     public init() {}
 
-    /// Throws which key is wrong, and why.
+    /// The error names the wrong key and the reason.
     public init(json: [UInt8]) throws(UploadError) {
         guard json.count <= PolicyDocument.bytesMax else {
             throw .limit(

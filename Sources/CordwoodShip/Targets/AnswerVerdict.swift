@@ -1,5 +1,5 @@
-// What the end of an exchange means for the part that was sent, for every kind of target; a kind's
-// dialect judges first what is special to it (docs/UPLOADS.md, Answers). Pure.
+// Judges what the end of an exchange means for the part that was sent. The rules hold for every
+// kind of target; a kind's dialect first judges its special cases (docs/UPLOADS.md, Answers). Pure.
 
 import CordwoodStore
 
@@ -28,8 +28,7 @@ enum AnswerVerdict: Equatable {
     case simplify
     /// The server does not know the form of an archive's blocks: plain ones are tried at once.
     case plain
-    /// Refused because of the body's content, the server claims; sending half of it tests the
-    /// claim.
+    /// The server claims that the body's content is at fault; sending half of it tests the claim.
     case refuse
     /// The answer is not of this protocol, or not about a body: something on the way is wrong (a
     /// redirection, an error page, a missing path or table).
@@ -77,7 +76,7 @@ enum AnswerVerdict: Equatable {
         }
     }
 
-    /// The server has more to do than it can.
+    /// The server reports overload.
     static func isOverload(_ httpStatus: some BinaryInteger) -> Bool {
         httpStatus == 429 || httpStatus == 503
     }
@@ -92,7 +91,7 @@ enum AnswerVerdict: Equatable {
             let isBusy = isOverload(outcome.httpStatus)
             return .retry(isBusy ? .busy : .failed, delayMs: nil)
         }
-        // "Now" is meant for this archive only: the target's other archives need not wait.
+        // "Now" applies to this archive only: the target's other archives need not wait.
         if wait == 0 { return .retry(.failed, delayMs: 0) }
         return .retry(.server, delayMs: wait)
     }

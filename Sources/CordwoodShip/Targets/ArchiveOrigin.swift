@@ -1,7 +1,7 @@
 // The origin of an archive, for names that contain it (S3 keys): the process of its first record
 // and the time of its newest one. It must be the same on every attempt and every machine, because a
-// different key would make a second object. Facts that an encrypted archive reveals only with a key
-// therefore do not count when it is sent without one. A value.
+// different key would make a second object. If the archive is sent encrypted, facts that only a key
+// reveals therefore do not count. A value.
 
 import CordwoodCore
 import CordwoodStore

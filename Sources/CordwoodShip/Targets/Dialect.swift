@@ -30,8 +30,8 @@ struct Delivery: Sendable {
     /// Set if the dialect asks for it.
     var origin = ArchiveOrigin()
 
-    /// `<archive id>`, or `<archive id>.<first>-<last>`, with `-r<round>` for a retry by hand: the
-    /// range is an old one's, but the body may differ.
+    /// `<archive id>`, or `<archive id>.<first>-<last>`, with `-r<round>` for a retry by hand,
+    /// which repeats an old range but may have a different body.
     static func id(archiveID: String, range: PartRange?, round: UInt32 = 0) -> String {
         guard let range else { return archiveID }
         let id = "\(archiveID).\(range.first)-\(range.end - 1)"
@@ -128,7 +128,7 @@ extension Dialect {
     func asksForPolicy(_ outcome: TransferOutcome) -> Bool { false }
 }
 
-/// The input of a dialect: the host's options, with those checks that all kinds share.
+/// The input of a dialect: the host's options after the checks that all kinds share.
 struct DialectOptions {
     var url: String
     var address: WebAddress

@@ -33,7 +33,7 @@ struct Parameters: Equatable, Sendable {
     /// nil: not given.
     subscript(_ name: String) -> String? { values[name] }
 
-    /// The given ones of these names, as `name=value`.
+    /// Those of these names that were given, as `name=value`.
     func lines(_ names: [String]) -> [String] {
         names.compactMap { name in values[name].map { "\(name)=\($0)" } }
     }
@@ -41,7 +41,7 @@ struct Parameters: Equatable, Sendable {
     /// Returns the value and removes it.
     mutating func take(_ name: String) -> String? { values.removeValue(forKey: name) }
 
-    /// An unknown name is a mistake, not to be ignored.
+    /// Rejects unknown names: they are mistakes, not to be ignored.
     func require(only known: [String], kind: TargetKind) throws(UploadError) {
         for name in values.keys.sorted() where !known.contains(name) {
             let list = known.isEmpty ? "none" : known.joined(separator: ", ")

@@ -1,6 +1,6 @@
-// What a target's registration says of its requests (FORMAT §2.6), and a target made of one: it
-// makes the same bodies as the registered one. Of secrets both know only that there are some, so
-// it can send nothing. Values: any thread.
+// A target's requests as its registration describes them (FORMAT §2.6), and a target rebuilt from
+// that, which makes the same bodies as the registered one. Both know only that secrets exist, so
+// the rebuilt target can send nothing. Values: any thread.
 
 import CordwoodStore
 
@@ -22,7 +22,7 @@ extension Target {
             encoding: encoding.rawValue, origin: origin, bodies: bodies)
     }
 
-    /// - Parameter registered: as a store keeps it; nothing of it is trusted.
+    /// - Parameter registered: as a store keeps it; its contents are not trusted.
     init(registered: RegisteredTarget) throws(UploadError) {
         guard let bodies = registered.bodies else {
             throw UploadError.unsupported(
@@ -30,7 +30,7 @@ extension Target {
                     + "parameters, since an older version wrote it: the next program that adds "
                     + "the target completes it")
         }
-        // No body depends on the URL's path, and a registration does not have it.
+        // No body depends on the URL's path, which a registration omits.
         let path =
             switch TargetKind(rawValue: registered.kind) {
             case .s3: "/bucket"
@@ -61,8 +61,8 @@ extension Target {
 }
 
 extension TargetKind {
-    /// Parameters that bodies or content types depend on; and those of headers alone, whose values
-    /// may be secrets.
+    /// `parameters`: those that bodies or content types depend on. `hidden`: those that only
+    /// headers depend on; their values may be secrets.
     var told: (parameters: [String], hidden: [String]) {
         switch self {
         case .loki: (["service", "labels", "metadata"], ["tenant"])

@@ -10,12 +10,12 @@ import CordwoodStore
 public struct TargetCallbacks: Sendable {
     /// Called before every attempt.
     public var attempting: (@Sendable (_ archive: String, _ attempt: UInt32) -> Void)?
-    /// Called once per archive: it was sent, or the reason it never will be.
+    /// Called once per archive: it was sent, or why it never will be.
     public var completed:
         (@Sendable (_ archive: String, _ status: UploadStatus, _ httpStatus: Int32) -> Void)?
     /// Asked before every attempt in the background; false: do not send now.
     public var condition: (@Sendable () -> Bool)?
-    /// Called when nothing waits for this target any more, after something did.
+    /// Called when the last archive that waited for this target waits no more.
     public var drained: (@Sendable () -> Void)?
     /// The server is overloaded (503, 429); the target waits that long.
     public var busy: (@Sendable (_ target: String, _ delayMs: UInt64) -> Void)?
@@ -53,7 +53,7 @@ package struct Target: Sendable {
     /// nil: libcurl.
     let host: (any UploadTransport)?
     let dialect: any Dialect
-    /// `name=value`, those that others may know (`TargetKind.told`).
+    /// `name=value` of the parameters that others may know (`TargetKind.told`).
     let toldParameters: [String]
     let callbacks: TargetCallbacks
 
@@ -186,7 +186,7 @@ package struct Target: Sendable {
         func ms(_ timeout: Duration) -> UInt32 { max(1, UInt32(clamping: timeout.wholeMs)) }
         if let timeout = options.connectTimeout { settings.connectTimeoutMs = ms(timeout) }
         if let timeout = options.requestTimeout { settings.requestTimeoutMs = ms(timeout) }
-        // A long wait for an answer does not justify a connection that stalls for a minute.
+        // A shorter limit would abort a long wait for an answer as a stalled connection.
         settings.stallSeconds = max(settings.stallSeconds, settings.requestTimeoutMs / 1_000)
         settings.caFile = options.caFile
         settings.clientCertificateFile = options.clientCertificateFile

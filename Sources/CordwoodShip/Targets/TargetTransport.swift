@@ -49,7 +49,7 @@ extension Target {
     /// the kind's protocol.
     func isReceipt(_ outcome: TransferOutcome, _ delivery: Delivery) -> Bool {
         if let expectation { return expectation.isMet(by: outcome) }
-        // Some servers use that type for every answer: for empty ones, and Loggly for its JSON.
+        // Some servers give that type to every answer: to empty ones, and Loggly to its JSON.
         let type = outcome.header("content-type")?.lowercased() ?? ""
         let first = outcome.body.first { $0 != 0x20 && !(0x09...0x0D).contains($0) }
         let isObject = first == UInt8(ascii: "{")

@@ -14,8 +14,8 @@ enum Backoff {
         return delayMsMin + random.multipliedFullWidth(by: span).high
     }
 
-    /// The delay if the server says "now": a second, for three attempts. A server that still says
-    /// it has not checked its clock, and the delay grows.
+    /// The delay if the server says "now": a second, for three attempts. If the server still says
+    /// so, it has not checked its clock, and the delay grows.
     /// - Parameter random: all 64 bits are used.
     static func soonMs(attempts: UInt32, random: UInt64) -> UInt64 {
         attempts <= soonAttempts
@@ -50,7 +50,7 @@ enum Backoff {
     static let restMsMin: UInt64 = 60_000
     static let restMsMax: UInt64 = 21_600_000
 
-    /// Added to a server's delay, because it names the same date to everybody: up to an eighth of
+    /// Added to a server's delay, because it names the same date to all clients: up to an eighth of
     /// the wait, at most five minutes. Adds nothing below half a minute: such an answer is meant
     /// for this client.
     /// - Parameter random: all 64 bits are used.

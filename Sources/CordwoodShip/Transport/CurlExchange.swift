@@ -107,7 +107,7 @@ import CordwoodCore
             facts.code == CURLE_OK || isRefused || (facts.code == CURLE_WRITE_ERROR && isBodyCut)
         var outcome: TransferOutcome
         if isAnswered && facts.status == HTTPStatus.proxyAuthentication {
-            // The server did not say this: no archive may suffer for it.
+            // The server did not say this: no archive is to blame.
             outcome = .failed("the proxy refuses proxy_auth (407)", isUnreachable: true)
         } else if isAnswered {
             let kind = TransferOutcome.kind(httpStatus: facts.status)

@@ -82,8 +82,8 @@ import CCurl
     private mutating func setProxy(_ settings: TransportSettings) {
         if let proxy = settings.proxy {
             string(CURLOPT_PROXY, proxy, "proxy")
-            // An explicit proxy is meant: no_proxy of the environment applies only to the
-            // environment's.
+            // An explicit proxy always applies: the environment's no_proxy concerns only the
+            // environment's proxies.
             string(CURLOPT_NOPROXY, "", "proxy")
         }
         if let (name, password) = settings.proxyUser {

@@ -75,7 +75,7 @@ final class HostTransport: Transport {
         return outcome
     }
 
-    /// A text of the host's for the logs.
+    /// A host's text, fit for the logs.
     static func shown(_ text: String) -> String {
         let bytes = text.utf8.prefix(causeBytesMax).map { $0 < 0x20 || $0 == 0x7F ? 0x20 : $0 }
         return bytes.isEmpty ? "no cause given" : String(decoding: bytes, as: UTF8.self)

@@ -1,5 +1,5 @@
-// How a request of the host's own ended, as the host reports it, and the known details of a failed
-// one (B-NET-1, B-NET-2): the same outcomes, decoder and texts as for our uploads. Pure.
+// The end of a request that the host made itself, as it reports it, and the known details of a
+// failure (B-NET-1, B-NET-2). Outcomes, decoder and texts are those of our uploads. Pure.
 
 import CordwoodFormats
 
@@ -41,7 +41,7 @@ public struct NetworkResult: Sendable {
     }
 }
 
-/// A failed request of the host's.
+/// A failed request of the host.
 public struct RequestFailure: Equatable, Sendable {
     public var detail: FailureDetail
     public var method: String

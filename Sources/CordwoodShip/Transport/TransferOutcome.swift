@@ -18,7 +18,7 @@ public struct TransferOutcome: Sendable {
     /// The transport's cause, or the status in words; contains no URL and no header.
     public var cause: String
     /// Headers of the final answer, with names in lower case; the transport bounds the rest. They
-    /// may hold secrets of the server's.
+    /// may hold the server's secrets.
     public var headers: [(name: String, value: String)] = []
     /// At most TransferOutcome.bodyBytesMax.
     public var body: [UInt8] = []

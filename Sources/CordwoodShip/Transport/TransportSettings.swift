@@ -45,8 +45,8 @@ struct TransportSettings: Equatable, Sendable {
         return httpVersion == .automatic ? nil : "http_version"
     }
 
-    /// The settings with full paths, since hosts change their directory. Throws if one is wrong.
-    /// Reads the files.
+    /// The settings with full paths, since hosts change their directory. Reads the files. Throws if
+    /// a setting is wrong.
     func checked() throws(UploadError) -> TransportSettings {
         var result = self
         // An empty value means the same as a missing one, except for the proxy.
@@ -105,7 +105,7 @@ struct TransportSettings: Equatable, Sendable {
             throw UploadError.argument("proxy is not SCHEME://HOST:PORT with one of \(list)")
         }
         let authority = String(rest.dropFirst(3)) ?? ""
-        // Hosts and ports follow the rules of any URL; error texts do too, except for the name.
+        // Hosts and ports follow the rules of any URL, and so do error texts, except for the name.
         do throws(UploadError) {
             let address = try WebAddress("http://" + authority)
             guard !address.hasPathOrQuery || authority.hasSuffix("/") else {

@@ -1,5 +1,5 @@
 // A request for the host's own transport. Valid for the length of one call; later use gets errors,
-// because the file is closed by then and its number may be another's. Reading is paced to the
+// because the file is closed by then and its number may belong to another. Reading is paced to the
 // target's byte rate. Any thread. Only the call's own thread asks the engine whether to stop; other
 // threads get its last answer.
 
@@ -87,7 +87,7 @@ public final class UploadRequest: @unchecked Sendable {
         }
     }
 
-    /// From here on nothing of the caller's is used any more.
+    /// After this, nothing of the caller's is used.
     func end() {
         locked { $0 = true }
         // ORDER: relaxed. A hint; the lock keeps out threads that still read.
@@ -95,7 +95,7 @@ public final class UploadRequest: @unchecked Sendable {
         tick = nil
     }
 
-    /// If the host cancels its thread in here, the lock stays taken.
+    /// Disables cancellation: a thread cancelled in here would leave the lock taken.
     private func locked<T: Sendable>(_ body: (inout Bool) -> T) -> T {
         let cancel = cwi_disable_cancel()
         defer { cwi_restore_cancel(cancel) }

@@ -13,8 +13,8 @@ struct Janitor {
     /// Deletes an archive that no registered target needs any more. If another target is working on
     /// it, the last one deletes it, or the next pass does. A deletion that is impossible now is no
     /// failure: what was sent stays sent.
-    /// - Parameter done: a target whose 2xx perhaps could not be written down: on a full disk the
-    ///   deletion is the remedy.
+    /// - Parameter done: a target whose 2xx may be unwritten: on a full disk the deletion is the
+    ///   remedy.
     /// CRASH: before this, the next pass deletes the archive, without another upload.
     func deleteIfDone(_ archive: borrowing ArchiveLock, done: TargetKey? = nil) {
         do throws(UploadError) {
@@ -177,7 +177,7 @@ struct Janitor {
         return removed
     }
 
-    /// nil: somebody else holds it, or it cannot be deleted.
+    /// nil: it is locked elsewhere, or cannot be deleted.
     private func tryRemove(_ stem: String, _ reason: RemovalReason) -> Removal? {
         do throws(UploadError) {
             return try remove(stem, reason)
@@ -224,11 +224,11 @@ struct Janitor {
         var reason: RemovalReason
         /// The targets' states of the archive.
         var states: [TargetKey: PairState] = [:]
-        /// All targets had it, or somebody else removed it: no callback is called.
+        /// All targets had it, or it was removed elsewhere: no callback is called.
         var isSilent = true
     }
 
-    /// nil: somebody else holds it.
+    /// nil: it is locked elsewhere.
     private func remove(_ stem: String, _ reason: RemovalReason) throws(UploadError) -> Removal? {
         let lock = try ArchiveLock(paths: service.paths, stem: stem, target: nil)
         guard let lock else {

@@ -1,4 +1,4 @@
-// A pair of archive and target as JSON, as `cordwood queue --json` and the viewer give it. Pure.
+// A pair of archive and target as JSON, for `cordwood queue --json` and the viewer. Pure.
 
 import CordwoodFormats
 import CordwoodStore

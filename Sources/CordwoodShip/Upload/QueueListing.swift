@@ -1,6 +1,6 @@
-// Lists the archives that wait in a store: for which target, why and until when, for people and
-// their tools, and provides two actions by hand: release a pair for another attempt, or quarantine
-// it. Any thread, any process; a pair that is being sent at the moment is left alone.
+// Lists the archives that wait in a store, with target, reason and time, for people and their
+// tools. Provides two manual actions: release a pair for another attempt, or quarantine it. Any
+// thread, any process; a pair that is being sent at the moment is left alone.
 
 import CordwoodCore
 import CordwoodStore
@@ -53,7 +53,7 @@ package struct QueueListing: Sendable {
         return entries
     }
 
-    /// A file that cannot be read hides no other file's cause.
+    /// An unreadable file must not hide another file's cause.
     private func cause(
         _ outbox: Outbox, _ stem: String, _ target: TargetKey, _ state: PairState
     ) -> String {
@@ -64,8 +64,8 @@ package struct QueueListing: Sendable {
         }
     }
 
-    /// Lets pairs that failed, were refused or are paused be tried at the next occasion. Of an
-    /// archive with some records kept, only those records are sent again.
+    /// Releases pairs that failed, were refused or are paused: they are tried at the next occasion.
+    /// If only some records of an archive were kept, only those are sent again.
     /// - Parameters: nil: all.
     ///   - known: only pairs in this state; nil: in any.
     /// - Returns: the number of pairs.
@@ -154,8 +154,8 @@ package struct QueueListing: Sendable {
                         let lock = try ArchiveLock(paths: paths, stem: stem, target: target.key)
                     else {
                         let path = paths.archive(stem)
-                        // A quarantined pair is never being sent: its lock is only unavailable
-                        // right now.
+                        // A quarantined pair is not being sent: its lock is only unavailable right
+                        // now.
                         if seen.state(stem, target.key).isFinal, StoreFiles.exists(path) {
                             throw UploadError.system(call: "lock", path: path, errno: Errno.EAGAIN)
                         }

@@ -1,6 +1,6 @@
-// Controls who may send to one target: one run at a time, explicit calls before the background, and
-// as many threads in a run as it takes on. It is the target's only lock and also guards the state
-// its threads share. It is never held while a callback runs, a file is touched or a byte is sent.
+// Controls access to one target: one run at a time, explicit calls before the background, and as
+// many threads in a run as it takes on. It is the target's only lock and also guards the state its
+// threads share. It is never held while a callback runs, a file is touched or a byte is sent.
 
 import CordwoodCore
 import CordwoodStore

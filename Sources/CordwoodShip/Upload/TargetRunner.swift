@@ -117,7 +117,7 @@ final class TargetRunner: @unchecked Sendable {
         TargetHold(snapshot, target.key, isOpen: isOpen, nowMs: nowMs)
     }
 
-    /// Removed targets send nothing and call nobody back.
+    /// Removed targets send nothing and call no callbacks.
     var isGone: Bool { gate.withLock { isRemoved } }
     func remove() { gate.withLock { isRemoved = true } }
 

@@ -19,7 +19,7 @@ struct UploadAttempt {
     struct Step {
         var verdict: AnswerVerdict
         var outcome: TransferOutcome
-        /// A body of it was taken, apart from refused records, now or by an earlier attempt.
+        /// A body of it was taken now or by an earlier attempt, apart from refused records.
         var hasSent = false
     }
 

@@ -1,7 +1,7 @@
 // The progress of an attempt with its archive: records done, records refused, the form of bodies,
 // and the records under suspicion. A record is kept only if it was refused, the target took another
-// one since, and refused this one again, alone: a server that refuses everything is not the
-// record's fault. A value of one attempt.
+// one since, and refused this one again, alone: if a server refuses everything, the record is not
+// at fault. A value of one attempt.
 
 import CordwoodStore
 
@@ -91,7 +91,7 @@ struct UploadCourse {
     var bound: UInt64? {
         if let retrial = retrials.first { return retrial.range.end }
         if let doubt { return doubt }
-        // Tests one by one whether it takes any at all.
+        // Tests one by one whether the target takes any at all.
         return suspects.isEmpty ? halving?.half : next + 1
     }
 

@@ -1,5 +1,5 @@
-// What uploads tell their owner: an engine, the command line, a test. UploadService holds it
-// weakly, because the owner holds the service.
+// Notifications from uploads to their owner: an engine, the command line, a test. UploadService
+// holds it weakly, because the owner holds the service.
 
 import CordwoodCore
 import CordwoodStore

@@ -93,10 +93,10 @@ struct Planner {
     private let summary: ArchiveSummary
     private var progress: Progress
     private let refusals: PairRefusals
-    /// Another one than the target's shows what is in a body.
+    /// An encoding other than the target's shows the content of a body.
     var encoding: BodyEncoding
     var room = BodyRoom.queue
-    /// Asked once for each chunk of a body's content at least.
+    /// Asked at least once for each chunk of a body's content.
     var shouldStop: () -> Bool = { false }
 
     /// - Parameter refusals: nil: they cannot be read, so all records would be sent.

@@ -1,7 +1,7 @@
-// One request that a waiting archive would make, for people who look at a store from outside: made
-// by the planner from the target's registration, in memory, without a lock and without a change to
-// the store. What the sending program has learnt from its server (a smaller body, a simpler
-// encoding) is in no file: its request may differ in that. Any thread.
+// One request that would be made for a waiting archive, for people who look at a store from
+// outside. The planner makes it from the target's registration, in memory, without locking or
+// changing the store. The limits that the sending program learnt from its server (a smaller body, a
+// simpler encoding) are in no file, so its request may differ. Any thread.
 // SAFETY: views of bodies are copied in the call that hands them out.
 
 import CordwoodCore
@@ -113,7 +113,7 @@ package struct UploadPreview {
 }
 
 extension PreviewedRequest {
-    /// The target's own way of sending, which reaches no server here.
+    /// Sends as the target does, but to no server.
     fileprivate init(
         _ target: Target, _ delivery: Delivery, _ part: Planner.Part, _ body: borrowing Body
     ) throws(UploadError) {

@@ -36,7 +36,7 @@ package struct UploadClock: Sendable {
     }
 }
 
-/// What uploads need of an archive's description of itself.
+/// The parts of an archive's own description that uploads need.
 struct ArchiveSummary: Sendable {
     /// The archive id as a UUID: `8-4-4-4-12` lowercase hex digits.
     let idText: String

@@ -69,7 +69,7 @@ enum AgeCrypto {
         return sum
     }
 
-    /// Takes a time that does not depend on where they differ.
+    /// Compares in constant time: where the arrays differ does not matter.
     static func equal(_ left: [UInt8], _ right: [UInt8]) -> Bool {
         guard left.count == right.count else { return false }
         return unsafe sodium_memcmp(left, right, left.count) == 0

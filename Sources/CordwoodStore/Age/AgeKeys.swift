@@ -1,6 +1,6 @@
-// X25519 keys of age: recipients, to whom a file is encrypted, and identities, who open it. Parsed
-// from user input (age1…, AGE-SECRET-KEY-1…, identity files). They are never printed, except when
-// the user asks for a new identity. Values; any thread.
+// X25519 keys of age: recipients, to which a file is encrypted, and identities, which open it. They
+// are parsed from user input (age1…, AGE-SECRET-KEY-1…, identity files) and never printed, except
+// when the user asks for a new identity. Values; any thread.
 
 import CordwoodCore
 
@@ -59,7 +59,7 @@ public struct AgeRecipient: Equatable, Sendable {
         return found
     }
 
-    /// Never nil for a recipient that was parsed.
+    /// Never nil for a parsed recipient.
     func stanza(_ fileKey: AgeSecret) -> AgeStanza? {
         let ephemeral = AgeSecret(AgeCrypto.random(AgeCrypto.keyBytes))
         let share = AgeCrypto.point(of: ephemeral)
@@ -170,7 +170,7 @@ public struct AgeIdentity: Sendable {
         return nil
     }
 
-    /// nil: it is for somebody else.
+    /// nil: the stanza is for another identity.
     func open(_ stanza: AgeStanza) throws(AgeError) -> AgeSecret? {
         guard stanza.kind == AgeRecipient.stanzaKind else { return nil }
         guard stanza.arguments.count == 2,

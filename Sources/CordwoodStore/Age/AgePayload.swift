@@ -1,7 +1,7 @@
-// Reads the payload of an age file at any offset. It decrypts the chunks that hold the requested
-// bytes, keeps one in memory, and writes nothing to the disk. The end is checked first: a payload
-// may have been cut, or extended, between two chunks, and then everything before is still genuine
-// and readable. Owned by one open file, whose descriptor it borrows; one thread at a time.
+// Reads the payload of an age file at any offset. It decrypts only the chunks that hold the
+// requested bytes, keeps one in memory, and writes nothing to the disk. The end is checked first: a
+// payload that was cut or extended between two chunks is still genuine and readable up to there.
+// Owned by one open file, whose descriptor it borrows; one thread at a time.
 // SAFETY: a chunk is read into an array of its size, and opened into the caller's memory only if
 // all of it was requested; `read` fills the count that the caller reserved.
 
@@ -100,7 +100,7 @@ final class AgePayload {
         guard isGenuine else { throw .damaged("encrypted chunk \(wanted) is not genuine") }
     }
 
-    /// The first `count` bytes of a file; empty if it is shorter.
+    /// The first `count` bytes of a file; empty if the file is shorter.
     static func prefix(of descriptor: Int32, _ count: Int) throws(AgeError) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: count)
         return try fill(&bytes, count, descriptor, at: 0) ? bytes : []

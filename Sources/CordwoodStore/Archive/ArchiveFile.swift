@@ -1,7 +1,7 @@
-// An archive opened for reading: a file, and the size at open. Reads are positional and never
-// from a mapping, so a file that is cut meanwhile causes a short read and not a signal. All reads
-// of archives go through here: encrypted content is decrypted here on demand, and the code above
-// sees only the archive inside.
+// An archive opened for reading: a file, and its size at open. Reads are positional and never from
+// a mapping, so a file that is cut meanwhile causes a short read and not a signal. All reads of
+// archives go through here: encrypted content is decrypted here on demand, and the code above sees
+// only the archive inside.
 // SAFETY: reads go into room that `out` has reserved before.
 
 import CordwoodCore
@@ -46,12 +46,12 @@ struct ArchiveFile: ~Copyable {
 
     deinit { file.end() }
 
-    /// From now on the file may be closed while nobody reads it. Encrypted ones stay open.
+    /// From now on the file may be closed while it is not being read. Encrypted ones stay open.
     func join(_ files: OpenFiles) {
         if sealed == nil { file.join(files) }
     }
 
-    /// It was closed, and its name leads to it no longer.
+    /// It was closed, and its name no longer leads to it.
     var isGone: Bool { file.isGone }
     var isEncrypted: Bool { sealed != nil }
     /// The public facts of an encrypted archive.

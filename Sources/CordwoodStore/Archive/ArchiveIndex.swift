@@ -1,8 +1,8 @@
-// Locates the blocks of an archive: by its header and its footer or, if the footer is damaged, by
+// Locates the blocks of an archive by its header and footer or, if the footer is damaged, by
 // walking the frames (FORMAT §11.1, §11.3). Never allocates for a count that the file is too small
 // for. Made once per opened archive.
-// SAFETY: views are of the one buffer, made anew after every read, and sliced below its checked
-// length.
+// SAFETY: views are of the one buffer, are made anew after every read, and are sliced below its
+// checked length.
 
 import CordwoodCore
 
@@ -15,13 +15,13 @@ struct ArchiveIndex {
         var timeMax: UInt64
         var rawBytes: UInt64
         var span: UInt64
-        /// Of the frame before it (FORMAT §11.11); 0: none.
+        /// Size of the frame before it (FORMAT §11.11); 0: none.
         var extractBytes: UInt64
     }
 
     var info: ArchiveInfo
     var blocks: [BlockEntry] = []
-    /// Damage found, although the blocks were located.
+    /// Damage found although the blocks were located.
     var problems: [ReadProblem] = []
     /// Bytes of the header's frame; 0 if the header is damaged.
     var headerSpan: UInt64 = 0
@@ -229,7 +229,7 @@ extension ArchiveCover {
 }
 
 extension GrowingBytes {
-    /// FORMAT §11.1: their number, and the ids.
+    /// FORMAT §11.1: the number of ids, then the ids.
     mutating func append(ids: [LaneID]) {
         append(word: UInt32(ids.count))
         for id in ids { append(id: id) }
@@ -237,7 +237,7 @@ extension GrowingBytes {
 }
 
 extension ArchiveInfo {
-    /// FORMAT §11.1: a number, and so many ids; nil: out of bounds.
+    /// FORMAT §11.1: a number, then so many ids; nil: out of bounds.
     static func replacedIDs(_ cursor: inout ByteCursor) -> [LaneID]? {
         guard let count = cursor.word(UInt32.self), count >= 1,
             count <= UInt32(ArchiveLimits.replacedMax), Int(count) * 16 <= cursor.left

@@ -36,25 +36,25 @@ package struct ArchiveInfo: Sendable {
     package var levels: UInt32
     package var kinds: UInt32
     package var path: String
-    /// Damage that the source of the records reported during the write, cut at 64 texts; empty for
-    /// an archive that was opened.
+    /// Damage that the source of the records reported during writing, cut at 64 texts; empty for an
+    /// archive that was opened.
     package var damage: [String] = []
     package var damageCount = 0
-    /// For an opened archive: header and footer are intact. If not, it may have held more than it
-    /// says.
+    /// For an opened archive: header and footer are intact. If not, it may have held more than they
+    /// say.
     package var isWhole = true
     /// True for an age file (FORMAT §11.5). Without a key that opens it, `rawBytes` and
     /// `blockCount` are 0, and `levels` and `kinds` are full.
     package var isEncrypted = false
-    /// Whatever sends its records names them by RecordID. False: written before there was one, so
-    /// that the names it was sent under stay (FORMAT §11.1).
+    /// Everything that sends its records names them by RecordID. False: written before RecordIDs
+    /// existed, so the names under which it was sent stay (FORMAT §11.1).
     package var hasRecordIDs = false
-    /// The ids of archives whose records it has, which were removed for it.
+    /// The ids of the archives whose records it contains, and which were removed for it.
     package var replaced: [LaneID] = []
 
     package var idText: String { ArchiveIdentity.text(id) }
 
-    /// The ids that any of them replaces.
+    /// The ids of all archives that any of these replaces.
     package static func replacedIDs(_ all: [ArchiveInfo]) -> Set<LaneID> {
         Set(all.lazy.flatMap(\.replaced))
     }
@@ -70,7 +70,7 @@ package enum ArchiveError: Error, Sendable {
     case argument(String)
     /// Exceeds a limit of FORMAT §1.
     case limit(String)
-    /// The caller did not want what was made; nothing was left behind.
+    /// The caller rejected the archive; nothing was left behind.
     case unwanted
 }
 

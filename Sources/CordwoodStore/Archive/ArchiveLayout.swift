@@ -16,7 +16,7 @@ public enum ArchiveHeader {
 
     public static let bytes = 64
     package static let magicValue: UInt64 = 0x3130_4843_5241_5743  // "CWARCH01"
-    /// Bit of `compat`: whatever sends its records names them by RecordID.
+    /// Bit of `compat`: everything that sends its records names them by RecordID.
     static let compatRecordIDs: UInt64 = 1
     /// Likewise: the ids that it replaces follow the covers.
     static let compatReplaces: UInt64 = 2
@@ -91,7 +91,7 @@ public enum ArchiveExtract {
 
     public static let bytes = 160
     package static let magicValue: UInt64 = 0x3130_5254_5845_5743  // "CWEXTR01"
-    /// The level that writers take, ERROR.
+    /// The level that writers use, ERROR.
     static let levelValue: UInt8 = 17
     /// Includes the header of the frame.
     static let frameBytes = bytes + SkippableFrame.headerBytes

@@ -1,5 +1,5 @@
 // Every limit of an archive (FORMAT §1, §11.4): the writer never exceeds one, and the reader
-// refuses larger values before it allocates. A record that would not fit one block is cut to these
+// refuses larger values before it allocates. A record that would not fit in a block is cut to these
 // limits and marked.
 
 enum ArchiveLimits {
@@ -7,7 +7,7 @@ enum ArchiveLimits {
     static let payloadMax = 64 << 20
     static let blocksMax = 1 << 20
     static let coversMax = 65_536
-    /// Ids of archives that one replaces.
+    /// Ids of archives that one archive replaces.
     static let replacedMax = 65_536
     /// Contents of the header frame.
     static let headerMax = 32 << 20

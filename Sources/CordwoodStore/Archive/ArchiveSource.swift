@@ -1,5 +1,5 @@
-// Reads an archive as a run of records (FORMAT §11), with one block in memory at a time, a few with
-// `ahead`, or a piece of one where `room` is full. Reports damage in a block once and continues
+// Reads an archive as a run of records (FORMAT §11), with one block in memory at a time, several
+// with `ahead`, or a piece of one when `room` is full. Reports damage in a block once and continues
 // with the next block. One thread at a time; the descriptor stays open, so an archive that is
 // deleted meanwhile is read to its end.
 // SAFETY: a record's views stay valid until `advance` loads the next block.
@@ -21,7 +21,7 @@ package final class ArchiveSource: RunSource, RecordSource {
     private var block = 0
     private var nextBlock = 0
     /// The rows before the first one at this monotonic time or later are left out; 0: none are, or
-    /// that row has come.
+    /// that row was reached.
     private var start: UInt64 = 0
     private var limits = RowLimits()
     private var firstProcess: ProcessInfo?
@@ -31,7 +31,7 @@ package final class ArchiveSource: RunSource, RecordSource {
     /// Throws `.damaged` if the file is not an archive, `.version` if it is a newer one. An
     /// encrypted archive that none of the identities opens has no records: `advance` throws
     /// `.locked` once. If the file does not even say which archive it is, this throws `.locked`.
-    /// `files`: gives up idle descriptors for it.
+    /// `files`: gives up idle descriptors if needed.
     static func open(
         path: String, identities: [AgeIdentity], files: OpenFiles?
     ) throws(ReadProblem) -> ArchiveSource {
@@ -54,20 +54,20 @@ package final class ArchiveSource: RunSource, RecordSource {
     private var isOfOneProcess = false
 
     private var wanted: TextSearch?
-    /// Of the current block; nil: all its rows are wanted.
+    /// The test for the current block; nil: all its rows are wanted.
     private var test: RowTest?
     private var fieldSearch: FieldSearch?
-    /// What dense blocks are asked before they are decoded.
+    /// Checked for dense blocks before they are decoded.
     private var letters: LetterRun?
-    /// Set if the current block has nothing that is wanted and was released.
+    /// Set if nothing in the current block is wanted and the block was released.
     private var passedOver: PassedBlock?
     /// Loads blocks ahead; nil: each is loaded when its turn comes.
     package var ahead: ReadAhead?
     private var blocksAhead: [BlockAhead] = []
-    /// Encrypted: one thread alone reads it.
+    /// Encrypted: only one thread reads it.
     private let isAlone: Bool
     var passed: PassedRows?
-    /// Bounds what this and other archives hold; nil: each holds a block.
+    /// Bounds the memory of this and other archives; nil: each holds a block.
     var room: BlockRoom? {
         didSet {
             guard let room else { return }
@@ -75,22 +75,22 @@ package final class ArchiveSource: RunSource, RecordSource {
             shared.file.join(room.files)
         }
     }
-    /// Several archives may share them.
+    /// May be shared by several archives.
     var decoders = BlockDecoders() {
         didSet { loader.decoders = decoders }
     }
-    /// Of that.
+    /// Bytes held of `room`.
     private var held = 0
-    /// What the current block was asked for.
+    /// The rows requested of the current block.
     private var rows: DenseRows?
     /// Set while only some rows of the block are held, in `piece`.
     private var pieces: BlockPieces?
     private var piece = GrowingBytes()
-    /// Takes what can be counted without making records.
+    /// Counts what can be counted without making records.
     var tally: (any BlockCounter)?
 
-    /// Leaves out records whose message, and fields where they are searched, cannot have these
-    /// bytes, likewise; the caller tests the others.
+    /// Leaves out records whose message, and fields if they are searched, cannot contain these
+    /// bytes; the caller tests the others.
     package func look(for wanted: TextSearch, inFields fieldSearch: FieldSearch? = nil) {
         self.wanted = wanted
         self.fieldSearch = fieldSearch
@@ -103,8 +103,8 @@ package final class ArchiveSource: RunSource, RecordSource {
         set { text = newValue ? DeferredText() : nil }
     }
 
-    /// Leaves out records for which `isWanted` is false, before their text is made. Gives them
-    /// nevertheless, without text, where the order of what follows depends on them.
+    /// Leaves out records for which `isWanted` is false, before their text is made. Still returns
+    /// them, without text, if the order of later records depends on them.
     package func select(_ isWanted: @escaping (borrowing RecordRef) -> Bool) {
         self.isWanted = isWanted
     }
@@ -132,15 +132,15 @@ package final class ArchiveSource: RunSource, RecordSource {
         shared = source.shared
     }
 
-    /// All of its records from the beginning, from the same open file.
+    /// All its records from the beginning, from the same open file.
     func again() -> ArchiveSource {
         let source = ArchiveSource(again: self)
         source.rendersText = false
         return source
     }
 
-    /// Of each thread of a lane its first and last sequence; nil: not all can be read. For a source
-    /// that gives no records.
+    /// For each thread of a lane, its first and last sequence; nil: not all can be read. For a
+    /// source that returns no records.
     func sequences(of lane: LaneID) -> [UInt32: ClosedRange<UInt64>]? {
         var found: [UInt32: ClosedRange<UInt64>] = [:]
         var record = RecordRef()
@@ -176,19 +176,19 @@ package final class ArchiveSource: RunSource, RecordSource {
         blocks = [extract.block]
     }
 
-    /// Begins there; blocks before it are not even loaded. Call before the first record.
+    /// Begins at this place; blocks before it are not even loaded. Call before the first record.
     func begin(at place: ArchiveStart) {
         nextBlock = place.block
         start = place.monotonicNs
         if place.block > 0 { blocks = allBlocks }
     }
 
-    /// Blocks as the footer has them; nil if anything about the file is damaged or locked.
+    /// Blocks according to the footer; nil if anything in the file is damaged or locked.
     var intactBlocks: [BlockEntry]? { unsafe problems.isEmpty ? allBlocks : nil }
 
     private var digestParts = BlockParts.all
 
-    /// Counts all records by their columns; nil: something is damaged. For a source that gives no
+    /// Counts all records by their columns; nil: something is damaged. For a source that returns no
     /// records.
     func digest() -> ArchiveDigest? {
         digestParts = ArchiveDigest.parts
@@ -205,7 +205,7 @@ package final class ArchiveSource: RunSource, RecordSource {
     }
 
     /// The processes of all records; nil: something is damaged, or there are too many of them. For
-    /// a source that gives no records.
+    /// a source that returns no records.
     func origins() -> ArchiveOrigins? {
         digestParts = ArchiveOrigins.parts
         var made = ArchiveOrigins()
@@ -220,7 +220,7 @@ package final class ArchiveSource: RunSource, RecordSource {
         return made
     }
 
-    /// The times of one block; nil if it cannot be read. For a source that gives no records.
+    /// The times of one block; nil if it cannot be read. For a source that returns no records.
     func times(ofBlock index: Int, of process: ProcessInfo, offset: UInt64) -> BlockTimes? {
         guard index < allBlocks.count,
             let head = try? loader.load(allBlocks[index], of: shared.file, parts: .times)
@@ -285,7 +285,7 @@ package final class ArchiveSource: RunSource, RecordSource {
         }
     }
 
-    /// Where every row of the block is wanted, and all are of one process.
+    /// Possible if every row of the block is wanted, and all belong to one process.
     package func run() -> RecordRun? {
         guard test == nil, passedOver == nil, text == nil, isOfOneProcess,
             unsafe problems.isEmpty, unsafe records != nil
@@ -293,7 +293,7 @@ package final class ArchiveSource: RunSource, RecordSource {
         return RecordRun(self)
     }
 
-    /// Of the block that a run is of.
+    /// The process of the block that a run reads.
     override var runProcess: ProcessInfo? { unsafe records?.dictionaries.processes.first }
 
     override func next(
@@ -327,7 +327,7 @@ package final class ArchiveSource: RunSource, RecordSource {
         return text.mayBePlain && text.wanted.isIn(record.message)
     }
 
-    /// Apart, so that records without fields cost nothing.
+    /// A separate function, so that records without fields cost nothing.
     @inline(never)
     private func mayBeInFields(
         of record: borrowing RecordRef, _ printer: NumberPrinter
@@ -335,7 +335,7 @@ package final class ArchiveSource: RunSource, RecordSource {
         fieldSearch?.mayBeIn(record, hasMessage: !record.isDeferred, printer) ?? true
     }
 
-    /// A record without text at the time of the block's last one.
+    /// Makes a record without text that has the time of the block's last one.
     private func stand(_ record: inout RecordRef, for block: PassedBlock) {
         record = RecordRef(thread: block.thread)
         record.monotonicNs = block.last
@@ -378,14 +378,14 @@ package final class ArchiveSource: RunSource, RecordSource {
         return false
     }
 
-    /// What the block whose turn it is is asked for.
+    /// The rows to request of the block whose turn it is.
     private func rows(of entry: BlockEntry) -> DenseRows? {
         start != 0 && limits.wantsAll(entry) ? DenseRows(start: start) : limits.rows(of: entry)
     }
 
     // MARK: Memory
 
-    /// Takes the loader that several archives share, if this one has none of its own.
+    /// Takes the loader shared by several archives, if this one has none of its own.
     private func borrowLoader() {
         guard let room else { return }
         room.remove(held)
@@ -393,14 +393,14 @@ package final class ArchiveSource: RunSource, RecordSource {
         if loader.bytes == 0 { swap(&loader, &room.loader) }
     }
 
-    /// Others use the loader's memory.
+    /// Returns the loader's memory to the other archives.
     private func returnLoader() {
         guard let room else { return }
         swap(&loader, &room.loader)
         loader = BlockLoader(decoders: decoders)
     }
 
-    /// Holds the rest of the block, whose rows come next, or as much as there is room for.
+    /// Holds the remaining rows of the block, or as many as there is room for.
     private func keep(_ block: BlockRecords) {
         unsafe records = block
         guard let room else { return }
@@ -422,7 +422,7 @@ package final class ArchiveSource: RunSource, RecordSource {
                 loader.payload, names, rows: rows, of: found.recordCount, into: &piece),
             let part = unsafe BlockRecords(piece.bytes, recordCount: UInt32(rows.count))
         else {
-            // Damage is reported where it is met.
+            // Damage is reported at the row where it is found.
             unsafe records = found
             room.add(loader.bytes)
             held = loader.bytes
@@ -436,7 +436,7 @@ package final class ArchiveSource: RunSource, RecordSource {
         room.add(held)
     }
 
-    /// Loads the next rows of a block that is held in pieces. False: the block has no more.
+    /// Loads the next rows of a block that is held in pieces. False: the block has no more rows.
     private func loadPiece() throws(ReadProblem) -> Bool {
         guard let made = pieces, !made.isLast else {
             pieces = nil
@@ -458,12 +458,12 @@ package final class ArchiveSource: RunSource, RecordSource {
         return true
     }
 
-    /// Loads a block, or takes it from those that were loaded ahead, and has the next ones loaded.
+    /// Loads a block, or takes it from those loaded ahead, and has the next ones loaded.
     private func load(_ block: Int, _ parts: BlockParts) throws(ReadProblem) -> BlockHead {
         do throws(ReadProblem) {
             return try take(block, parts)
         } catch {
-            // Removed while it was closed: that is told once.
+            // Removed while it was closed: this is reported once.
             if shared.file.isGone { nextBlock = blocks.count }
             throw error
         }
@@ -501,8 +501,8 @@ package final class ArchiveSource: RunSource, RecordSource {
         .damaged("\(info.path): columns of the block at \(blocks[block].offset)")
     }
 
-    /// Decides which rows of the new block may be wanted. If none is, no record is made, but for
-    /// one that stands for all.
+    /// Decides which rows of the new block may be wanted. If none is, only one record is made,
+    /// which stands for all.
     private func look(into found: BlockRecords, _ entry: BlockEntry) {
         test = nil
         if wanted == nil, limits.wantsAll(entry) { return }
@@ -515,8 +515,8 @@ package final class ArchiveSource: RunSource, RecordSource {
         passedOver = PassedBlock(thread: thread, last: last, count: found.left)
     }
 
-    /// The same for a dense block whose text says so: it has the payload's beginning. False: the
-    /// order of what follows depends on more.
+    /// The same for a dense block excluded by its text: only the beginning of its payload is there.
+    /// False: the order of later records depends on more.
     private func passOver(_ head: BlockHead) -> Bool {
         guard head.recordCount > 0,
             let streams = unsafe BlockRecords.streams(loader.payload, through: BlockTimes.last),
@@ -534,12 +534,12 @@ package final class ArchiveSource: RunSource, RecordSource {
         return true
     }
 
-    /// Who counts the block; nil: its records are given.
+    /// The counter for the block; nil: its records are returned.
     private func counter(of entry: BlockEntry) -> (any BlockCounter)? {
         tally.flatMap { $0.mayCount(entry, limits) ? $0 : nil }
     }
 
-    /// False: nothing was counted, since it takes the records.
+    /// False: nothing was counted, because the counter needs the records.
     private func count(_ counter: any BlockCounter) throws(ReadProblem) -> Bool {
         let head = try load(block, counter.parts(of: blocks[block]))
         switch unsafe counter.add(loader.payload, head, limits) {
@@ -568,8 +568,8 @@ package final class ArchiveSource: RunSource, RecordSource {
         if peeked.next(into: &record) == .record { firstMonotonic = record.monotonicNs }
     }
 
-    /// Looks at the beginning of the first block that can be read. What is damaged is reported when
-    /// its turn comes.
+    /// Looks at the beginning of the first block that can be read. Damage is reported when its turn
+    /// comes.
     private func peek() {
         known = true
         var failures = 0
@@ -591,7 +591,7 @@ package final class ArchiveSource: RunSource, RecordSource {
 /// A block of one process of which no record is made.
 private struct PassedBlock {
     var thread: ThreadInfo
-    /// The monotonic time of its last record, of which none is older than the one before it.
+    /// The monotonic time of its last record; no record is older than the one before it.
     var last: UInt64
     var count: UInt32
 }

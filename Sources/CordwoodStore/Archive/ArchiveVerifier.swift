@@ -1,7 +1,7 @@
 // Reads an archive from end to end and checks that every byte is what its writer wrote. Used before
 // an upload is answered with 2xx, and by `cordwood verify`. Stricter than the reader, which
 // salvages what it can: frames must adjoin, and header, footer and blocks must agree.
-// SAFETY: the payload's view ends before the next block is loaded.
+// SAFETY: the payload's view is no longer used when the next block is loaded.
 
 import CordwoodCore
 
@@ -62,7 +62,7 @@ package enum ArchiveVerifier {
         }
         var loader = BlockLoader(isStrict: true)
         for entry in index.blocks {
-            // A hostile archive may inflate 32,768-fold, for as long as we go on.
+            // A hostile archive may inflate 32,768-fold, for as long as this continues.
             if result.problemCount > ArchiveLimits.problemsMax { break }
             do throws(ReadProblem) {
                 let head = try loader.load(entry, of: file)

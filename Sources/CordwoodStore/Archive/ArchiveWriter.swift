@@ -2,16 +2,16 @@
 // rename. The helper thread and `cordwood archive` call it; one thread at a time per archive.
 // Damage that the source reports is collected and skipped; any other problem abandons the archive,
 // so that no unread record is removed.
-// SAFETY: `frame` and `entries` are this writer's; a view of one is consumed in the call it is made
-// for, and only another one grows during that call. A payload is the builder's, which changes again
-// once its block is written.
+// SAFETY: `frame` and `entries` belong to this writer; a view of one is consumed in the call that
+// it is made for, and only the other one grows during that call. A payload belongs to the builder,
+// which changes it only after its block is written.
 
 import CordwoodCore
 
 /// The method of an archive's blocks (FORMAT §11.2).
 public enum ArchiveMethod: String, Sendable, CaseIterable {
     case plain
-    /// Each block that is smaller that way has dense columns.
+    /// Blocks have dense columns if they are smaller that way.
     case dense
 }
 
@@ -26,12 +26,13 @@ package struct ArchiveWriter: ~Copyable {
     private var entries = GrowingBytes()
     private var info: ArchiveInfo
 
-    /// Writes everything that `source` has. `name` is required unless there is exactly one cover;
-    /// an existing archive of that name is replaced. If there are recipients, the archive is
-    /// encrypted to them. `method`: of blocks; with another codec than zstd they are plain.
+    /// Writes all records of `source`. `name` is required unless there is exactly one cover; an
+    /// existing archive of that name is replaced. If there are recipients, the archive is encrypted
+    /// to them. `method`: the method of blocks; with a codec other than zstd they are plain.
     /// `blockBytes`: the size at which a block is closed; nil: the usual one. `timeStepNs`: times
     /// are rounded down to a multiple of it. `replaced`: ids of archives that this one replaces.
-    /// `accepts`: asked before it gets its name; false: it is dropped, and `.unwanted` is thrown.
+    /// `accepts`: asked before the archive gets its name; false: it is dropped, and `.unwanted` is
+    /// thrown.
     package static func write(
         source: any RecordSource, covers: [ArchiveCover], archivesDirectory: String,
         name: String? = nil, codec: Codec, level: Int32, now: UInt64,
@@ -175,8 +176,8 @@ package struct ArchiveWriter: ~Copyable {
         builder.removeAll()
     }
 
-    /// Makes `frame`, behind room for the block's header: by method 2, unless method 1 takes no
-    /// more bytes, or no memory is left for method 2. Returns rawCRC of method 2.
+    /// Makes `frame`, after room for the block's header: by method 2, unless method 1 is no larger,
+    /// or memory for method 2 runs out. Returns rawCRC of method 2.
     @safe private mutating func makeFrame(
         _ payload: UnsafeRawBufferPointer, isOnly: Bool
     ) throws(ArchiveError) -> UInt32? {
@@ -187,7 +188,7 @@ package struct ArchiveWriter: ~Copyable {
             headerBytes: BlockHeader.frameBytes, isOnly: isOnly)
         if isMade == true, let most = dense?.storedBytes {
             if dense?.mayBeLarger(than: payload) == true {
-                // Where method 1 takes even more, it does not matter how many bytes.
+                // If method 1 takes more than this, the exact size does not matter.
                 let isPlain = compressor.append(payload, atMost: 2 * most, to: &frame)
                 let plain = isPlain ? frame.count - BlockHeader.frameBytes : 2 * most
                 dense?.note(plain: plain)
@@ -222,7 +223,7 @@ package struct ArchiveWriter: ~Copyable {
         return frame.count
     }
 
-    /// `denseCRC`: rawCRC of a block of method 2. `place`: where the header's frame begins.
+    /// `denseCRC`: rawCRC of a block of method 2. `place`: the start of the header's frame.
     @safe private mutating func storeBlockHeader(
         _ summary: BlockSummary, _ payload: UnsafeRawBufferPointer, storedCRC: UInt32,
         denseCRC: UInt32?, at place: Int = 0

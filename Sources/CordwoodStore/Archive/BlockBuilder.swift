@@ -16,7 +16,7 @@ struct BlockSummary {
     @inline(__always)
     mutating func count(_ record: borrowing RecordRef) { count(record, at: record.timeNs) }
 
-    /// `timeNs`: the time that is shown.
+    /// `timeNs`: the time shown.
     @inline(__always)
     mutating func count(_ record: borrowing RecordRef, at timeNs: UInt64) {
         recordCount &+= 1
@@ -59,10 +59,11 @@ struct BlockBuilder: ~Copyable {
     var sections = GrowingBytes()
     private var format = GrowingBytes()
     private var arguments = GrowingBytes()
-    /// Behind `headRoom` bytes for the other streams: a payload is whole without a copy of these.
+    /// After `headRoom` bytes for the other streams, so a payload is complete without copying
+    /// messages.
     private var messages = GrowingBytes()
     private let headRoom: Int
-    /// The other streams, while they are put together.
+    /// The other streams, while they are assembled.
     private var head = GrowingBytes()
     var scratch = GrowingBytes()
     var sectionBytesOfRecord = 0
@@ -72,8 +73,8 @@ struct BlockBuilder: ~Copyable {
     private let target: Int
     private let timeStepNs: UInt64
 
-    /// `target`: a block is closed when it holds so many bytes. `timeStepNs`: times are rounded
-    /// down to a multiple of it.
+    /// `target`: a block is closed when it reaches this size. `timeStepNs`: times are rounded down
+    /// to a multiple of it.
     init(seed: UInt64, target: Int, timeStepNs: UInt64 = 1) {
         self.target = target
         self.timeStepNs = max(timeStepNs, 1)
@@ -122,7 +123,7 @@ struct BlockBuilder: ~Copyable {
     ) throws(ReadProblem) -> Filled {
         var record = RecordRef()
         while try source.next(&record) {
-            // Counted here: a record that is handed over is copied.
+            // Computed here: passing a record on would copy it.
             let wanted =
                 record.message.count &+ record.arguments.count &+ record.sections.count
                 &+ record.context.count
@@ -134,8 +135,8 @@ struct BlockBuilder: ~Copyable {
         return .end
     }
 
-    /// False if the block must be closed first: the record of so many bytes is large and would
-    /// share the block.
+    /// False if the block must be closed first: a record of this size is large and would share the
+    /// block.
     @inline(__always)
     private mutating func hasRoom(for wanted: Int) -> Bool {
         wanted <= target || isEmpty || size() &+ wanted <= 2 &* target
@@ -270,7 +271,7 @@ struct BlockBuilder: ~Copyable {
         return unsafe UnsafeRawBufferPointer(rebasing: messages.bytes.dropFirst(start))
     }
 
-    /// The table, and all streams but messages.
+    /// The table, and all streams except messages.
     private mutating func assembleHead(into out: inout GrowingBytes) {
         out.removeAll()
         let table = 4 + 4 * ArchiveLimits.streams

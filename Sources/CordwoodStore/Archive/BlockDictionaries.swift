@@ -1,6 +1,5 @@
-// Streams 0 to 4 and 16 of an inflated block (FORMAT §11.4), which the per-record streams refer to.
-// Counts are checked against the limits and against the available bytes before anything is
-// allocated.
+// Streams 0 to 4 and 16 of an inflated block (FORMAT §11.4), to which the per-record streams refer.
+// Counts are checked against the limits and the available bytes before anything is allocated.
 // SAFETY: all views are slices of the payload's streams and stay valid as long as the loader keeps
 // that block.
 
@@ -35,7 +34,7 @@ import CordwoodCore
     /// By format.
     var shapes: [ArgumentShape] = []
 
-    /// nil if a stream does not parse. The pointers stay valid as long as the block does. Of the
+    /// nil if a stream does not parse. The pointers stay valid as long as the block. For the
     /// beginning of a payload, the formats are missing.
     @safe init?(_ streams: [UnsafeRawBufferPointer]) {
         guard unsafe readProcesses(streams[0]), unsafe readThreads(streams[1]),
@@ -49,7 +48,7 @@ import CordwoodCore
         shapes = formats.map { ArgumentShape($0.types) }
     }
 
-    /// The processes alone, of the beginning of a payload that has stream 0.
+    /// Only the processes, from the beginning of a payload that has stream 0.
     @safe static func processes(_ payload: UnsafeRawBufferPointer) -> [ProcessInfo]? {
         var cursor = ByteCursor(payload)
         guard let count = cursor.word(UInt32.self), count >= 1,
@@ -63,7 +62,7 @@ import CordwoodCore
 
     private init() {}
 
-    /// `least`: the fewest bytes that one entry needs.
+    /// `least`: the minimum size of one entry.
     private static func count(_ cursor: inout ByteCursor, least: Int, max: Int) -> Int? {
         guard let count = cursor.varint(), count <= UInt64(max),
             Int(count) * least <= cursor.left
@@ -148,7 +147,7 @@ import CordwoodCore
         return true
     }
 
-    /// Of stream 16 alone; nil if it does not parse.
+    /// From stream 16 alone; nil if it does not parse.
     @safe static func formats(_ stream: UnsafeRawBufferPointer) -> [Format]? {
         var cursor = ByteCursor(stream)
         guard let count = Self.count(&cursor, least: 6, max: ArchiveLimits.dictionaryMax) else {
@@ -191,10 +190,10 @@ import CordwoodCore
     }
 }
 
-/// How many bytes the arguments of a format are (FORMAT §8.7).
+/// The size of a format's arguments (FORMAT §8.7).
 @safe struct ArgumentShape {
-    /// Before the only string, after its length, and those of one of its units; 0: no string; -1:
-    /// the types say.
+    /// Bytes before the only string, after its length, and of one of its units. Unit 0: there is no
+    /// string; -1: the types decide.
     private var before = 0
     private var after = 0
     private var unit = 0
@@ -220,7 +219,7 @@ import CordwoodCore
         }
     }
 
-    /// Of those that begin here; nil: they do not fit.
+    /// The size of the arguments that begin here; nil: they do not fit.
     @safe @inline(__always)
     func size(_ bytes: UnsafeRawBufferPointer) -> Int? {
         if unit == 0 { return before <= bytes.count ? before : nil }

@@ -1,4 +1,4 @@
-// A reader's knowledge of one block before it reads the payload: from the footer or, if that is
+// What a reader knows of one block before it reads the payload: from the footer or, if that is
 // damaged, from the block's own header (FORMAT §11.2, §11.3).
 // SAFETY: the content is sliced only after the check of `frame.count`; everything else is checked
 // loads.
@@ -64,7 +64,7 @@ struct BlockHead {
     let rawCRC: UInt32
 
     /// `frame` is the skippable frame: its header, followed by the block header. `isExtract`: other
-    /// bytes stand where the frame's header would be.
+    /// bytes take the place of the frame's header.
     @safe static func read(_ frame: UnsafeRawBufferPointer, isExtract: Bool = false) -> HeadResult {
         guard frame.count >= BlockHeader.frameBytes, isExtract || isStart(frame) else {
             return .bad("not a block header")
@@ -117,11 +117,11 @@ struct BlockHead {
     }
 }
 
-/// Where the reading of an archive begins.
+/// Where the read of an archive begins.
 struct ArchiveStart: Equatable {
-    /// `.max`: it is not read.
+    /// `.max`: nothing is read.
     var block = 0
-    /// The rows before the first one at this monotonic time or later are not wanted; 0: all are.
+    /// Rows before the first one at this monotonic time or later are not wanted; 0: all are.
     var monotonicNs: UInt64 = 0
 
     static let none = ArchiveStart(block: .max)

@@ -1,6 +1,7 @@
 // Loads one block from the file into memory (FORMAT §11.2): header, stored bytes, checksum, frame,
-// checksum. A dense block (§11.6) gives the payload that it stands for. Its buffers are reused for
-// the next block; the limits of the format bound their total size. One reader owns one loader.
+// checksum. A dense block (§11.6) is decoded into the payload that it represents. Its buffers are
+// reused for the next block; the limits of the format bound their total size. One reader owns one
+// loader.
 
 import CordwoodCore
 
@@ -17,9 +18,9 @@ struct BlockLoader: ~Copyable {
         self.decoders = decoders
     }
 
-    /// Nothing of the block is wanted: the payload ends behind its times.
+    /// Nothing in the block is wanted: the payload ends after its times.
     private(set) var isWithout = false
-    /// Records of `payload`: fewer than those of the block, if few are wanted.
+    /// Records in `payload`: fewer than in the block, if few are wanted.
     private(set) var rowCount: UInt32 = 0
     /// Monotonic time of the block's first record, if it may not be in `payload`.
     private(set) var firstTime: UInt64?
@@ -27,15 +28,15 @@ struct BlockLoader: ~Copyable {
     /// SAFETY: valid until the next `load`.
     var payload: UnsafeRawBufferPointer { unsafe raw.bytes }
 
-    /// Bytes that it holds for the sake of `payload`.
+    /// Bytes held for `payload`.
     var bytes: Int { raw.capacity &+ stored.capacity }
 
-    /// Lets go of what only loading needs.
+    /// Frees what only loading needs.
     mutating func trim() { stored = GrowingBytes() }
 
-    /// Loads that block into `payload` and returns its header. Where not all parts are wanted,
-    /// `payload` may end behind the last one; then the checksum of what is stored alone is
-    /// compared. Likewise if the block's text says that `letters` are in no record, or if it is
+    /// Loads that block into `payload` and returns its header. If not all parts are wanted,
+    /// `payload` may end after the last wanted one; then only the checksum of the stored bytes is
+    /// compared. Likewise if the block's text shows that `letters` are in no record, or if it is
     /// dense and `rows` are few.
     mutating func load(
         _ entry: BlockEntry, of file: borrowing ArchiveFile, parts: BlockParts = .all,

@@ -1,14 +1,14 @@
 // Iterates over the records of one inflated payload (FORMAT §11.4). The payload's checksum matched,
-// yet its content is checked as if it had not: nil means damage, and ends the block.
+// but its content is checked as if it had not: nil means damage, and ends the block.
 
 import CordwoodCore
 import Synchronization
 
-/// Numbers for what the dictionaries of blocks name. Any thread.
+/// Unique numbers for the names in blocks' dictionaries. Any thread.
 enum BlockNumbers {
     private static let taken = Atomic<UInt64>(0)
 
-    /// The first of so many that nobody else has.
+    /// The first of `count` numbers that are used nowhere else.
     static func take(_ count: UInt64) -> UInt64 {
         // ORDER: relaxed. All that matters is that no number is given twice (A42).
         taken.wrappingAdd(count, ordering: .relaxed).oldValue &+ 1
@@ -23,7 +23,7 @@ struct BlockRecords {
     }
 
     let dictionaries: BlockDictionaries
-    /// Of the first logger and the first thread; threads follow at a distance of all loggers.
+    /// That of the first thread with the first logger; threads are one count of loggers apart.
     private let firstNames: UInt64
     private let firstFormat: UInt64
     private let loggerCount: UInt64
@@ -44,10 +44,10 @@ struct BlockRecords {
     var messages: ByteCursor
     var format: ByteCursor
     var arguments: ByteCursor
-    /// Of the current record, if it is deferred.
+    /// The format of the current record, if it is deferred.
     private(set) var formatIndex = 0
-    /// What `pass` has looked at: so many of the next rows are unwanted, and the row after them is
-    /// wanted, or not looked at.
+    /// Results of `pass`: this many of the next rows are unwanted, and the row after them is
+    /// wanted, or not checked yet.
     var scan: RowScan?
     var unwanted: UInt32 = 0
     var isAheadWanted = false
@@ -87,7 +87,7 @@ struct BlockRecords {
     }
 
     /// The known streams; others are skipped. `through`: the streams up to that one, of a payload
-    /// that may end behind it.
+    /// that may end after it.
     @safe static func streams(
         _ payload: UnsafeRawBufferPointer, through last: Int = .max
     ) -> [UnsafeRawBufferPointer]? {
@@ -105,8 +105,8 @@ struct BlockRecords {
         return unsafe cursor.left == 0 ? found : nil
     }
 
-    /// Where the stream ends in the payload that begins with these bytes; nil: more of them must
-    /// be known.
+    /// The end of the stream in the payload that begins with these bytes; nil: more bytes are
+    /// needed.
     @safe static func end(ofStream last: Int, _ payload: UnsafeRawBufferPointer) -> Int? {
         let count = Int(payload.word(0, UInt32.self))
         guard last < count, payload.count >= 4 &+ (last &+ 1) &* 4 else { return nil }
@@ -122,21 +122,21 @@ struct BlockRecords {
             | format.left | arguments.left == 0
     }
 
-    /// True if the record after the current one is in this block and not older. If all are of one
-    /// process, the current one then decides nothing about the order of those that follow.
+    /// True if the next record is in this block and not older. If all belong to one process, the
+    /// current one then does not affect the order of later ones.
     var isFollowedInOrder: Bool {
         var peeked = time
         guard left > 0, let step = peeked.zigzag() else { return false }
         return Int64(bitPattern: step) >= 0
     }
 
-    /// Whether texts of each format, and plain messages, may have the bytes; and what strings must
-    /// have for it, numbers aside. Call before `next`.
+    /// Whether texts of each format, and plain messages, may contain the bytes; and what strings
+    /// must contain for that, numbers aside. Call before `next`.
     func odds(
         _ wanted: TextSearch
     ) -> (formats: [TextSearch.Odds], pieces: [TextSearch], plain: Bool) {
         let all = unsafe arguments.rest
-        // Those that are there, and those that are not.
+        // Pieces that occur, and pieces that do not.
         var (found, missing): ([TextSearch], [TextSearch]) = ([], [])
         let formats = dictionaries.formats.map { format in
             let odds = wanted.odds(of: format.format, style: format.style, types: format.types)
@@ -150,7 +150,7 @@ struct BlockRecords {
         return unsafe (formats, found, wanted.isIn(messages.rest))
     }
 
-    /// Whether fields of a record may show what is searched. Call before `next`.
+    /// Whether fields of a record may show what is searched for. Call before `next`.
     func mayHaveInFields(_ search: FieldSearch) -> Bool {
         let stored = unsafe dictionaries.contexts.map(\.fields) + [sections.rest]
         guard unsafe stored.contains(where: { search.hasLast($0) }) else { return false }
@@ -160,7 +160,7 @@ struct BlockRecords {
         return plain || formats.contains { $0.isPossible }
     }
 
-    /// The monotonic time of the next record; nil: `next` says what is.
+    /// The monotonic time of the next record; nil: `next` reports what comes instead.
     var nextTime: UInt64? {
         var peeked = time
         guard left > 0, !isDamaged, let step = peeked.zigzag() else { return nil }
@@ -183,7 +183,8 @@ struct BlockRecords {
         return .record
     }
 
-    /// The next record, if it is not after these times; false: it is, or `next` says what is.
+    /// The next record, if it is not after these times; false: it is, or `next` reports what comes
+    /// instead.
     @inline(__always)
     mutating func next(
         into record: inout RecordRef, through lastMonotonic: UInt64, offset: UInt64,
@@ -199,15 +200,15 @@ struct BlockRecords {
         return true
     }
 
-    /// The messages of the next rows, which are then passed: of those that are plain records of
-    /// programs without sections, of which none is older than the one before it or after these
-    /// times. nil: no row is, or the caller has to ask for records, which report damage.
+    /// The messages of the next rows, which are then passed. These rows are plain program records
+    /// without sections; none is older than the one before it or after these times. nil: there is
+    /// no such row, or the caller must ask for records, which report damage.
     mutating func takeTexts(
         through lastMonotonic: UInt64, offset: UInt64, _ lastOrdering: UInt64
     ) -> RunTexts? {
         var next = self
         let rows = isDamaged ? 0 : next.walkTexts(lastMonotonic, offset, lastOrdering)
-        // Names and threads of more bytes are read row by row.
+        // Rows with longer name and thread indexes are read one by one.
         guard rows > 0, next.level.skip(UInt64(rows)),
             Self.isOctets(thread, rows, below: min(expected.count, 128)),
             unsafe Self.isOctets(logger, rows, below: min(dictionaries.loggers.count, 128)),
@@ -230,12 +231,12 @@ struct BlockRecords {
         return unsafe RunTexts(bytes: found, count: rows)
     }
 
-    /// Steps over the times, kinds and messages of those rows; returns how many they are.
+    /// Steps over the times, kinds and messages of those rows; returns their number.
     private mutating func walkTexts(
         _ lastMonotonic: UInt64, _ offset: UInt64, _ lastOrdering: UInt64
     ) -> Int {
         var (times, offsets, kinds, lengths, texts) = (time, self.offset, kind, length, messages)
-        // Behind the last row of them.
+        // After the last of these rows.
         var ends = (times, offsets, kinds, lengths, texts)
         var (latest, toUTC, rows) = (lastTime, lastOffset, 0)
         while rows < Int(left) {
@@ -252,7 +253,7 @@ struct BlockRecords {
         return rows
     }
 
-    /// Whether the next rows have a byte each in that column, all of them below `end`.
+    /// Whether the next rows have one byte each in that column, all below `end`.
     private static func isOctets(_ column: ByteCursor, _ rows: Int, below end: Int) -> Bool {
         let bytes = unsafe column.rest
         guard bytes.count >= rows else { return false }

@@ -66,7 +66,7 @@ public enum Codec: UInt8, Sendable, CaseIterable {
     }
 
     /// Appends one frame, if it is not larger than `most` and the codec is zstd; false: nothing was
-    /// appended. It stops as soon as that is known.
+    /// appended. Stops as soon as the frame is too large.
     @safe func append(
         _ payload: UnsafeRawBufferPointer, atMost most: Int, to out: inout GrowingBytes
     ) -> Bool {
@@ -127,7 +127,7 @@ public enum Codec: UInt8, Sendable, CaseIterable {
 
 @safe struct BlockDecompressor: ~Copyable {
     private var zstd: OpaquePointer?
-    /// For beginnings: its output stays where it is.
+    /// For beginnings: its output stays in place.
     private var zstdStream: OpaquePointer?
     private var lz4: OpaquePointer?
 
@@ -156,8 +156,8 @@ public enum Codec: UInt8, Sendable, CaseIterable {
         return done
     }
 
-    /// Likewise, but only the beginning, up to the end of that stream (FORMAT §11.4) at least, if
-    /// the codec can.
+    /// Likewise, but if the codec can, inflates only the beginning, at least up to the end of that
+    /// stream (FORMAT §11.4).
     @safe mutating func inflate(
         _ frame: UnsafeRawBufferPointer, codec: Codec, raw: Int, through stream: Int,
         into out: inout GrowingBytes
@@ -171,10 +171,10 @@ public enum Codec: UInt8, Sendable, CaseIterable {
         return true
     }
 
-    /// The compressed bytes handed over at a time.
+    /// The size of the pieces in which compressed bytes are passed.
     private static let pieceBytes = 16 << 10
 
-    /// nil: that does not work.
+    /// nil: the beginning alone cannot be inflated.
     private mutating func inflateStart(
         _ frame: UnsafeRawBufferPointer, raw: Int, through stream: Int,
         into start: UnsafeMutableRawPointer
@@ -182,7 +182,7 @@ public enum Codec: UInt8, Sendable, CaseIterable {
         if unsafe zstdStream == nil { unsafe zstdStream = ZSTD_createDCtx() }
         guard let context = unsafe zstdStream,
             unsafe ZSTD_isError(ZSTD_DCtx_reset(context, ZSTD_reset_session_only)) == 0,
-            // stableOutBuffer: no copy of what was written is kept.
+            // stableOutBuffer: the decoder keeps no copy of its output.
             unsafe ZSTD_isError(
                 ZSTD_DCtx_setParameter(context, ZSTD_d_experimentalParam2, 1)) == 0
         else { return nil }

@@ -1,8 +1,8 @@
 // Finds the blocks of an archive whose footer is damaged (FORMAT §11.3): it steps from frame to
-// frame and, where that fails, searches for the next block header whose checksum matches. Reads
-// every byte about once at most, whatever the file holds.
+// frame and, if that fails, searches for the next block header whose checksum matches. Reads every
+// byte about once at most, whatever the file contains.
 // SAFETY: `fill` makes the window hold a header's frame at `offset` before `here` is used; a view
-// of it ends before the next `fill`.
+// of it is no longer used at the next `fill`.
 
 import CZstd
 import CordwoodCore

@@ -1,6 +1,6 @@
-// An archive with its dense blocks in their plain form (FORMAT §11.2, method 1) and without an
-// extract, for readers that know neither. What a dense block stands for is the payload of a plain
-// one, byte for byte, so covers, id, records and their order stay. One thread at a time.
+// A copy of an archive with its dense blocks in plain form (FORMAT §11.2, method 1) and without an
+// extract, for readers that know neither. A dense block represents the payload of a plain one, byte
+// for byte, so covers, id, records and their order stay. One thread at a time.
 // SAFETY: views are of buffers that do not change while one is used.
 
 import CordwoodCore
@@ -8,12 +8,12 @@ import CordwoodCore
 package enum PlainCopy {
     package enum Outcome {
         case copied
-        /// No block is dense, and there is no extract: a copy would be the same.
+        /// No block is dense, and there is no extract: the copy would be identical.
         case same
         case stopped
     }
 
-    /// - Parameter write: takes the copy, piece by piece; false: it cannot, and the copying ends.
+    /// - Parameter write: takes the copy, piece by piece; false: it cannot, and copying ends.
     /// Throws if the archive is encrypted or damaged.
     package static func make(
         path: String, shouldStop: () -> Bool, write: (UnsafeRawBufferPointer) -> Bool
@@ -127,7 +127,7 @@ package enum PlainCopy {
                 try file.read(
                     UInt64(start + ArchiveFooter.bytes), at: file.size - footer.span, into: &out)
             else { throw .damaged("\(path): footer") }
-            // It has no extract.
+            // The copy has no extract.
             out.store(UInt32(0), at: start + ArchiveFooter.extractBytes)
             unsafe out.append(entries.bytes)
             out.append(word: UInt32(truncatingIfNeeded: size))

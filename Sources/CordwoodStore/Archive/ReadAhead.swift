@@ -1,17 +1,17 @@
-// Loads blocks of archives before their reader asks for them, on a thread of its own: readers of
-// the command line use two processors. Blocks come as they would without it, and so do errors. What
-// is loaded ahead is bounded, whatever the number of archives. Two threads: the reader's, and its
-// own, which lives until `stop`.
-// SAFETY: Sendable, since `monitor` guards everything here and each block's state; of a block that
-// is being loaded, only the thread that loads it touches the rest.
+// Loads blocks of archives before their reader needs them, on a separate thread, so that readers of
+// the command line use two processors. Blocks and errors come as they would without it. The amount
+// loaded ahead is bounded, whatever the number of archives. Two threads: the reader's, and its own,
+// which lives until `stop`.
+// SAFETY: Sendable, because `monitor` guards everything here and each block's state; only the
+// thread that is loading a block touches the rest of it.
 
 import CordwoodCore
 
 package final class ReadAhead: @unchecked Sendable {
-    /// Blocks of one archive that are loaded, or wait for it.
+    /// Blocks of one archive that are loaded or waiting.
     static let depth = 2
-    /// Of all blocks that are loaded, or wait for it: their number, and their bytes in the file and
-    /// inflated, as the footers have them.
+    /// Limits on all blocks that are loaded or waiting: their number, and their size in the file
+    /// plus inflated, according to the footers.
     private static let countMax = 8
     private static let bytesMax: UInt64 = 16 << 20
 
@@ -21,13 +21,13 @@ package final class ReadAhead: @unchecked Sendable {
     private var bytes: UInt64 = 0
     private var isStarted = false
     private var isStopped = false
-    /// Of blocks whose reader has exchanged them for its own: their memory is used again.
+    /// Loaders of blocks whose reader took them in exchange for its own: their memory is reused.
     private var spare: [LentLoader] = []
     private static let spareMax = 1
 
     package init() {}
 
-    /// The thread ends once it has loaded what it is at.
+    /// The thread ends after the block that it is loading.
     package func stop() {
         monitor.locked {
             isStopped = true
@@ -57,7 +57,7 @@ package final class ReadAhead: @unchecked Sendable {
         }
     }
 
-    /// Exchanges the reader's loader for that of a block that is loaded.
+    /// Exchanges the reader's loader for that of a loaded block.
     func take(_ block: BlockAhead, for loader: inout BlockLoader) {
         guard let lent = block.lent else { return }
         swap(&loader, &lent.loader)
@@ -65,7 +65,7 @@ package final class ReadAhead: @unchecked Sendable {
         monitor.locked { if spare.count < Self.spareMax { spare.append(lent) } }
     }
 
-    /// Nobody asks for these any more.
+    /// These are no longer needed.
     func remove(_ blocks: [BlockAhead]) {
         monitor.locked {
             for block in blocks {
@@ -75,12 +75,12 @@ package final class ReadAhead: @unchecked Sendable {
         }
     }
 
-    /// Waits until the block is loaded; loads it, or others meanwhile.
+    /// Waits until the block is loaded; meanwhile loads it, or other blocks.
     func finish(_ block: BlockAhead) {
         while let other = next(for: block) { load(other) }
     }
 
-    /// What the reader loads until that block is there; nil: it is.
+    /// The block for the reader to load until that block is loaded; nil: it is loaded.
     private func next(for block: BlockAhead) -> BlockAhead? {
         monitor.locked {
             while true {
@@ -180,7 +180,7 @@ final class BlockAhead: @unchecked Sendable {
     }
 }
 
-/// Of one block at a time.
+/// Lent to one block at a time.
 final class LentLoader: @unchecked Sendable {
     var loader = BlockLoader()
 }

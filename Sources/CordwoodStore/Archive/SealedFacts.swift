@@ -11,7 +11,7 @@ struct SealedFacts: Equatable {
 
     var id: LaneID
     var covers: [ArchiveCover]
-    /// The ids of archives whose records it has.
+    /// The ids of archives whose records it contains.
     var replaced: [LaneID]
     var createdRealtime: UInt64
     var recordCount: UInt64 = 0
@@ -127,7 +127,7 @@ struct SealedFacts: Equatable {
         return ArchiveInfo.replacedIDs(&cursor).map { (covers, $0) }
     }
 
-    /// Fills in what header and footer would have said.
+    /// Fills in what header and footer would say.
     func fill(_ info: inout ArchiveInfo) {
         info.id = id
         info.covers = covers

@@ -56,8 +56,8 @@ struct SealedFile {
                     ? "and no identity was given" : "of whom none is an identity that was given"))
     }
 
-    /// The recipients of an age file. A header does not name them: nil if one of them is no
-    /// identity that was given.
+    /// The recipients of an age file. A header does not name them: nil if one of them is not among
+    /// the identities.
     static func recipients(
         _ descriptor: Int32, path: String, fileBytes: UInt64, identities: [AgeIdentity]
     ) throws(ReadProblem) -> [AgeRecipient]? {

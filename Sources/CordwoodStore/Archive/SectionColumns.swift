@@ -1,6 +1,6 @@
 // The parts of a record besides its message, as an archive keeps them (FORMAT §11.4, stream 15).
-// Stored sections are copied, except those that have a column of their own; then the source's own
-// knowledge (place, original length, own time) is added. A malformed section ends the copy.
+// Stored sections are copied, except those that have their own column; then what the source itself
+// knows (place, original length, own time) is added. A malformed section ends the copy.
 // SAFETY: `whole` begins one header before the body that the cursor has just passed, so it lies in
 // the same view; tables copy what they keep.
 

@@ -1,24 +1,24 @@
-// The arguments of deferred records (FORMAT §11.7), read: a column for each format and argument,
+// Reads the arguments of deferred records (FORMAT §11.7): a column for each format and argument,
 // then stream 18 of the payload. Part of one decoder.
-// SAFETY: a format's number is compared with their count before it is an index, and its columns lie
-// between its first and the next format's.
+// SAFETY: a format's number is compared with their count before it is used as an index, and its
+// columns lie between its first and the next format's.
 
 import CordwoodCore
 
 /// One argument of one format.
 struct ArgumentColumn: BitwiseCopyable {
     var type: UInt8
-    /// Numbers, or what the strings are: 0 whole, 1 cut, 2 NULL.
+    /// Numbers; for strings, their form: 0 whole, 1 cut, 2 NULL.
     var words: Flat<UInt64>
     var strings: Flat<Slice>
-    /// Values taken so far, and strings.
+    /// Values taken so far; `takenStrings`: strings.
     var taken = 0
     var takenStrings = 0
 }
 
 struct ArgumentColumns {
     var columns: Flat<ArgumentColumn>
-    /// Of each format: its first column. One entry more: the end.
+    /// The first column of each format. One more entry: the end.
     var first: Flat<Int>
 }
 
@@ -27,7 +27,7 @@ enum ArgumentForm {
     static let cut: UInt64 = 1
     static let null: UInt64 = 2
 
-    /// Bytes of a number in the record; 0: not a number of this version.
+    /// Size of a number in the record; 0: not a number of this version.
     static func bytes(_ type: UInt8) -> Int {
         switch type {
         case ArgumentType.int, ArgumentType.uint, ArgumentType.error, ArgumentType.float: 4
@@ -72,7 +72,7 @@ struct FormatTypes {
 }
 
 extension DenseDecoder {
-    /// The arguments of the picked ones among the deferred records, whose formats these are.
+    /// The arguments of the picked deferred records, whose formats these are.
     mutating func argumentColumns(
         _ formats: Slice, _ format: Flat<UInt64>, _ picks: Picks
     ) throws(DenseProblem) -> ArgumentColumns {
@@ -86,7 +86,7 @@ extension DenseDecoder {
         }
         let none: Flat<Slice> = try arena.flat(0)
         let first: Flat<Int> = try arena.flat(rows.count + 1)
-        // Each format as a column of its own: where its records are among all of it.
+        // Each format as a column: the places of its records among all of it.
         let itself: Flat<Int> = try arena.flat(rows.count + 1)
         var total = 0
         for (index, types) in formats.types.enumerated() {
@@ -127,7 +127,7 @@ extension DenseDecoder {
         _ type: UInt8, _ picks: Picks
     ) throws(DenseProblem) -> ArgumentColumn {
         let states = try ints(picks.count, depth: 1)
-        // Of each string that is there: its place among the picked ones that are.
+        // For each string that is there, its place among the picked strings that are.
         let places: Flat<UInt32> = try arena.flat(picks.places == nil ? 0 : picks.size)
         var kept = 0
         var found = 0

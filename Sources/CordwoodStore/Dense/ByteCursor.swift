@@ -27,7 +27,7 @@ import CordwoodCore
         return value
     }
 
-    /// The next byte, which stays.
+    /// The next byte, which is not consumed.
     @inline(__always)
     var first: UInt8? {
         unsafe position < end ? position.loadUnaligned(as: UInt8.self) : nil
@@ -80,7 +80,7 @@ import CordwoodCore
         return unsafe found
     }
 
-    /// False: fewer are left.
+    /// False: fewer bytes are left.
     @inline(__always)
     mutating func skip(_ size: UInt64) -> Bool {
         guard unsafe size <= UInt64(end - position) else { return false }

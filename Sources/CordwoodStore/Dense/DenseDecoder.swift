@@ -1,9 +1,9 @@
-// Makes the payload of FORMAT §11.4 of a dense block (§11.6, §11.7): inflates the frames, reads the
-// columns in the order of the tree, then writes the 20 streams. One reader owns one decoder; its
-// memory serves for the next block.
+// Makes the payload of FORMAT §11.4 from a dense block (§11.6, §11.7): inflates the frames, reads
+// the columns in the order of the tree, then writes the 20 streams. One reader owns one decoder;
+// its memory is reused for the next block.
 // SAFETY: slices are of the stored bytes, which outlive `decode`, and of the arena, which is
 // emptied at its end. Columns of records have as many values as the block has records, and picked
-// rows are below that.
+// rows are below that count.
 
 import CordwoodCore
 
@@ -11,16 +11,16 @@ struct DenseDecoder: ~Copyable {
     var arena = Arena()
     var leaves = LeafReader()
     var opener = DenseOpener()
-    /// Of the payload; bounds what is written.
+    /// Size of the payload; bounds what is written.
     private(set) var rawBytes = 0
-    /// For tables of what the block names; damage cannot choose it.
+    /// For tables of the names in a block; damage cannot choose it.
     let seed = UInt64.random(in: .min ... .max)
 
     private static let arenaKept = 32 << 20
 
     init() {}
 
-    /// What makes streams 0 to 12, and 16.
+    /// The columns of streams 0 to 12, and 16.
     struct Heads {
         var slices: [Slice]
         var contexts: Flat<Slice>
@@ -40,22 +40,23 @@ struct DenseDecoder: ~Copyable {
         var arguments: ArgumentColumns
         var sections: SectionColumns
         var messages: Flat<Slice>
-        /// Bytes of stream 19, if it is where it belongs already; 0: it is not.
+        /// Size of stream 19 if it is already in its place; 0: it is not.
         var inPlace = 0
     }
 
-    /// What `copyLoosely` may touch behind the payload.
+    /// The bytes after the payload that `copyLoosely` may touch.
     private static let margin = 16
 
-    /// Records of the payload that was made last.
+    /// Number of records in the last payload.
     private(set) var rowCount = 0
-    /// Monotonic time of the block's first record, if only some rows were made; else 0.
+    /// Monotonic time of the block's first record if only some rows were made; otherwise 0.
     private(set) var firstTime: UInt64 = 0
 
-    /// Replaces `out` by the payload. `stored`: the directory and the frames. `parts`: the streams
-    /// that are wanted. `rows`: the rows; if they are few, the payload has them alone, and those
-    /// that decide about the order of others. If the text of the block and its stream 16 let
-    /// `endsEarly` say so, `out` ends behind times. What is not asked for is not inflated, and then
+    /// Replaces `out` with the payload. `stored`: the directory and the frames. `parts`: the wanted
+    /// streams. `rows`: the wanted rows; if they are few, the payload has only them and those that
+    /// decide about the order of others. If `endsEarly` returns true for the text of the block and
+    /// its stream 16, `out` ends after times. Unwanted content is not inflated; then only checksums
+    /// of frames are compared. False: it ends early, because no record is wanted.
     /// checksums of frames alone are compared. False: it ends early, since no record is wanted.
     @safe @discardableResult mutating func decode(
         _ stored: UnsafeRawBufferPointer, recordCount: Int, rawBytes: Int, rawCRC: UInt32,
@@ -101,7 +102,8 @@ struct DenseDecoder: ~Copyable {
         return true
     }
 
-    /// Whether `decode` would give that payload, whose CRC is `payloadCRC`. `out` is for it.
+    /// Whether `decode` would return that payload, whose CRC is `payloadCRC`. `out` is scratch
+    /// room.
     @safe mutating func gives(
         _ payload: UnsafeRawBufferPointer, payloadCRC: UInt32, from stored: UnsafeRawBufferPointer,
         recordCount: Int, rawCRC: UInt32, by out: inout GrowingBytes
@@ -119,14 +121,14 @@ struct DenseDecoder: ~Copyable {
         return unsafe Slice(out.bytes).isSame(Slice(payload))
     }
 
-    /// The whole payload, of which the heads were read. False: the leaves are not those of rawCRC,
-    /// or it is too short.
+    /// The whole payload; its heads have been read. False: the leaves do not match rawCRC, or it is
+    /// too short.
     private mutating func write(
         _ heads: Heads, _ rawCRC: UInt32, into out: inout GrowingBytes
     ) throws(DenseProblem) -> Bool {
         guard out.reserve(rawBytes &+ Self.margin) else { throw .memory }
         try write(heads, .all, into: &out)
-        // Writing times took room that they did not fill, and may have moved the payload.
+        // Writing times reserved room that they did not fill, and may have moved the payload.
         let left = max(rawBytes &- out.count, 0)
         guard out.reserve(left &+ Self.margin) else { throw .memory }
         let room = unsafe LineRoom(end: out.base + (out.count &+ left), bytes: left)
@@ -141,7 +143,7 @@ struct DenseDecoder: ~Copyable {
         try content(of: leaves.take(plane: size))
     }
 
-    /// The bytes of a plane leaf that was stepped over.
+    /// The bytes of a plane leaf that was skipped.
     mutating func content(of number: Int) throws(DenseProblem) -> Slice {
         if let (frame, stored) = leaves.missing(number) {
             leaves.put(try opener.inflate(stored, into: &arena), frame: frame)
@@ -162,7 +164,7 @@ struct DenseDecoder: ~Copyable {
             thread: none, time: none, offset: none, sequence: none, logger: none, context: none)
     }
 
-    /// The other columns, as far as they are wanted, in the order of the tree.
+    /// The other columns, as far as wanted, in the order of the tree.
     private mutating func readHeads(
         _ records: Int, _ parts: BlockParts, into heads: inout Heads
     ) throws(DenseProblem) {
@@ -180,8 +182,8 @@ struct DenseDecoder: ~Copyable {
         heads.context = try ints(parts.hasNumbers ? all : none, depth: 1)
     }
 
-    /// All columns of rows that may be few: returns which, and leaves those alone in `heads`, or
-    /// all in both.
+    /// Reads all columns of rows that may be few: returns these, and leaves only them in `heads`,
+    /// or all in both.
     private mutating func readHeads(
         _ records: Int, _ rows: DenseRows, into heads: inout Heads
     ) throws(DenseProblem) -> Picks {
@@ -205,8 +207,8 @@ struct DenseDecoder: ~Copyable {
         return found
     }
 
-    /// A payload of these rows alone, whose heads were read. False: none of them is wanted, and the
-    /// payload ends behind times.
+    /// A payload of these rows only; their heads have been read. False: none of them is wanted, and
+    /// the payload ends after times.
     private mutating func write(
         _ all: Heads, _ picks: Picks, into out: inout GrowingBytes
     ) throws(DenseProblem) -> Bool {
@@ -227,7 +229,7 @@ struct DenseDecoder: ~Copyable {
         return true
     }
 
-    /// The numbers of stream 8 for the picked rows, to which those before them are no longer there.
+    /// The numbers of stream 8 for the picked rows, without the rows between them.
     private mutating func sequences(
         _ heads: Heads, _ picks: Picks
     ) throws(DenseProblem) -> Flat<UInt64> {
@@ -259,7 +261,7 @@ struct DenseDecoder: ~Copyable {
         return found
     }
 
-    /// With `room`, messages are made there where that saves a copy of them: they come last.
+    /// With `room`, messages are made there if that saves copying them: they come last.
     private mutating func readBodies(
         _ heads: Heads, _ picks: Picks, _ room: LineRoom? = nil
     ) throws(DenseProblem) -> Bodies {
@@ -282,8 +284,8 @@ struct DenseDecoder: ~Copyable {
         return bodies
     }
 
-    /// Those of the picked rows whose kind has the bit, or has it not, counted among the rows of
-    /// which the same is true.
+    /// Those of the picked rows whose kind has the bit set (or clear), counted among all rows of
+    /// which this is true.
     private mutating func share(
         _ kind: Flat<UInt64>, _ bit: UInt8, isSet: Bool = true, _ picks: Picks
     ) throws(DenseProblem) -> Picks {
@@ -369,7 +371,7 @@ struct DenseDecoder: ~Copyable {
         try close(&out)
     }
 
-    /// Streams 14 and 15, with some sections alone, and 16 and 17, if they are wanted.
+    /// Streams 14 and 15, with only some sections, and 16 and 17, if they are wanted.
     private mutating func writeMore(
         _ heads: Heads, _ parts: BlockParts, _ records: Int, into out: inout GrowingBytes
     ) throws(DenseProblem) {

@@ -1,7 +1,7 @@
-// Makes a dense block of a payload (FORMAT §11.6, §11.7): takes the streams apart, encodes the
-// columns in the order of the tree, and packs the leaves. What it cannot say byte for byte it
-// refuses, and the block stays as it is (method 1). One writer owns one encoder; its memory serves
-// for the next block.
+// Makes a dense block from a payload (FORMAT §11.6, §11.7): splits the streams, encodes the columns
+// in the order of the tree, and packs the leaves. A payload that it cannot reproduce byte for byte
+// is refused, and the block stays as it is (method 1). One writer owns one encoder; its memory is
+// reused for the next block.
 // SAFETY: slices are of the payload, which outlives `encode`, and of the arena, which is emptied at
 // its end.
 
@@ -14,25 +14,25 @@ struct DenseEncoder: ~Copyable {
     var packer: DensePacker
 
     var sharing = ColumnSharing.word
-    /// Until it is chosen again.
+    /// Until the next choice.
     var blocksUntilChoice = 0
-    /// Likewise, of long arguments.
+    /// Likewise, for long arguments.
     var proseSharing = ColumnSharing.word
     var proseUntilChoice = 0
 
     static let templatesDepthMax = 5
-    /// Arguments that are longer on average hold words and numbers.
+    /// Arguments with a greater average size hold words and numbers.
     private static let proseBytes = 24
-    /// Of the payload.
+    /// Size of the payload.
     private(set) var rawBytes = 0
     private(set) var payloadCRC: UInt32 = 0
     private static let arenaKept = 32 << 20
 
-    /// nil: out of memory. `level`: as zstd counts them.
+    /// nil: out of memory. `level`: a level of zstd.
     init?(level: Int32, seed: UInt64 = .random(in: .min ... .max)) {
         guard let packer = DensePacker(level: level) else { return nil }
         self.packer = packer
-        // Hashes that begin with a small number could be those of something else.
+        // Hashes that begin with a small number could coincide with others.
         self.seed = SliceTable.mixed(seed ^ 0xA076_1D64_78BD_642F, 0xD6E8_FEB8_6659_FD93)
     }
 
@@ -117,7 +117,7 @@ struct DenseEncoder: ~Copyable {
     }
 
     /// False: the stream is not the same byte for each record; nothing was written. Most columns of
-    /// most blocks are, and this takes no memory for them.
+    /// most blocks are, and this needs no memory for them.
     private mutating func constant(
         _ stream: Slice, _ count: Int, isSigned: Bool = false
     ) throws(DenseProblem) -> Bool {
@@ -144,7 +144,7 @@ struct DenseEncoder: ~Copyable {
     ) throws(DenseProblem) -> Flat<UInt64> {
         let values: Flat<UInt64> = try arena.flat(count)
         if stream.count == count, let start = unsafe stream.start {
-            // A byte each.
+            // One byte each.
             let (bytes, target) = unsafe (
                 start.assumingMemoryBound(to: UInt8.self), values.base
             )
@@ -338,7 +338,7 @@ struct DenseEncoder: ~Copyable {
         }
     }
 
-    /// Columns of their variables are shared in a way of their own.
+    /// Columns of their variables are shared in their own way.
     private mutating func prose(_ strings: Flat<Slice>) throws(DenseProblem) {
         swap(&sharing, &proseSharing)
         swap(&blocksUntilChoice, &proseUntilChoice)
@@ -350,7 +350,7 @@ struct DenseEncoder: ~Copyable {
         try self.strings(strings, .prose)
     }
 
-    /// Long arguments are lines as messages are: an interpolated text may be nothing else.
+    /// Long arguments are lines, like messages: an interpolated text may consist of nothing else.
     private static func kind(of strings: Flat<Slice>, _ type: UInt8) -> StringKind {
         if type == ArgumentType.wide { return .binary }
         return bytes(strings) > strings.count * proseBytes ? .prose : .run

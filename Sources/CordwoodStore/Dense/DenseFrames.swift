@@ -1,12 +1,12 @@
-// The frames of a dense block (FORMAT §11.6): leaves packed into a directory and zstd frames, and
-// those opened again. Packer and opener keep a zstd context each; one thread at a time.
+// The frames of a dense block (FORMAT §11.6): packs leaves into a directory and zstd frames, and
+// opens them again. Packer and opener keep a zstd context each; one thread at a time.
 // SAFETY: a context is freed once, in deinit; zstd gets the reserved room as its bound, and frames
 // by their count.
 
 import CZstd
 import CordwoodCore
 
-/// What encoding makes: the meta stream, and the bytes of all leaves in the order of the tree.
+/// The result of encoding: the meta stream, and the bytes of all leaves in the order of the tree.
 struct LeafWriter: ~Copyable {
     struct Leaf {
         var offset: Int
@@ -63,7 +63,7 @@ struct LeafWriter: ~Copyable {
 
     var mark: Mark { Mark(meta: meta.count, data: data.count, leaves: leaves.count) }
 
-    /// Forgets what was written since.
+    /// Drops what was written since.
     mutating func cut(to mark: Mark) {
         meta.resize(mark.meta)
         data.resize(mark.data)
@@ -82,34 +82,33 @@ struct LeafWriter: ~Copyable {
     private var pool = GrowingBytes()
     private var text = GrowingBytes()
     private var trial = GrowingBytes()
-    /// What is written takes more time for fewer bytes: choices are measured, not estimated, and
-    /// the frames of a small block are made as small as they get, at twenty times the time for each
-    /// of their bytes.
+    /// Takes more time for fewer bytes: choices are measured, not estimated, and the frames of a
+    /// small block are made as small as possible, at twenty times the time per byte.
     var isThorough = false
 
     /// Shorter planes share a frame.
     static let planeBytes = 1_024
-    /// Text repays a higher level than planes do.
+    /// Text repays a higher level than planes.
     private static let textLevelLeast: Int32 = 6
     private static let smallBytes = 256 << 10
     private static let smallTableLog: Int32 = 15
-    /// Blocks from one look at what matches save to the next.
+    /// Blocks between two checks of what matches save.
     private static let lookPeriod = 16
-    /// They are sought if planes then take less than so many hundredths.
+    /// Matches are sought if they reduce planes to less than this many hundredths.
     private static let matchesGain = 99
     private static let thoroughLevel: Int32 = 14
-    /// Blocks of more columns are made as usual: the time that an archive pays once is bounded.
+    /// Blocks with more column bytes are made as usual: the time spent once per archive is bounded.
     private static let thoroughBytes = 192 << 10
-    /// Shorter planes are not looked for among others.
+    /// Shorter planes are not deduplicated.
     private static let duplicateBytesLeast = 64
 
-    /// Most planes' bytes come in no order. What zstd finds to repeat in them costs more bytes than
-    /// it saves, and makes reading three times as slow: symbols alone are tried first, and matches
-    /// only while the archive's planes repay them.
+    /// Most planes' bytes come in no order. zstd's matches then cost more bytes than they save, and
+    /// make reading three times as slow. So symbols alone are tried first, and matches only while
+    /// the archive's planes repay them.
     private var seeksMatches = true
     private var blocksUntilLook = 0
 
-    /// nil: out of memory. `level`: as zstd counts them.
+    /// nil: out of memory. `level`: a level of zstd.
     init?(level: Int32) {
         self.level = level
         textLevel = max(level, Self.textLevelLeast)
@@ -164,7 +163,7 @@ struct LeafWriter: ~Copyable {
         out.store(crc, at: directory + summed)
     }
 
-    /// About how many bytes of a block the leaves since `mark` take.
+    /// The approximate size in a block of the leaves since `mark`.
     mutating func size(
         of leaves: borrowing LeafWriter, from mark: LeafWriter.Mark
     ) throws(DenseProblem) -> Int {
@@ -191,13 +190,13 @@ struct LeafWriter: ~Copyable {
         return unsafe try Self.compress(context, content, level, to: &trial) + DenseFrame.bytes
     }
 
-    /// What `content` takes at the level of planes; nil: out of memory.
+    /// The compressed size of `content` at the level of planes; nil: out of memory.
     mutating func packedBytes(_ content: Slice) -> Int? {
         trial.removeAll()
         return unsafe try? Self.compress(context, content, level, to: &trial)
     }
 
-    /// What a plane takes as a frame.
+    /// The size of a plane as a frame.
     mutating func planeBytes(_ content: Slice) throws(DenseProblem) -> Int {
         trial.removeAll()
         let symbols = unsafe try Self.compress(context, content, Self.symbolsOnly, to: &trial)
@@ -205,7 +204,7 @@ struct LeafWriter: ~Copyable {
         return unsafe min(try Self.compress(context, content, level, to: &trial), symbols)
     }
 
-    /// In place of a level: few matches are found, and only long ones are taken.
+    /// Used in place of a level: zstd finds few matches and takes only long ones.
     private static let symbolsOnly: Int32 = 0
     private static let symbolsTableLog: Int32 = 6
     private static let symbolsMatch: Int32 = 7
@@ -216,7 +215,7 @@ struct LeafWriter: ~Copyable {
     ) throws(DenseProblem) -> Int {
         let bound = ZSTD_compressBound(content.count)
         guard out.reserve(bound) else { throw .memory }
-        // Small tables: their first use costs more than they save.
+        // Small tables: the first use of large ones costs more than they save.
         let isSmall = level <= textLevelLeast && content.count <= smallBytes
         let isSymbols = level == symbolsOnly
         let tableLog = isSymbols ? symbolsTableLog : isSmall ? smallTableLog : 0
@@ -230,7 +229,7 @@ struct LeafWriter: ~Copyable {
         return size
     }
 
-    /// Fills pool and text; returns the planes that get frames of their own.
+    /// Fills pool and text; returns the planes that get their own frames.
     private mutating func gather(
         _ leaves: borrowing LeafWriter
     ) throws(DenseProblem) -> [LeafWriter.Leaf] {
@@ -395,7 +394,7 @@ struct LeafWriter: ~Copyable {
             hasLetters: directory[DenseDirectory.flags] & DenseDirectory.flagOfLettersValue != 0)
     }
 
-    /// The sizes of all frames, before memory is taken for one.
+    /// Checks the sizes of all frames before memory for any is allocated.
     private func check(_ directory: Slice, _ count: Int, _ available: Int) throws(DenseProblem) {
         var stored = 0
         var raw = 0

@@ -20,7 +20,7 @@ enum DenseDirectory {
     static let bytes = 24
     static let crcBytes = 4
     static let magicValue: UInt64 = 0x3130_4252_4944_5743  // "CWDIRB01"
-    /// Runs of letters of messages, text arguments and fields lie in the text.
+    /// Letter runs of messages, text arguments and fields lie in the text.
     static let flagOfLettersValue: UInt8 = 1
     /// Some times have no year.
     static let flagOfStampsValue: UInt8 = 0x20

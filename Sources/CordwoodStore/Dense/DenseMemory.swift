@@ -1,9 +1,9 @@
 // Memory of one block's columns while they are made or read: an arena that is emptied after each
 // block, flat columns in it, and slices of bytes. One encoder or decoder owns an arena; one thread
 // at a time.
-// SAFETY: a column has room for its elements, and for one at least; an index outside takes the
-// first, so that damage never leaves the column. Columns and slices are used only until the arena
-// is released to a mark before them, or the bytes behind them go.
+// SAFETY: a column has room for its elements, and for at least one; an index outside selects the
+// first, so damage never leaves the column. Columns and slices are used only until the arena is
+// released to a mark before them, or the bytes behind them are freed.
 
 import CordwoodCore
 
@@ -11,13 +11,13 @@ enum DenseProblem: Error {
     case memory
     /// Read: the block breaks a rule of FORMAT §11.6 to §11.10.
     case damaged
-    /// Written: dense columns cannot say this payload within their limits.
+    /// Written: dense columns cannot express this payload within their limits.
     case unfit
     /// Read: a later version made the block.
     case newer(String)
 }
 
-/// Bytes elsewhere.
+/// A view of bytes that lie elsewhere.
 @safe struct Slice: BitwiseCopyable {
     private(set) var start: UnsafeRawPointer?
     private(set) var count: Int
@@ -32,7 +32,7 @@ enum DenseProblem: Error {
         self.count = count
     }
 
-    /// No bytes: the number is kept as `count`.
+    /// No bytes: `count` holds the number.
     init(number: Int64) {
         unsafe start = nil
         count = Int(number)
@@ -42,7 +42,7 @@ enum DenseProblem: Error {
         unsafe UnsafeRawBufferPointer(start: start, count: count)
     }
 
-    /// 0 outside.
+    /// Returns 0 outside.
     @inline(__always) subscript(_ index: Int) -> UInt8 {
         guard UInt(bitPattern: index) < UInt(bitPattern: count), let start = unsafe start else {
             return 0
@@ -50,7 +50,7 @@ enum DenseProblem: Error {
         return unsafe start.loadUnaligned(fromByteOffset: index, as: UInt8.self)
     }
 
-    /// Cut to what there is.
+    /// Cut to the bytes that exist.
     @inline(__always) func part(_ from: Int, _ wanted: Int) -> Slice {
         let first = min(max(from, 0), count)
         let size = min(max(wanted, 0), count &- first)
@@ -58,7 +58,7 @@ enum DenseProblem: Error {
         return unsafe Slice(start: start + first, count: size)
     }
 
-    /// Where a part of these bytes begins.
+    /// The offset of a part of these bytes.
     @inline(__always) func place(of part: Slice) -> Int {
         guard let start = unsafe start, let other = unsafe part.start else { return 0 }
         return unsafe min(max(other - start, 0), count)
@@ -71,7 +71,7 @@ enum DenseProblem: Error {
         }
         if count <= Self.blockBytes { return unsafe Self.isSameShort(start, second, count) }
         if count > Self.blocksMost { return unsafe Memory.isSame(start, second, count) }
-        // Whole blocks, and the last one, which may have bytes of the one before it.
+        // Whole blocks, and a last one that may overlap the one before it.
         let rest = count &- Self.blockBytes
         var at = 0
         while at < rest {
@@ -127,7 +127,7 @@ enum DenseProblem: Error {
         return unsafe Memory.find(byte, in: start, count) != nil
     }
 
-    /// Where the first byte is from `at` on that is below `end`, at most 128; `count`: nowhere.
+    /// The first place from `at` on with a byte below `end`, at most 128; `count`: there is none.
     @inline(__always) func firstLow(below end: UInt8, from at: Int) -> Int {
         guard let start = unsafe start else { return count }
         let ones: UInt64 = 0x0101_0101_0101_0101
@@ -147,7 +147,7 @@ enum DenseProblem: Error {
         return index
     }
 
-    /// How many bytes are below that one, which is at most 128.
+    /// The number of bytes below `end`, which is at most 128.
     func lowBytes(below end: UInt8) -> Int {
         guard let start = unsafe start else { return 0 }
         let bytes = unsafe start.assumingMemoryBound(to: UInt8.self)
@@ -185,9 +185,9 @@ enum DenseProblem: Error {
         return unsafe target + count
     }
 
-    /// As `copy`, and up to 15 bytes behind the slice come along, which saves asking how many
-    /// there are. SAFETY: the slice is of an arena, and `target` of one or of a payload's room:
-    /// all have a margin.
+    /// As `copy`, but up to 15 bytes after the slice are copied, too, which saves checking how many
+    /// there are. SAFETY: the slice is in an arena, and `target` in one or in a payload's room: all
+    /// have a margin.
     @inline(__always)
     func copyLoosely(to target: UnsafeMutableRawPointer) -> UnsafeMutableRawPointer {
         guard let start = unsafe start else { return unsafe target }
@@ -210,7 +210,7 @@ enum DenseProblem: Error {
     }
 
     private static let blockBytes = 16
-    /// A call costs as much as comparing these.
+    /// A call costs as much as comparing this many.
     private static let blocksMost = 128
 
     /// 16 bytes.
@@ -287,7 +287,7 @@ struct Arena: ~Copyable {
     private var chunk = 0
     private var used = 0
 
-    /// Behind each piece: what `Slice.copyLoosely` may touch.
+    /// After each piece: the bytes that `Slice.copyLoosely` may touch.
     private static let margin = 16
 
     init() {}
@@ -302,18 +302,18 @@ struct Arena: ~Copyable {
         }
     }
 
-    /// Bytes that it holds, used or not.
+    /// All its bytes, used or not.
     var capacity: Int { chunks.reduce(0) { $0 + $1.size } }
 
     var mark: Mark { Mark(chunk: chunk, used: used) }
 
-    /// Gives back what was taken since.
+    /// Frees what was allocated since.
     mutating func release(to mark: Mark) {
         chunk = mark.chunk
         used = mark.used
     }
 
-    /// Gives back everything; memory above `bytesMax` goes to the system.
+    /// Frees everything; memory above `bytesMax` returns to the system.
     mutating func clear(keeping bytesMax: Int) {
         chunk = 0
         used = 0
@@ -326,7 +326,7 @@ struct Arena: ~Copyable {
         }
         freeChunks(from: kept)
         chunks.removeSubrange(kept...)
-        // The current chunk takes whatever fits: a large one would be full of small pieces.
+        // The current chunk takes whatever fits: a large one would fill up with small pieces.
         chunks.sort { $0.size < $1.size }
     }
 
@@ -338,8 +338,8 @@ struct Arena: ~Copyable {
         return unsafe start
     }
 
-    /// Goes on with the smallest free chunk that has room: all behind the current one are free, in
-    /// whatever order earlier blocks asked for them.
+    /// Continues with the smallest free chunk that has room: all chunks behind the current one are
+    /// free, in whatever order earlier blocks allocated them.
     private mutating func advance(_ wanted: Int) throws(DenseProblem) {
         let next = used == 0 ? chunk : chunk + 1
         var found = chunks.count
@@ -357,7 +357,7 @@ struct Arena: ~Copyable {
         (chunk, used) = (next, 0)
     }
 
-    /// Holds anything until it is written.
+    /// The content is undefined until it is written.
     mutating func flat<Element: BitwiseCopyable>(
         _ count: Int, _: Element.Type = Element.self
     ) throws(DenseProblem) -> Flat<Element> {
@@ -393,12 +393,12 @@ extension Flat {
     }
 }
 
-/// A column that grows. What it leaves behind stays in the arena.
+/// A column that grows. Its earlier copies stay in the arena.
 struct Growing<Element: BitwiseCopyable> {
     private var flat: Flat<Element>
     private(set) var count = 0
 
-    /// `expected`: elements that it will probably have.
+    /// `expected`: the probable number of elements.
     init(_ arena: inout Arena, expected: Int = 64) throws(DenseProblem) {
         flat = try arena.flat(max(expected, 64))
     }

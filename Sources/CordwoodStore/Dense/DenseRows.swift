@@ -1,14 +1,14 @@
-// Which rows of a dense block a reader wants, as far as columns that are decoded first say so: the
-// others' texts, arguments and fields are then not even inflated. Errs on the side of wanting; the
-// reader tests each record that comes. A value.
-// SAFETY: Sendable, since `isLogger` only compares bytes; views are not kept. The columns of a
+// Which rows of a dense block a reader wants, as far as columns that are decoded first tell. The
+// texts, arguments and fields of other rows are then not even inflated. Errs on the side of
+// wanting; the reader tests each record it gets. A value.
+// SAFETY: Sendable, because `isLogger` only compares bytes; views are not kept. The columns of a
 // block's records are as long as its recordCount.
 
 import CordwoodCore
 
 /// The streams of a payload that a reader looks at (FORMAT §11.4).
 struct BlockParts: Equatable, Sendable {
-    /// The last one; a payload may end behind it. Up to `heads`, or all.
+    /// The last one; a payload may end after it. Up to `heads`, or all.
     var last: Int
     /// False: streams 6 and 7 may be empty.
     var hasTimes = true
@@ -26,7 +26,7 @@ struct BlockParts: Equatable, Sendable {
     /// The stream of formats' indexes: with sections, it says where a record was made.
     static let places = 17
 
-    /// Those of a dense block's sections that are made.
+    /// The sections of a dense block that are made.
     var sections: SectionKinds {
         last < Self.places ? [.time] : [.time, .site, .place]
     }
@@ -43,26 +43,27 @@ struct BlockParts: Equatable, Sendable {
     var until: UInt64
     /// nil: all.
     @safe var isLogger: ((UnsafeRawBufferPointer) -> Bool)?
-    /// Every row from the first one at this monotonic time or later; 0: the others say which.
+    /// Wants every row from the first one at this monotonic time or later; 0: the other limits
+    /// decide.
     var start: UInt64 = 0
 
-    /// Columns behind that of times decide, too.
+    /// Columns after that of times also decide.
     var needsMore: Bool { unsafe isLogger != nil || since != 0 || until != 0 }
 
-    /// False: which rows decide about the order of others is not known. `processes`: stream 0.
+    /// False: it is unknown which rows decide about the order of others. `processes`: stream 0.
     func mayDecide(_ processes: Slice) -> Bool {
         var cursor = ByteCursor(processes.bytes)
         return cursor.varint() == 1
     }
 
-    /// A bit for each level, those that mean none among them.
+    /// A bit for each wanted level; all bits if records without a level are wanted, too.
     fileprivate var levels: UInt32 {
         let known: UInt32 = (1 << 25) - 1
         let found = level > 24 ? 0 : known &<< UInt32(level) & known
         return found & 1 == 0 ? found : .max
     }
 
-    /// Of each logger of stream 2, whether it is wanted; nil: all are.
+    /// Whether each logger of stream 2 is wanted; nil: all are.
     fileprivate func loggers(
         _ stream: Slice, _ arena: inout Arena
     ) throws(DenseProblem) -> Flat<Bool>? {
@@ -90,9 +91,8 @@ extension DenseDecoder {
     /// Above this share of a block, all of it is decoded.
     private static let fewShare = 2
 
-    /// The rows that are wanted, and those that decide about the order of others: the last one, and
-    /// each before one that is older. None: no row is wanted, and each is in its place. All: they
-    /// are not few.
+    /// The wanted rows, and those that decide about the order of others: the last one, and each one
+    /// before an older one. None: no row is wanted, and all are in order. All: they are not few.
     mutating func rows(
         _ wanted: DenseRows, _ heads: Heads, _ records: Int
     ) throws(DenseProblem) -> Picks {
@@ -104,7 +104,7 @@ extension DenseDecoder {
         let (level, kind, time) = unsafe (heads.level.base, heads.kind.base, heads.time.base)
         let levels = wanted.levels
         let kinds = wanted.kinds
-        /// Bit 0: it is of these levels and kinds.
+        /// Bit 0: the row has these levels and kinds.
         @inline(__always) func bits(_ row: Int) -> UInt32 {
             let isOfLevel =
                 unsafe levels &>> min(UInt32(truncatingIfNeeded: level[row]) & 0xFF, 31)
@@ -115,7 +115,7 @@ extension DenseDecoder {
         var row = -1
         while row &+ 1 < records {
             row &+= 1
-            // Most rows are neither wanted nor before an older one: eight are asked at a time.
+            // Most rows are neither wanted nor before an older one: eight are checked at a time.
             while row &+ 8 < records {
                 var found: UInt32 = 0
                 var steps: UInt64 = 0
@@ -155,7 +155,7 @@ extension DenseDecoder {
         return Picks(places, of: records)
     }
 
-    /// A record with sections may have a time of its own.
+    /// A record with sections may have its own time.
     private func isTimely(_ wanted: DenseRows, _ heads: Heads, _ row: Int) -> Bool {
         if heads.kind[row] & UInt64(PayloadBits.hasSections) != 0 { return true }
         let time = heads.time[row] &+ heads.offset[row]
@@ -163,7 +163,7 @@ extension DenseDecoder {
             && (wanted.until == 0 || time < wanted.until)
     }
 
-    /// The reader of the row finds out if there is no such logger.
+    /// If there is no such logger, the reader of the row reports it.
     private func isOf(_ loggers: Flat<Bool>?, _ logger: UInt64) -> Bool {
         guard let loggers, logger < UInt64(loggers.count) else { return true }
         return loggers[Int(logger)]
@@ -187,7 +187,7 @@ extension Flat<UInt64> {
         for index in 0..<count { out.append(varint: self[index]) }
     }
 
-    /// Zigzags of the numbers, of which most or all are 0, or all but the first.
+    /// Zigzags of the numbers; most or all of them are 0, or all but the first.
     func writeZigzags(to out: inout GrowingBytes) throws(DenseProblem) {
         if count == 0 { return }
         var rest: UInt64 = 0
@@ -217,7 +217,7 @@ extension Flat<UInt64> {
                 unsafe target.storeBytes(of: UInt8(truncatingIfNeeded: rest), as: UInt8.self)
                 unsafe target += 1
                 if rest > 0 { continue }
-                // Of a column in which one is as the one before it, most are: eight at a time.
+                // In a column with one number equal to its predecessor, most are: eight at a time.
                 while index &+ 8 <= count {
                     var differ: UInt64 = 0
                     for next in index..<index &+ 8 { unsafe differ |= base[next] ^ value }
@@ -228,7 +228,7 @@ extension Flat<UInt64> {
                 }
                 continue
             }
-            // Most times are so near to one another.
+            // Most times are this near to one another.
             if rest < 0x4000 {
                 let both = rest & 0x7F | 0x80 | rest &<< 1 & 0x7F00
                 unsafe target.storeBytes(

@@ -1,6 +1,6 @@
-// Tries a block in dense columns, and reads it again before anybody keeps it: a dense block takes
-// the place of a plain one only if it is smaller and gives the same payload, byte for byte. One
-// archive's writer owns it.
+// Tries a block in dense columns, and reads it back before it is kept. A dense block replaces a
+// plain one only if it is smaller and yields the same payload, byte for byte. One archive's writer
+// owns it.
 // SAFETY: the payload outlives the call; the frame's view is used before the next one.
 
 import CordwoodCore
@@ -9,18 +9,18 @@ struct DenseTrial: ~Copyable {
     private var encoder: DenseEncoder
     private var decoder = DenseDecoder()
     private var choice = MethodChoice()
-    /// What is read again, but messages.
+    /// What is read back, except messages.
     private var again = GrowingBytes()
-    /// The block, behind room for its header.
+    /// The block, after room for its header.
     private var frame = GrowingBytes()
 
-    /// A larger payload is that of one huge record. It gains little, and would take several times
+    /// A larger payload is that of one huge record. It gains little, and would need several times
     /// its size in memory.
     private static let payloadMax = 8 << 20
-    /// A block that is larger takes time enough.
+    /// A larger block takes enough time already.
     private static let thoroughMax = 1 << 20
 
-    /// nil: out of memory. `level`: as zstd counts them.
+    /// nil: out of memory. `level`: a level of zstd.
     init?(level: Int32) {
         guard let encoder = DenseEncoder(level: level) else { return nil }
         self.encoder = encoder
@@ -56,14 +56,14 @@ struct DenseTrial: ~Copyable {
         choice.isWanted(Slice(payload), dense: storedBytes, &encoder.packer)
     }
 
-    /// What the payload took by method 1, or less.
+    /// The size of the payload by method 1, or a lower bound of it.
     mutating func note(plain: Int) { choice.note(plain: plain) }
 
-    /// Reads the block that `make` made; its rawCRC, or nil if it is not the payload, or no memory
-    /// is left.
+    /// Reads the block that `make` made. Returns its rawCRC; nil: it is not the payload, or memory
+    /// ran out.
     @safe mutating func check(_ payload: UnsafeRawBufferPointer) -> UInt32? {
         again.clear(keeping: .max)
-        // One at a time needs memory for columns.
+        // Only one of them needs memory for columns at a time.
         swap(&encoder.arena, &decoder.arena)
         defer { swap(&encoder.arena, &decoder.arena) }
         let isSame = try? decoder.gives(

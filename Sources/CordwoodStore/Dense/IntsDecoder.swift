@@ -1,12 +1,13 @@
-// Ints and Doubles of FORMAT §11.8, read. Numbers are 64-bit words; all arithmetic wraps. Part of
+// Reads Ints and Doubles of FORMAT §11.8. Numbers are 64-bit words; all arithmetic wraps. Part of
 // one decoder.
-// SAFETY: a plane has as many bytes as the column has values, which `plane` and the callers see to;
-// indices into a dictionary are below its count before one is looked up, and runs end in theirs.
+// SAFETY: a plane has as many bytes as the column has values, as `plane` and the callers ensure;
+// indices into a dictionary are compared with its count before use, and runs end within their
+// columns.
 
 import CordwoodCore
 
 extension DenseDecoder {
-    /// `count` numbers; what they take is counted first.
+    /// `count` numbers; their cost is counted first.
     mutating func ints(_ count: Int, depth: Int) throws(DenseProblem) -> Flat<UInt64> {
         try leaves.takeValues(count, depth: depth)
         let values: Flat<UInt64> = try arena.flat(count)
@@ -119,7 +120,7 @@ extension DenseDecoder {
         }
     }
 
-    /// Planes(n), of which there is one: entries by their index.
+    /// Planes(n) with one plane: entries by their index.
     private mutating func octets(
         _ values: Flat<UInt64>, of entries: Flat<UInt64>
     ) throws(DenseProblem) {
@@ -202,7 +203,7 @@ extension DenseDecoder {
         }
     }
 
-    /// Makes doubles of digits.
+    /// Turns digits into doubles.
     func decimals(
         _ values: Flat<UInt64>, _ power: UInt8, _ bytes: Int
     ) throws(DenseProblem) {
@@ -216,7 +217,7 @@ extension DenseDecoder {
     }
 }
 
-/// FORMAT §11.8, Buckets: what a symbol says.
+/// FORMAT §11.8, Buckets: the meaning of a symbol.
 enum LogBucket {
     @inline(__always) static func bits(_ symbol: UInt8) -> Int {
         symbol < 16 ? 0 : Int((symbol &- 16) &>> 2) &+ 2
@@ -236,7 +237,7 @@ enum LogBucket {
     }
 }
 
-/// Bits of a leaf, from the lowest of each byte up.
+/// The bits of a leaf, from the lowest of each byte up.
 struct BitReader {
     private let source: Slice
     private var at = 0
@@ -245,7 +246,7 @@ struct BitReader {
 
     init(_ source: Slice) { self.source = source }
 
-    /// 0 … 61 bits; zeros behind the end.
+    /// 0 … 61 bits; zeros after the end.
     @inline(__always) mutating func take(_ wanted: Int) -> UInt64 {
         if wanted > 32 {
             let low = take(32)

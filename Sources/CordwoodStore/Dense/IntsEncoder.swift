@@ -1,22 +1,22 @@
-// Ints and Doubles of FORMAT §11.8, written: each codec's cost is estimated on values from the
-// middle of the column, and the cheapest is taken. Large columns of small archives are measured. A
-// wrong estimate costs bytes and nothing else. Part of one encoder.
+// Writes Ints and Doubles of FORMAT §11.8: each codec's cost is estimated on values from the middle
+// of the column, and the cheapest is chosen. Large columns of small archives are measured. A wrong
+// estimate costs bytes and nothing else. Part of one encoder.
 // SAFETY: a plane has as many bytes as the column has values, and so have columns made of it.
 
 import CordwoodCore
 
 extension DenseEncoder {
-    /// Values that an estimate looks at.
+    /// The number of values in an estimate.
     private static let sample = 1_024
-    /// What a plane costs besides its content, in bits.
+    /// The cost of a plane besides its content, in bits.
     private static let planeCost = 40.0
     private static let dictionaryLeast = 32
     private static let bucketsLeast = 64
     private static let runsLeast = 64
-    /// Values of a run on average from which runs are kept as such.
+    /// Average run length from which runs are stored as such.
     private static let runMean = 8
 
-    /// All values as 64 bits. `isList`: they are what another Ints refers to.
+    /// All values as 64 bits. `isList`: another Ints refers to them.
     mutating func ints(_ values: Flat<UInt64>, isList: Bool = false) throws(DenseProblem) {
         let count = values.count
         if count == 0 { return }
@@ -133,7 +133,7 @@ extension DenseEncoder {
         try ints(lengths, isList: true)
     }
 
-    /// Bytes that hold the number.
+    /// The bytes needed to hold the number.
     static func width(_ number: UInt64) -> Int { (71 - number.leadingZeroBitCount) / 8 }
 
     /// Planes(n) of numbers of at most `width` bytes.
@@ -256,8 +256,8 @@ extension DenseEncoder {
 
     // MARK: estimates, in bits
 
-    /// Each plane by the entropy of its bytes; runs are nearly free. `most`: of more, nobody asks
-    /// how much more it is.
+    /// Each plane by the entropy of its bytes; runs are nearly free. `most`: costs above this need
+    /// not be exact.
     mutating func planesCost(
         _ values: Flat<UInt64>, _ width: Int, below most: Double = .infinity
     ) throws(DenseProblem) -> Double {
@@ -296,13 +296,13 @@ extension DenseEncoder {
         return cost
     }
 
-    /// Whether its planes are packed for the estimate: repeated runs of bytes are no matter of
-    /// entropy.
+    /// Whether its planes are compressed for the estimate: entropy does not show repeated runs of
+    /// bytes.
     private func isMeasured(_ values: Flat<UInt64>) -> Bool {
         packer.isThorough && values.count >= DensePacker.planeBytes
     }
 
-    /// What a plane takes as a frame.
+    /// The size of a plane as a frame.
     private mutating func packedBits(
         _ values: Flat<UInt64>, shift: UInt64
     ) throws(DenseProblem) -> Double {
@@ -364,7 +364,7 @@ extension DenseEncoder {
         try bareplanes(values, bytes)
     }
 
-    /// True if each value is exactly what its digits divided by 10^power give.
+    /// True if each value is exactly the quotient of its digits and 10^power.
     private static func scale(
         _ values: Flat<UInt64>, _ power: Int, _ bytes: Int, _ digits: Flat<UInt64>
     ) -> Bool {
@@ -389,11 +389,11 @@ extension DenseEncoder {
     }
 }
 
-/// How often there is each of 256 symbols.
+/// The frequency of each of 256 symbols.
 /// SAFETY: counts and kinds have an entry for each symbol.
 private struct Histogram {
     private let counts: Flat<UInt32>
-    /// The symbols that there are: most columns have few, and many columns are short.
+    /// The symbols that occur: most columns have few, and many columns are short.
     private let kinds: Flat<UInt8>
     private var kindCount = 0
     private(set) var size = 0
@@ -428,7 +428,7 @@ private struct Histogram {
     }
 }
 
-/// Logarithms of small numbers, without a mathematical library.
+/// Logarithms of small numbers, without a math library.
 enum Logs {
     /// Of 0 … 1,024, to base 2; that of 0 is 0.
     private static let table: [Double] = (0...1_024).map { number in

@@ -1,11 +1,11 @@
 // Takes a dense block apart (FORMAT §11.6): the meta stream, and the leaves in the order of the
-// tree. Counts what decoding makes, so that a hostile block stays within FORMAT §11.10. One
-// decoder owns it.
+// tree. Counts what decoding makes, so that a hostile block stays within FORMAT §11.10. One decoder
+// owns it.
 // SAFETY: all views are of the inflated frames, which the decoder keeps until the next block.
 
 import CordwoodCore
 
-/// A zstd frame as it is in the file, and what the directory says of it.
+/// A zstd frame as stored in the file, and its directory entry.
 struct StoredFrame {
     var bytes: Slice
     var rawBytes: Int
@@ -13,7 +13,7 @@ struct StoredFrame {
 }
 
 struct LeafReader {
-    /// Where the bytes of a plane leaf are: in the pool, or the whole of a frame.
+    /// The place of a plane leaf's bytes: in the pool, or a whole frame.
     private struct Plane {
         var bytes: Slice
         /// nil: in the pool.
@@ -32,7 +32,7 @@ struct LeafReader {
     private var planes: [Plane] = []
     /// Frames from 2 on.
     private let stored: [StoredFrame]
-    /// The content of each, once somebody asked for it.
+    /// The content of each frame, if it was needed.
     private var contents: [Slice?]
     private var frame = 0
     private let planeBytes: Int
@@ -41,9 +41,9 @@ struct LeafReader {
     private(set) var madeLeft: Int
     private var shapeBytesLeft: Int
     private var duplicateBytesLeft: Int
-    /// Of the leaves so far, unless leaves are left out.
+    /// Checksum of the leaves so far, unless leaves are left out.
     private(set) var crc: UInt32 = 0
-    /// False: leaves are left out, and those of the block have no sum to compare.
+    /// False: leaves are left out, so no sum can be compared.
     var sumsUp = true
 
     /// Holds nothing.
@@ -62,7 +62,7 @@ struct LeafReader {
         duplicateBytesLeft = 0
     }
 
-    /// `frames`: those of large planes, as they are in the file.
+    /// `frames`: those of large planes, as stored in the file.
     init(
         pool found: Slice, text textFrame: Slice, frames: [StoredFrame], metaBytes: Int,
         planeBytes: Int, rawBytes: Int
@@ -102,7 +102,7 @@ struct LeafReader {
         nextDistance = Int(distance)
     }
 
-    /// The next byte of the meta stream, which stays.
+    /// The next byte of the meta stream, which is not consumed.
     var next: UInt8? { meta.first }
 
     mutating func byte() throws(DenseProblem) -> UInt8 {
@@ -127,12 +127,12 @@ struct LeafReader {
         return try counted(Slice(found))
     }
 
-    /// Steps over the next plane leaf, which has that size; returns its number.
+    /// Skips the next plane leaf, which has that size; returns its number.
     mutating func take(plane size: Int) throws(DenseProblem) -> Int {
         let found: Plane
         if nextDuplicate == planes.count {
             found = planes[planes.count - nextDistance]
-            // They are summed up once more, though the block does not have them once more.
+            // They are summed up again, although the block does not store them again.
             guard found.size == size, size <= duplicateBytesLeft else { throw .damaged }
             duplicateBytesLeft -= size
             try stepDuplicate(from: planes.count)
@@ -158,7 +158,7 @@ struct LeafReader {
 
     mutating func put(_ content: Slice, frame: Int) { contents[frame] = content }
 
-    /// Bytes of a plane, whose frame is inflated. Sums them up: for those who read all leaves.
+    /// The bytes of a plane, whose frame is inflated. Sums them up, for readers of all leaves.
     mutating func plane(_ number: Int) -> Slice {
         let plane = planes[number]
         let bytes = plane.frame.flatMap { contents[$0] } ?? plane.bytes
@@ -173,7 +173,7 @@ struct LeafReader {
         return leaf
     }
 
-    /// Before memory for so many values of one codec is taken.
+    /// Call before allocating memory for so many values of one codec.
     mutating func takeValues(_ count: Int, depth: Int) throws(DenseProblem) {
         guard count >= 0, count <= valuesLeft, depth <= DenseLimits.depthMax else {
             throw .damaged
@@ -181,13 +181,13 @@ struct LeafReader {
         valuesLeft -= count
     }
 
-    /// Before memory for so many bytes of strings is taken.
+    /// Call before allocating memory for so many bytes of strings.
     mutating func takeMade(_ bytes: Int) throws(DenseProblem) {
         guard bytes >= 0, bytes <= madeLeft else { throw .damaged }
         madeLeft -= bytes
     }
 
-    /// Before a shape of so many bytes is looked at.
+    /// Call before looking at a shape of so many bytes.
     mutating func takeShape(_ bytes: Int) throws(DenseProblem) {
         guard bytes <= shapeBytesLeft else { throw .damaged }
         shapeBytesLeft -= bytes

@@ -1,16 +1,16 @@
-// Whether a block has to be made by method 1 as well (FORMAT §11.2), because that may be smaller
-// than its dense form. Two samples of the payload, compressed as method 1 would, say about how much
-// it takes. Method 1 finds more to repeat in a whole block than in samples: it is tried unless they
-// leave room for that. Part of one writer.
-// SAFETY: samples are used within the call that takes them.
+// Whether a block must also be made by method 1 (FORMAT §11.2), because that may be smaller than
+// its dense form. Two samples of the payload, compressed as method 1 would, estimate its size.
+// Method 1 finds more repetitions in a whole block than in samples, so it is tried unless the
+// samples leave a margin for that. Part of one writer.
+// SAFETY: samples are used only within the call that takes them.
 
 import CordwoodCore
 
 struct MethodChoice: ~Copyable {
     private var lines = GrowingBytes()
     private let seed = UInt64.random(in: .min ... .max)
-    /// What method 1 took of its estimate, in hundredths, at most 100; and for how many blocks that
-    /// holds.
+    /// The actual size by method 1 relative to its estimate, in hundredths, at most 100; and the
+    /// number of blocks for which that holds.
     private var share = 0
     private var left = 0
     private var estimate = 0
@@ -18,9 +18,9 @@ struct MethodChoice: ~Copyable {
     static let sampleBytes = 32 << 10
     /// Method 1 is tried on every smaller payload.
     static let payloadLeast = 4 * sampleBytes
-    /// What method 1 takes at least of its estimate, in hundredths, is assumed to be this.
+    /// The assumed minimum of the actual size by method 1 relative to its estimate, in hundredths.
     static let shareLeast = 40
-    /// After a trial: of what it took then.
+    /// After a trial: relative to the size then.
     static let sameLeast = 75
     private static let period = 16
 
@@ -34,7 +34,7 @@ struct MethodChoice: ~Copyable {
         else { return true }
         estimate = payload.count / Self.sampleBytes * run
         if takeLines(payload) {
-            // Of few lines that come again and again, by chance none or one is among them.
+            // Of few lines that recur often, the sample may by chance contain none or one.
             guard lines.count >= Self.sampleBytes / 4,
                 let other = packer.packedBytes(unsafe Slice(lines.bytes))
             else { return true }
@@ -52,8 +52,8 @@ struct MethodChoice: ~Copyable {
         left = Self.period - 1
     }
 
-    /// A sample that has all lines equal to one of it, wherever they are: in its order, each line
-    /// whose hash is one of some. False: less than half of the payload is text.
+    /// A sample that contains all lines equal to any of its lines, wherever they are: each line
+    /// with one of certain hashes, in order. False: less than half of the payload is text.
     private mutating func takeLines(_ payload: Slice) -> Bool {
         lines.removeAll()
         let count = Int(Bytes.u32(payload.bytes, 4 * DenseLimits.streams))

@@ -1,14 +1,14 @@
-// Lists of fields, traces and sections of FORMAT §11.7, read. A list or a trace is made whole, as
+// Reads lists of fields, traces and sections of FORMAT §11.7. A list or a trace is made whole, as
 // §8.2 and §8.4 lay it out; sections are written from the columns of their kinds. Part of one
 // decoder.
-// SAFETY: what is made is measured first and stays below the payload's size.
+// SAFETY: output is measured before it is made, and stays below the payload's size.
 
 import CordwoodCore
 
 /// The columns of one kind of section.
 struct SectionColumn: BitwiseCopyable {
     var kind: UInt8
-    /// Bytes of each body; 0: as long as the string.
+    /// Size of each body; 0: as long as the string.
     var bytes: Int
     var words: Flat<UInt64>
     var strings: Flat<Slice>
@@ -18,7 +18,7 @@ struct SectionColumn: BitwiseCopyable {
 /// A set of kinds of sections.
 struct SectionKinds: OptionSet {
     let rawValue: UInt32
-    /// Those that readers do not know, too.
+    /// Includes those that readers do not know.
     static let all = SectionKinds(rawValue: .max)
     static let site = SectionKinds(SectionKind.site)
     static let place = SectionKinds(SectionKind.place)
@@ -32,12 +32,12 @@ struct SectionKinds: OptionSet {
         self == .all || kind < 32 && rawValue &>> UInt32(kind) & 1 != 0
     }
 
-    /// Nothing behind the columns up to that kind is wanted.
+    /// Nothing after the columns up to that kind is wanted.
     func ends(at kind: UInt8) -> Bool { kind < 32 && rawValue &>> UInt32(kind) <= 1 }
 }
 
 struct SectionColumns {
-    /// Records.
+    /// Number of records.
     var count: Int
     /// Sections of other kinds are left out.
     var only: SectionKinds
@@ -46,7 +46,7 @@ struct SectionColumns {
     var shapes: Flat<Slice>
     var chosen: Flat<UInt64>
     var columns: [SectionColumn] = []
-    /// Form 1: bytes of the sections of each record.
+    /// Form 1: the size of each record's sections.
     var sizes: Flat<Int>
 
     func bytes(of index: Int) -> Int { whole?[index].count ?? sizes[index] }
@@ -103,7 +103,7 @@ extension DenseDecoder {
         return values
     }
 
-    /// Shapes of fields or of sections; together they are not longer than the payload.
+    /// Shapes of fields or of sections; together they are no longer than the payload.
     private mutating func shapes(_ count: Int, depth: Int) throws(DenseProblem) -> Flat<Slice> {
         let found = try strings(count, depth: depth)
         for index in 0..<count { try leaves.takeShape(found[index].count) }
@@ -185,8 +185,8 @@ extension DenseDecoder {
         return values
     }
 
-    /// The sections of the picked ones among the records that have some. `only`: those of these
-    /// kinds alone, after whose columns nothing is read.
+    /// The sections of the picked records among those with sections. `only`: just the sections of
+    /// these kinds; nothing is read after their columns.
     mutating func sectionColumns(
         _ picks: Picks, only: SectionKinds = .all
     ) throws(DenseProblem) -> SectionColumns {
@@ -237,7 +237,7 @@ extension DenseDecoder {
             var picks = wanted[kind]
             if !only.has(UInt8(kind)) { picks = Picks(try arena.flat(0), of: sizes[kind]) }
             found.columns.append(try sectionColumn(UInt8(kind), picks, none))
-            // Nothing behind it is asked for.
+            // Nothing after it is wanted.
             if only.ends(at: UInt8(kind)) { break }
         }
         try measure(found)
@@ -337,12 +337,12 @@ extension DenseDecoder {
     }
 }
 
-/// The fields of shapes (FORMAT §11.7, FieldLists), and the columns they share.
+/// The fields of shapes (FORMAT §11.7, FieldLists), and the columns that they share.
 struct FieldShapes {
-    /// Each field's type, length of the key, and key.
+    /// Type, key length and key of each field.
     private(set) var headers: Flat<Slice>
     private(set) var column: Flat<Int>
-    /// Of each shape: its first field. One entry more: the end.
+    /// The first field of each shape. One more entry: the end.
     private(set) var first: Flat<Int>
     /// Headers in the order in which they first appear.
     private(set) var pairs: SliceTable
@@ -383,7 +383,7 @@ struct FieldShapes {
         first[shapes.count] = field
     }
 
-    /// Bytes of a value besides a string's content; 0: an unknown type.
+    /// Size of a value besides a string's content; 0: an unknown type.
     static func fixedBytes(_ type: UInt8) -> Int {
         switch type {
         case FieldType.int, FieldType.uint, FieldType.double: 8

@@ -1,5 +1,5 @@
-// Lists of fields, traces and sections of FORMAT §11.7, written: by shapes and columns where all
-// of them are laid out as §8.1, §8.2 and §8.4 say, otherwise as they are. Part of one encoder.
+// Writes lists of fields, traces and sections of FORMAT §11.7: by shapes and columns if all of them
+// are laid out as §8.1, §8.2 and §8.4 say, otherwise as they are. Part of one encoder.
 
 import CordwoodCore
 
@@ -139,7 +139,7 @@ extension DenseEncoder {
         try ints(flags)
     }
 
-    /// `utc`: of each record that has sections.
+    /// `utc`: the UTC of each record with sections.
     mutating func sections(
         _ lengths: Flat<UInt64>, _ stream: Slice, _ utc: Flat<UInt64>
     ) throws(DenseProblem) {
@@ -176,8 +176,8 @@ extension DenseEncoder {
         }
     }
 
-    /// The kinds of a record's sections, a byte each, which are counted; nil: they are not laid
-    /// out as FORMAT §8.1 says.
+    /// The kinds of a record's sections, one byte each, which are counted; nil: the sections are
+    /// not laid out as FORMAT §8.1 says.
     private mutating func kinds(
         of sections: Slice, _ sizes: Flat<Int>
     ) throws(DenseProblem) -> Slice? {

@@ -1,15 +1,15 @@
 // Which values of a column are read: all of them, or those at some places. A reader that wants few
-// rows of a block has each column give their values alone, and inflates no frame of a column of
+// rows of a block has each column return only their values, and inflates no frame of a column of
 // which it wants none. Part of one decoder.
-// SAFETY: places are below the column's count, which those who make them see to; `Flat` keeps any
+// SAFETY: places are below the column's count, as those who make them ensure; `Flat` keeps any
 // other inside. Groups are below their number, which the callers of `picks` have checked.
 
 import CordwoodCore
 
 struct Picks: BitwiseCopyable {
-    /// Values that the column has.
+    /// The number of values in the column.
     let count: Int
-    /// Places of those that are read, in ascending order; nil: all are.
+    /// The places of the values that are read, ascending; nil: all are read.
     let places: Flat<UInt32>?
 
     init(all count: Int) {
@@ -22,11 +22,11 @@ struct Picks: BitwiseCopyable {
         self.places = places
     }
 
-    /// Values that are read.
+    /// The number of values that are read.
     var size: Int { places?.count ?? count }
     var isNone: Bool { size == 0 }
 
-    /// Where the value is that is read so many others after the first.
+    /// The place of the value that is read at this index.
     @inline(__always) func place(_ index: Int) -> Int {
         if let places { return Int(places[index]) }
         return index
@@ -34,7 +34,7 @@ struct Picks: BitwiseCopyable {
 }
 
 extension DenseDecoder {
-    /// The values at these places of a column that is there.
+    /// The values at these places of a column that was read.
     mutating func gather<Element: BitwiseCopyable>(
         _ column: Flat<Element>, _ picks: Picks
     ) throws(DenseProblem) -> Flat<Element> {
@@ -44,10 +44,10 @@ extension DenseDecoder {
         return found
     }
 
-    /// Which values of each column the picked rows have. Row *i* is of group `group[i]`, and takes
-    /// the next value of each of `columns[first[group] ..< first[group + 1]]`, of which one may be
-    /// there more than once. `sizes`: values of each column. The caller has seen to it that each
-    /// group has an entry in `first`, which has one more, and each row one in `group`.
+    /// Which values of each column the picked rows have. Row *i* belongs to group `group[i]`, and
+    /// takes the next value of each of `columns[first[group] ..< first[group + 1]]`, which may name
+    /// a column more than once. `sizes`: values of each column. The caller ensures that `first` has
+    /// an entry for each group and one more, and `group` one for each row.
     mutating func picks<Number: FixedWidthInteger & BitwiseCopyable>(
         _ rows: Picks, _ group: Flat<UInt64>, first: Flat<Number>, columns: Flat<Number>,
         sizes: Flat<Int>
@@ -74,7 +74,8 @@ extension DenseDecoder {
         var row = 0
         for index in 0..<places.count {
             let wanted = Int(places[index])
-            // Where it is far, groups are counted, and their columns step once for each.
+            // If it is far away, groups are counted, and their columns advance once for all of
+            // them.
             if wanted &- row > first.count &+ columns.count {
                 let (groups, counts) = unsafe (group.base, seen.base)
                 while row < wanted {
@@ -114,7 +115,7 @@ extension DenseDecoder {
         }
         switch leaves.next {
         case IntsCodec.const, IntsCodec.offset, IntsCodec.dictionary: break
-        // Each number says something of those behind it.
+        // Each number affects those after it.
         default: return try gather(try ints(picks.count, depth: depth), picks)
         }
         try leaves.takeValues(picks.count, depth: depth)
@@ -272,8 +273,8 @@ extension DenseDecoder {
         }
     }
 
-    /// Of indices into a dictionary: those that are there, and what each is among them, which
-    /// replaces it.
+    /// Returns which entries of a dictionary the indices name, and replaces each index with that of
+    /// its entry among them.
     mutating func distinct(
         _ chosen: Flat<UInt64>, below size: Int
     ) throws(DenseProblem) -> Picks {

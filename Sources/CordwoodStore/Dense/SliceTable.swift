@@ -1,12 +1,12 @@
-// A dictionary of slices in an arena: each distinct one gets the index of its first appearance.
+// A dictionary of slices in an arena: each distinct slice gets the index of its first appearance.
 // Open addressing. The hash is seeded, because strangers choose what is hashed; it decides nothing
 // by itself. A value of one encoder or decoder.
-// SAFETY: the slices' bytes outlive the table, which copies none.
+// SAFETY: the bytes of the slices outlive the table, which copies none.
 
 import CordwoodCore
 
 struct SliceTable {
-    /// High half: of the hash; low half: index + 1; 0: free. At most half of them are used.
+    /// High half: of the hash; low half: index + 1; 0: free. At most half of the slots are used.
     private var slots: Flat<UInt64>
     private(set) var entries: Flat<Slice>
     private(set) var count = 0
@@ -19,7 +19,7 @@ struct SliceTable {
         entries = try arena.flat(limit)
     }
 
-    /// nil: it would be one entry too many.
+    /// nil: it would exceed the limit.
     mutating func index(_ key: Slice, _ arena: inout Arena) throws(DenseProblem) -> Int? {
         let hash = Self.hash(key, seed)
         let mask = slots.count &- 1
@@ -58,7 +58,7 @@ struct SliceTable {
         return product.high ^ product.low
     }
 
-    /// Both factors depend on the seed: nobody can choose one that is 0.
+    /// Both factors depend on the seed, so nobody can choose one that is 0.
     @inline(__always) static func hash(_ key: Slice, _ seed: UInt64) -> UInt64 {
         var hash = seed ^ UInt64(truncatingIfNeeded: key.count) &* 0x9E37_79B9_7F4A_7C15
         let lane = (seed &>> 32 | seed &<< 32) ^ 0xD6E8_FEB8_6659_FD93
@@ -90,7 +90,7 @@ struct SliceTable {
     }
 }
 
-/// A number for each hash, 0 at first. Two equal hashes are one key. Open addressing.
+/// A number for each hash, initially 0. Two equal hashes are one key. Open addressing.
 struct NumberTable {
     /// 0: free.
     private var keys: Flat<UInt64>
@@ -114,7 +114,7 @@ struct NumberTable {
         return slot
     }
 
-    /// The key's slot, or the one that it would have.
+    /// The key's slot, or the free one that it would get.
     @inline(__always) private func free(_ key: UInt64) -> Int {
         let mask = keys.count &- 1
         var slot = Int(truncatingIfNeeded: key) & mask

@@ -1,6 +1,7 @@
-// Strings of FORMAT §11.9, read. Values are slices of leaves where the leaf has them, and of the
-// arena where they are made. Part of one decoder.
-// SAFETY: what is made is measured first, and counted; every write stays in the room so taken.
+// Reads Strings of FORMAT §11.9. Values are slices of leaves if the leaf contains them, and of the
+// arena if they are made. Part of one decoder.
+// SAFETY: output is measured and counted before it is made; every write stays in the room allocated
+// for it.
 
 import CordwoodCore
 
@@ -118,7 +119,7 @@ extension DenseDecoder {
         }
     }
 
-    /// The same for all values, of which each has a byte.
+    /// The same for all values, with one byte each.
     private mutating func dictionaryOfOctets(
         _ values: Flat<Slice>, _ mode: UInt8, _ size: Int, _ depth: Int
     ) throws(DenseProblem) {
@@ -149,7 +150,7 @@ extension DenseDecoder {
         guard named == size else { throw .damaged }
     }
 
-    /// Mode 1: makes entries of distances.
+    /// Mode 1: turns distances into entries.
     private static func follow(_ chosen: Flat<UInt64>, _ size: Int) throws(DenseProblem) {
         var named: UInt64 = 0
         let entries = unsafe chosen.base
@@ -180,12 +181,12 @@ extension DenseDecoder {
         try choose(texts, numbers, from: each[0], values)
     }
 
-    /// Returns how many bytes that is.
+    /// Returns the total size of the texts.
     private mutating func printInts(
         _ numbers: Flat<UInt64>, _ values: Flat<Slice>
     ) throws(DenseProblem) -> Int {
         var total = 0
-        // The sizes are kept where the strings will be.
+        // The sizes are kept in the places of the strings.
         let (source, made) = unsafe (numbers.base, values.base)
         for index in 0..<values.count {
             let size = unsafe Decimals.size(source[index])
@@ -203,8 +204,8 @@ extension DenseDecoder {
         return total
     }
 
-    /// Every number from the least of these to the greatest, if they are near one another: each
-    /// text is then made once. nil: they are not.
+    /// Every number from the least of these to the greatest, if they are near one another, so that
+    /// each text is made only once. nil: they are not near.
     private mutating func all(from numbers: Flat<UInt64>) throws(DenseProblem) -> Flat<UInt64>? {
         let source = unsafe numbers.base
         guard numbers.count >= Self.nearLeast else { return nil }
@@ -225,7 +226,7 @@ extension DenseDecoder {
     private static let nearLeast = 64
     private static let nearShare = 4
 
-    /// The text of each number, which `texts` has from that of `first` on. All of these count as
+    /// Selects the text of each number; `texts` begins with that of `first`. All of these count as
     /// made.
     /// SAFETY: `all` has looked at every number.
     private mutating func choose(
@@ -319,14 +320,14 @@ extension DenseDecoder {
         }
     }
 
-    /// Room for bytes that are made, counted.
+    /// Room for bytes that are made; counts them.
     mutating func room(_ bytes: Int) throws(DenseProblem) -> UnsafeMutableRawPointer {
         try leaves.takeMade(bytes)
         return unsafe try arena.allocate(bytes)
     }
 }
 
-/// Numbers as decimal digits. Signed ones are given as their 64 bits.
+/// Numbers as decimal digits. Signed numbers are passed as their 64 bits.
 enum Decimals {
     private static let powers: [UInt64] = (0...18).map { power in
         (0..<power).reduce(1) { product, _ in product * 10 }
@@ -339,7 +340,7 @@ enum Decimals {
         Int64(bitPattern: bits) < 0 ? 0 &- bits : bits
     }
 
-    /// Digits of an unsigned number, one at least.
+    /// The number of digits of an unsigned number, at least one.
     @inline(__always) static func digits(_ number: UInt64) -> Int {
         var rest = number
         var count = 1

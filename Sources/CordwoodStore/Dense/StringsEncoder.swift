@@ -1,6 +1,6 @@
-// Strings of FORMAT §11.9, written: the first codec that fits, from the cheapest result to raw
+// Writes Strings of FORMAT §11.9 with the first codec that fits, from the cheapest result to raw
 // bytes. Part of one encoder.
-// SAFETY: leaves are filled at once, in the room that was measured for them.
+// SAFETY: leaves are filled at once, in the room measured for them.
 
 import CordwoodCore
 
@@ -8,17 +8,17 @@ import CordwoodCore
 enum StringKind {
     /// Whole messages.
     case line
-    /// Between quotes, or a string of a record.
+    /// Text between quotes, or a string of a record.
     case quoted
-    /// Strings of records as long as lines, of which some may be equal.
+    /// Strings of records as long as lines, some of which may be equal.
     case prose
-    /// A run of letters, digits and the like with a digit in it.
+    /// A run of letters, digits and the like that contains a digit.
     case run
     case digits
     case word
-    /// No text.
+    /// Not text.
     case binary
-    /// Records' bytes with text in them.
+    /// Bytes of records that contain text.
     case mixed
 }
 
@@ -27,7 +27,7 @@ extension DenseEncoder {
     private static let templatesLeast = 4
     private static let templatesBytesLeast = 64
 
-    /// `depth`: of templates around the column. `isList`: the entries of a dictionary.
+    /// `depth`: the number of templates around the column. `isList`: the entries of a dictionary.
     mutating func strings(
         _ values: Flat<Slice>, _ kind: StringKind, depth: Int = 0, isList: Bool = false
     ) throws(DenseProblem) {
@@ -149,7 +149,7 @@ extension DenseEncoder {
         let chosen: Flat<UInt64> = try arena.flat(count)
         var table = try SliceTable(limit: count * 3 / 4, seed: seed, &arena)
         for index in 0..<count {
-            // Often the same as before, which costs less to see than to look up.
+            // Often equal to the one before, which is cheaper to see than to look up.
             if index > 0, values[index].isSame(values[index &- 1]) {
                 chosen[index] = chosen[index &- 1]
                 continue
@@ -158,7 +158,7 @@ extension DenseEncoder {
             chosen[index] = UInt64(found)
         }
         let size = table.count
-        // The repeated values have a byte each at least.
+        // The repeated values have at least one byte each.
         guard size < count, (count - size) * Self.bytes(values) > count * count else {
             return false
         }
@@ -210,7 +210,7 @@ extension DenseEncoder {
 
     // MARK: hex
 
-    /// False: a run of letters that are not all of a hex number may have a digit in it, which a
+    /// False: a run of letters that are not all of a hex number may include a hex digit, which a
     /// search would not find in the text (FORMAT §11.6, bit 0 of the flags).
     private static func keepsLetters(_ pattern: Slice) -> Bool {
         var hasHole = false
@@ -287,7 +287,7 @@ extension DenseEncoder {
 
 /// Numbers that print as they were read.
 enum Numeral {
-    /// All of them, if they are canonical: no leading zeros, no `-0`, at most 18 digits. As 64
+    /// Reads all values if they are canonical: no leading zeros, no `-0`, at most 18 digits. As 64
     /// bits.
     static func ints(_ values: Flat<Slice>, _ found: Flat<UInt64>) -> Bool {
         let (source, target) = unsafe (values.base, found.base)
@@ -317,13 +317,13 @@ enum Numeral {
         text.count == size ? read(text, 0, size) : nil
     }
 
-    /// Digits behind the only point; 0: no point.
+    /// Digits after the only point; 0: no point.
     static func places(_ text: Slice) -> Int {
         for index in 0..<text.count where text[index] == 0x2E { return text.count - 1 - index }
         return 0
     }
 
-    /// Canonical as those, with so many digits behind the point: the number without the point.
+    /// Canonical likewise, with so many digits after the point: the number without the point.
     static func decimal(_ text: Slice, _ places: Int) -> UInt64? {
         let isNegative = text[0] == 0x2D
         let start = isNegative ? 1 : 0

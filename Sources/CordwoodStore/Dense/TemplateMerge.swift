@@ -1,6 +1,6 @@
-// Makes one template of mined ones that differ in words only and have few rows each: the words that
-// differ most become variables. No line is read again: a row's word is that of its mined template.
-// Part of one encoder.
+// Merges mined templates that differ only in words and have few rows each: the words that differ
+// most become variables. No line is read again: a row's word is that of its mined template. Part of
+// one encoder.
 
 import CordwoodCore
 
@@ -17,7 +17,7 @@ private struct Token: BitwiseCopyable {
 /// The tokens of the mined templates of one group.
 private struct Tokens {
     var tokens: Growing<Token>
-    /// Of each member: its first token. One entry more: the end.
+    /// The first token of each member. One more entry: the end.
     var first: Growing<Int>
     var marks: LineMarks
 
@@ -31,9 +31,9 @@ private struct Tokens {
 extension DenseEncoder {
     /// Fewer templates are left as they are.
     private static let groupLeast = 4
-    /// Rows that a template should have on average.
+    /// The average number of rows that a template should have.
     private static let rowsWanted = 8
-    /// Words of a group's templates, times words of one: what merging may cost.
+    /// Words of a group's templates, times words of one: the limit on the cost of merging.
     private static let mergeMax = 1 << 22
 
     mutating func merged(_ miner: TemplateMiner) throws(DenseProblem) -> FinalTemplates {
@@ -57,7 +57,8 @@ extension DenseEncoder {
         return found
     }
 
-    /// Of each mined template, a hash of its delimiters, keys and variables; words count as one.
+    /// For each mined template, a hash of its delimiters, keys and variables; all words count as
+    /// one.
     private mutating func skeletons(of miner: TemplateMiner) throws(DenseProblem) -> Flat<UInt64> {
         var marks = try LineMarks(&arena)
         let found: Flat<UInt64> = try arena.flat(miner.templates.count)
@@ -87,8 +88,8 @@ extension DenseEncoder {
         return found
     }
 
-    /// The one that begins at `at`, which is its end afterwards. `marks`: of the text that has the
-    /// piece from `place` on.
+    /// The token that begins at `at`, which then moves to its end. `marks`: of the text that
+    /// contains the piece from `place` on.
     @inline(__always)
     private static func token(
         of piece: Slice, _ at: inout Int, _ marks: LineMarks, from place: Int = 0
@@ -103,7 +104,8 @@ extension DenseEncoder {
         return Token(bytes: bytes, kind: isWord && !isKey ? Token.word : Token.delimiters)
     }
 
-    /// Makes `found` the tokens of some templates; returns how many words the first one has.
+    /// Fills `found` with the tokens of some templates; returns the number of words of the first
+    /// one.
     private mutating func tokenize(
         _ templates: Flat<Int>, _ miner: TemplateMiner, _ found: inout Tokens
     ) throws(DenseProblem) -> Int {
@@ -161,7 +163,7 @@ extension DenseEncoder {
             }
         }
         let (varies, classes) = try generalized(hashes, count, words, rows)
-        // Members of one class are alike but for the words that vary.
+        // Members of one class differ only in the words that vary.
         let sorted: Flat<Int> = try arena.flat(count)
         for index in 0..<count { sorted[index] = index }
         sorted.sort { one, other in
@@ -218,7 +220,7 @@ extension DenseEncoder {
         }
     }
 
-    /// A mined template as it is.
+    /// Keeps a mined template as it is.
     private mutating func keep(
         _ number: Int, _ miner: TemplateMiner, _ found: inout FinalTemplates
     ) throws(DenseProblem) {

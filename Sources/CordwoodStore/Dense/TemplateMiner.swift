@@ -1,22 +1,22 @@
-// Finds what lines have in common: cuts each one into static text and variables, and gives equal
-// static text one number. A line is passed over once and allocates nothing but room that grows.
-// Two ways to cut: coarse, for messages and quoted text; fine, for runs that hold
-// digits, where only the digits vary. A value of one encoder.
+// Finds what lines have in common: cuts each one into static text and variables, and numbers equal
+// static text. Passes over a line once and allocates nothing but room that grows. There are two
+// ways to cut: coarse, for messages and quoted text; fine, for runs that contain digits, where only
+// the digits vary. A value of one encoder.
 // SAFETY: positions stay below the line's count.
 
 import CShims
 import CordwoodCore
 
-/// What a variable holds; the numbers are those of FORMAT §11.9, templates.
+/// The content of a variable; the numbers are those of FORMAT §11.9, templates.
 enum VariableKind {
     static let run: UInt32 = 1
     static let quoted: UInt32 = 2
     static let word: UInt32 = 3
-    /// The form of a time is added.
+    /// Plus the form of a time.
     static let time: UInt32 = 4
 }
 
-/// Static text and variables of lines that are equal but for the variables' values.
+/// Static text and variables of lines that are equal except for the variables' values.
 struct MinedTemplate: BitwiseCopyable {
     var firstPiece: Int
     var firstKind: Int
@@ -25,28 +25,27 @@ struct MinedTemplate: BitwiseCopyable {
     var rows: Int
 }
 
-/// Variables of some lines, one after another. A time is a slice of nothing whose count is the
-/// number.
+/// Variables of some lines, one after another. A time is an empty slice whose count is the number.
 struct MinedVariables: BitwiseCopyable {
     var firstRow: Int
     var values: Flat<Slice>
 }
 
 struct TemplateMiner {
-    /// One more piece than variables for each template.
+    /// For each template, one more piece than variables.
     private(set) var pieces: Growing<Slice>
     private(set) var kinds: Growing<UInt32>
     private(set) var templates: Growing<MinedTemplate>
-    /// Of each template: the one of the line behind its last line.
+    /// For each template, the template of the line after its last line.
     private var following: Growing<UInt32>
     private var lastTemplate = 0
     private var lastDate = TimeForm.LastDate()
     private var lastStamp = TimeForm.LastDate()
-    /// Of each line: its template.
+    /// The template of each line.
     private(set) var rows: Growing<UInt32>
-    /// Of all lines. A column that grows would leave as much behind as it holds.
+    /// Variables of all lines. A column that grows would leave as much behind as it holds.
     private(set) var variables: Growing<MinedVariables>
-    /// The last of them.
+    /// The last entry of `variables`.
     private var values: Flat<Slice>
     private var used = 0
     private var linePieces: Flat<Slice>
@@ -57,10 +56,10 @@ struct TemplateMiner {
     private var slots: Flat<UInt32>
     private let seed: UInt64
 
-    /// Variables of one line; the rest of it is static text.
+    /// The most variables of one line; the rest of it is static text.
     private static let lineVariablesMax = 1_000
 
-    /// `lines`: how many there will be.
+    /// `lines`: the expected number of lines.
     init(seed: UInt64, lines: Int, _ arena: inout Arena) throws(DenseProblem) {
         self.seed = seed
         pieces = try Growing(&arena)
@@ -88,8 +87,8 @@ struct TemplateMiner {
 
     // MARK: cutting
 
-    /// Runs of letters, digits and the like that have a digit or a slash, text between quotes,
-    /// times, and months before a day vary.
+    /// What varies: runs of letters, digits and the like that contain a digit or a slash, text
+    /// between quotes, times, and months before a day.
     mutating func coarse(_ line: Slice, _ arena: inout Arena) throws(DenseProblem) {
         try startLine(&arena)
         guard let base = unsafe line.start else { return try endLine(line, &arena) }
@@ -112,7 +111,7 @@ struct TemplateMiner {
         var start = 0
         var hasQuotes = true
         while found < Self.lineVariablesMax {
-            // The rest of words, and all between them, is static.
+            // The rest of words, and everything between them, is static.
             let next = marks.firstVaryingOrQuote(at)
             guard next < end else { break }
             if unsafe bytes[next] == 0x22 {
@@ -183,7 +182,7 @@ struct TemplateMiner {
         try endLine(unsafe Slice(start: base + start, count: end &- start), &arena)
     }
 
-    /// Where the month of `Jun 14` or `Jun  4` begins, if the day does at `day`.
+    /// The start of the month in `Jun 14` or `Jun  4`, if the day begins at `day`.
     @inline(__always)
     private func month(
         _ bytes: UnsafePointer<UInt8>, before day: Int, from least: Int
@@ -223,14 +222,14 @@ struct TemplateMiner {
         try endLine(unsafe Slice(start: base + start, count: end &- start), &arena)
     }
 
-    /// `\n`, `\r` or `\t` as two bytes: what they stand for separates words.
+    /// `\n`, `\r` or `\t` as two bytes: the characters they stand for separate words.
     @inline(__always) private func isControl(_ line: Slice, _ at: Int) -> Bool {
         let next = line[at &+ 1]
         return next == 0x6E || next == 0x72 || next == 0x74
     }
 
-    /// The part around `place` of the word bytes `first` ..< `end`: they are cut before and behind
-    /// a `\n` of two bytes. Two backslashes are one of the text.
+    /// The part around `place` of the word bytes `first` ..< `end`, cut before and after a `\n` of
+    /// two bytes. Two backslashes are one of the text.
     private func aroundControls(
         _ line: Slice, _ first: Int, _ place: Int, _ end: Int
     ) -> (first: Int, end: Int) {
@@ -249,7 +248,7 @@ struct TemplateMiner {
         return (min(first, place), end)
     }
 
-    /// The quote that closes the one at `at`; a backslash hides the byte behind it.
+    /// The quote that closes the one at `at`; a backslash hides the byte after it.
     @inline(__always)
     private func closing(_ bytes: UnsafePointer<UInt8>, _ at: Int) -> Int? {
         var next = marks.firstSign(at &+ 1)
@@ -279,7 +278,7 @@ struct TemplateMiner {
         let linePieces = unsafe self.linePieces.base
         let lineKinds = unsafe self.lineKinds.base
         unsafe linePieces[count] = rest
-        // What came behind the template of the last line before often does so again.
+        // What followed the last line's template before often follows it again.
         if templates.count > 0 {
             let number = Int(following[lastTemplate])
             if isLine(number) { return try endLine(in: number, &arena) }
@@ -338,8 +337,8 @@ struct TemplateMiner {
         return true
     }
 
-    /// All of the line that a template was made of, from its first piece to its last: they lie in
-    /// it one behind the other.
+    /// The part of a line that a template was made of, from its first piece to its last: the pieces
+    /// lie one after another in it.
     func line(of template: MinedTemplate) -> Slice {
         let first = pieces[template.firstPiece]
         let last = pieces[template.firstPiece &+ template.variables]
@@ -369,8 +368,8 @@ struct TemplateMiner {
     }
 }
 
-/// Which bytes of one line are of words, vary, or are quotes and backslashes: a bit each.
-/// SAFETY: every map has a word for each 64 bytes of the line, and one of zeros behind them.
+/// Which bytes of one line belong to words, vary, or are quotes and backslashes: one bit each.
+/// SAFETY: every map has a word for each 64 bytes of the line, and one of zeros after them.
 @safe struct LineMarks {
     private var words: Flat<UInt64>
     private var varying: Flat<UInt64>
@@ -399,7 +398,7 @@ struct TemplateMiner {
             start.assumingMemoryBound(to: UInt8.self), count, words.base, varying.base, signs.base)
     }
 
-    /// The first one from `at` on, or at least `count`; so, too, below.
+    /// The first one from `at` on, or at least `count`; likewise below.
     @inline(__always) func firstVaryingOrQuote(_ at: Int) -> Int {
         guard at < count else { return at }
         var block = at &>> 6
@@ -430,7 +429,7 @@ struct TemplateMiner {
         return block &<< 6 &+ bits.trailingZeroBitCount
     }
 
-    /// The first other byte behind the one of a word at `at`.
+    /// The first non-word byte after the word byte at `at`.
     @inline(__always) func endOfWords(_ at: Int) -> Int {
         var block = at &>> 6
         var bits = unsafe ~words.base[block] &>> UInt64(at & 63)
@@ -442,7 +441,8 @@ struct TemplateMiner {
         return block &<< 6 &+ bits.trailingZeroBitCount
     }
 
-    /// The first byte of the words that have the one at `at`, or `least` if they begin before.
+    /// The first byte of the words that contain the byte at `at`, or `least` if they begin before
+    /// it.
     @inline(__always) func startOfWords(_ at: Int, from least: Int) -> Int {
         var block = at &>> 6
         var bits = unsafe ~words.base[block] & ((1 &<< UInt64(at & 63)) &- 1)
@@ -458,7 +458,7 @@ struct TemplateMiner {
         unsafe words.base[at &>> 6] &>> UInt64(at & 63) & 1 != 0
     }
 
-    /// The first byte of words behind the other one at `at`.
+    /// The first word byte after the non-word byte at `at`.
     @inline(__always) func startOfWords(behind at: Int) -> Int {
         var block = at &>> 6
         var bits = unsafe words.base[block] &>> UInt64(at & 63)
@@ -475,7 +475,7 @@ struct TemplateMiner {
 }
 
 enum ByteClass {
-    /// Bit by bit, of the bytes below 64 and below 128; all others are of words.
+    /// One bit for each of the bytes below 64 and below 128; all others belong to words.
     private static let wordsLow: UInt64 = 0x03FF_E878_0000_0000
     private static let wordsHigh: UInt64 = 0x47FF_FFFE_97FF_FFFF
 

@@ -1,38 +1,39 @@
-// Templates of FORMAT §11.9, read: each value is a template with the next values of its variables'
+// Reads Templates of FORMAT §11.9: each value is a template with the next values of its variables'
 // columns in their places. Part of one decoder.
-// SAFETY: the columns are as long as the templates of all values ask for, and the text of all
-// values is measured before it is written. Numbers of templates are below their count, or damage.
+// SAFETY: the columns are as long as the templates of all values require, and the text of all
+// values is measured before it is written. Numbers of templates are below their count; others are
+// damage.
 
 import CordwoodCore
 
-/// What templates are made of, once their text has been read.
+/// The content of templates, once their text has been read.
 private struct Templates {
-    /// The text before each variable, and, last in each template, behind all of them.
+    /// The text before each variable and, last in each template, after all of them.
     var pieces: Flat<Slice>
-    /// Of each variable: 1 to 3 a string, otherwise the form of a time + 4.
+    /// For each variable: 1 to 3 for a string, otherwise the form of a time + 4.
     var forms: Flat<UInt32>
     var columns: Flat<UInt32>
-    /// Of each template: its first variable. One entry more: the end.
+    /// The first variable of each template. One more entry: the end.
     var first: Flat<UInt32>
-    /// Of each template: the bytes of its own text and of its times.
+    /// For each template, the size of its own text and of its times.
     var bytes: Flat<Int>
 
-    /// The piece before variable `index` of all; one more piece a template lies before it.
+    /// The piece before variable `index` of all; each earlier template has one more piece.
     @inline(__always) func piece(_ template: Int, _ variable: Int) -> Slice {
         pieces[variable &+ template]
     }
 }
 
 /// Room for lines at the end of a payload.
-/// SAFETY: a margin is behind it, as behind each piece of an arena.
+/// SAFETY: a margin follows it, as it follows each piece of an arena.
 @safe struct LineRoom {
     var end: UnsafeMutableRawPointer
     var bytes: Int
 }
 
 extension DenseDecoder {
-    /// With `lines`, the values are written there, a newline behind each, so that the last one ends
-    /// where the room does. Returns how many bytes that is.
+    /// With `lines`, the values are written there, each followed by a newline, so that the last one
+    /// ends where the room does. Returns their total size.
     @discardableResult mutating func templates(
         _ values: Flat<Slice>, _ picks: Picks, _ depth: Int, lines: LineRoom? = nil
     ) throws(DenseProblem) -> Int {
@@ -111,19 +112,19 @@ extension DenseDecoder {
             pieces: try arena.flat(variables + count), forms: try arena.flat(variables, of: 0),
             columns: try arena.flat(variables), first: try arena.flat(count + 1),
             bytes: try arena.flat(count, of: 0))
-        // Of pieces with escapes: others stay where they are, in the arena as these.
+        // Copies of pieces with escapes; other pieces stay where they are, in the arena like these.
         var literals: UnsafeMutableRawPointer?
         var out = 0
-        // The piece, as far as it was copied.
+        // Bytes of the current piece copied so far.
         var copied = 0
-        // What was not copied of it begins here.
+        // The start of its bytes that were not copied.
         var first = 0
         var variable = 0
         var template = 0
         found.first[0] = 0
         at = 0
         while at < text.count {
-            // Bytes behind the last template.
+            // There are bytes after the last template.
             guard template < count else { throw .damaged }
             at = text.firstLow(below: 6, from: at)
             guard at < text.count else { break }
@@ -176,7 +177,7 @@ extension DenseDecoder {
         return found
     }
 
-    /// Reads the columns of the variables; returns what each column holds.
+    /// Reads the columns of the variables; returns their kinds.
     private mutating func columns(
         _ found: inout Templates, _ numbers: Slice, _ count: Int
     ) throws(DenseProblem) -> Flat<UInt32> {
@@ -213,7 +214,7 @@ extension DenseDecoder {
         return numbers
     }
 
-    /// Bytes of all values.
+    /// The size of all values.
     private func measure(
         _ values: Flat<Slice>, _ chosen: Flat<UInt64>, _ found: Templates, _ kinds: Flat<UInt32>,
         _ strings: Flat<Flat<Slice>>
@@ -273,8 +274,8 @@ extension DenseDecoder {
         }
     }
 
-    /// The pieces and variables of all templates, in their order. Throws if a column is shorter
-    /// than the values ask for.
+    /// The pieces and variables of all templates, in order. Throws if a column is shorter than the
+    /// values require.
     private mutating func steps(
         _ found: Templates, _ chosen: Flat<UInt64>, _ kinds: Flat<UInt32>,
         _ strings: Flat<Flat<Slice>>, _ times: Flat<Flat<UInt64>>
@@ -303,7 +304,7 @@ extension DenseDecoder {
     }
 }
 
-/// Text of a template, and the variable behind it.
+/// Text of a template, and the variable after it.
 private struct TemplateStep: BitwiseCopyable {
     var piece: Slice
     var column: UInt32

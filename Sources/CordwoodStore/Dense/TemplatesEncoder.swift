@@ -1,7 +1,7 @@
-// Templates of FORMAT §11.9, written: mined lines become templates, their variables columns. Which
-// variables share a column decides only about bytes: those that stand behind the same word do, so
-// that the values of one key lie together. Part of one encoder.
-// SAFETY: leaves are filled at once, in the room that was measured for them.
+// Writes Templates of FORMAT §11.9: mined lines become templates, and their variables columns.
+// Which variables share a column only affects size: those that follow the same word do, so the
+// values of one key lie together. Part of one encoder.
+// SAFETY: leaves are filled at once, in the room measured for them.
 
 import CordwoodCore
 
@@ -18,15 +18,16 @@ struct FinalTemplates {
     var pieces: Growing<Slice>
     /// As `VariableKind` says.
     var kinds: Growing<UInt32>
-    /// Of each variable: that of the line's variables, or -1 - that of the mined template's words.
+    /// The source of each variable: its index in the line's variables, or -1 - the index of its
+    /// word.
     var sources: Growing<Int>
-    /// Of each mined template: its final one.
+    /// The final template of each mined one.
     var finals: Flat<Int>
-    /// Of each mined template with words that vary: its first word; otherwise -1.
+    /// For each mined template with words that vary, its first word; otherwise -1.
     var firstWord: Flat<Int>
     var words: Growing<Slice>
 
-    /// `pieces`: of all mined templates.
+    /// `pieces`: the pieces of all mined templates.
     init(mined: Int, pieces count: Int, _ arena: inout Arena) throws(DenseProblem) {
         templates = try Growing(&arena)
         pieces = try Growing(&arena, expected: count)
@@ -38,23 +39,24 @@ struct FinalTemplates {
     }
 }
 
-/// Which variables have one column.
+/// Which variables share a column.
 enum ColumnSharing {
-    /// Those behind the same word, of all templates: the values of a key, in whatever line.
+    /// Those after the same word, in all templates: the values of a key, in whatever line.
     case word
-    /// Those at the same place of templates with as many variables: lines that tell one story in
-    /// different words.
+    /// Those at the same place in templates with equally many variables: lines that tell one story
+    /// in different words.
     case place
 }
 
-/// The hash of a template's first pieces and variables: few variables ask for it.
+/// The hash of a template's first pieces and variables; made only for the few variables that need
+/// it.
 private struct HashedPieces {
     private(set) var hash: UInt64
     private var count = 0
 
     init(hash: UInt64) { self.hash = hash }
 
-    /// Takes those that are not in it yet, with the variable.
+    /// Adds the pieces not hashed yet, up to that of the variable.
     mutating func take(
         through variable: Int, of template: FinalTemplates.Template, _ found: FinalTemplates
     ) {
@@ -70,26 +72,26 @@ private struct HashedPieces {
 
 private struct VariableColumn: BitwiseCopyable {
     var kind: UInt32
-    /// A time is a slice of nothing whose count is the number.
+    /// A time is an empty slice whose count is the number.
     var values: Flat<Slice>
 }
 
 extension DenseEncoder {
     private static let fineLeast = 256
-    /// A machine that starts logs hundreds of lines that are unlike each other.
+    /// A machine that is starting logs hundreds of lines unlike each other.
     private static let coarseLeast = 2_048
-    /// Long lines are not waited for, if so many in a hundred are unlike all others.
+    /// Long lines are given up sooner, if so many in a hundred are unlike all others.
     private static let longBytes = 256 << 10
     private static let unlikeMost = 95
     /// Blocks from one choice to the next.
     private static let choicePeriod = 16
-    /// What a choice looks at.
+    /// The size of a choice's sample.
     private static let choiceBytes = 24 << 10
     private static let choiceLinesLeast = 64
-    /// Some lines are not all: another way must be so much smaller, in hundredths.
+    /// A sample is not everything: the other way must be this much smaller, in hundredths.
     private static let choiceGain = 92
 
-    /// That a template has on average, times 4.
+    /// The average number of rows that a template must have, times 4.
     private static func rowsLeast(_ kind: StringKind) -> Int {
         switch kind {
         case .line: 0
@@ -99,7 +101,7 @@ extension DenseEncoder {
         }
     }
 
-    /// False: templates are of no use; nothing was written.
+    /// False: templates are useless here; nothing was written.
     mutating func templates(
         _ values: Flat<Slice>, _ kind: StringKind, _ depth: Int
     ) throws(DenseProblem) -> Bool {
@@ -119,7 +121,7 @@ extension DenseEncoder {
                 if index >= Self.coarseLeast && count * 10 > index * 7
                     || bytes >= Self.longBytes && count * 100 > (index + 1) * Self.unlikeMost
                 {
-                    // Most of the block is no log: method 1 takes as much, and less time.
+                    // Most of the block is not a log: method 1 takes as many bytes in less time.
                     if kind == .line, bytes * 2 * values.count > rawBytes * index { throw .unfit }
                     return false
                 }
@@ -172,7 +174,7 @@ extension DenseEncoder {
         return true
     }
 
-    /// Which column each variable has; nil: too many.
+    /// The column of each variable; nil: too many.
     private mutating func columns(
         _ found: FinalTemplates, _ order: Flat<Int>, _ columnOf: Flat<Int>
     ) throws(DenseProblem) -> Flat<VariableColumn>? {
@@ -189,7 +191,8 @@ extension DenseEncoder {
                     variable, kind, template, index, found, &before, &occurrences)
                 let slot = try known.slot(of: key, &arena)
                 var column = Int(known.values[slot]) - 1
-                // Hashes may be equal, and a string is no time: then this is a column by itself.
+                // Hashes may be equal, and a string is not a time: then the variable gets its own
+                // column.
                 if column < 0 || kinds[column] != kind {
                     column = kinds.count
                     try kinds.append(kind, &arena)
@@ -234,9 +237,9 @@ extension DenseEncoder {
 
     // MARK: choosing
 
-    /// Chooses by the size of some lines from the middle of a block (of a small archive: of all)
-    /// for this block and the next ones: neither way of sharing is the better one of all logs. The
-    /// first lines of a log may be unlike the others, so a change is looked at again at once.
+    /// Chooses for this block and the next ones by the size of some lines from the middle of a
+    /// block (of a small archive: of all), because neither way of sharing is better for all logs.
+    /// The first lines of a log may be unlike the others, so a change is checked again at once.
     mutating func chooseSharing(_ lines: Flat<Slice>) throws(DenseProblem) {
         guard blocksUntilChoice == 0 else {
             blocksUntilChoice -= 1
@@ -277,7 +280,7 @@ extension DenseEncoder {
         return sample
     }
 
-    /// About how many bytes the lines take; nil: templates are of no use to them.
+    /// The approximate size of the lines; nil: templates are of no use to them.
     private mutating func size(of lines: Flat<Slice>) throws(DenseProblem) -> Int? {
         let mark = out.mark
         let room = arena.mark
@@ -294,7 +297,7 @@ extension DenseEncoder {
         return try packer.size(of: out, from: mark)
     }
 
-    /// The last run of word bytes with all that is behind it; nil: no word byte.
+    /// The last run of word bytes with everything after it; nil: no word byte.
     private static func lastWord(_ piece: Slice) -> Slice? {
         guard let first = unsafe piece.start else { return nil }
         let bytes = unsafe first.assumingMemoryBound(to: UInt8.self)
@@ -386,7 +389,7 @@ extension DenseEncoder {
         _ columns: Flat<VariableColumn>, _ columnOf: Flat<Int>, _ found: FinalTemplates,
         _ miner: TemplateMiner
     ) throws(DenseProblem) {
-        // SAFETY: the rows of all templates were counted for the columns of their variables.
+        // SAFETY: the columns of the variables were sized by the rows of all templates.
         let targets: Flat<UnsafeMutablePointer<Slice>> = unsafe try arena.flat(columns.count)
         for index in 0..<columns.count { unsafe targets[index] = columns[index].values.base }
         var part = 0

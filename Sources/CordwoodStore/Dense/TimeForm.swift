@@ -1,5 +1,5 @@
-// The forms of times in templates (FORMAT §11.9): a time that is found in text becomes a number,
-// and printing the number gives the same bytes. Only dates that exist are taken. Values; any
+// The forms of times in templates (FORMAT §11.9): a time found in text becomes a number, and
+// printing the number yields the same bytes. Only dates that exist are accepted. Values; any
 // thread.
 // SAFETY: `print` writes exactly `bytes` bytes.
 
@@ -23,7 +23,7 @@ struct TimeForm {
     private var form: UInt16 { code & 3 }
     private var mark: UInt16 { code &>> 4 & 3 }
     fileprivate var digits: Int { Int(code &>> 6 & 15) }
-    /// Numbers of a second.
+    /// Numbers per second.
     fileprivate var scale: UInt64 { Decimals.power(digits) }
 
     /// nil: no form of this version.
@@ -40,7 +40,7 @@ struct TimeForm {
             | UInt16(truncatingIfNeeded: digits) &<< 6
     }
 
-    /// Bytes of a time as text.
+    /// Size of a time as text.
     var bytes: Int {
         let body = dateBytes &+ 8
         return digits == 0 ? body : body &+ 1 &+ digits
@@ -61,7 +61,7 @@ struct TimeForm {
 
     // MARK: printing
 
-    /// Bytes of the date and of what parts it from the clock.
+    /// Size of the date and of its separator from the clock.
     fileprivate var dateBytes: Int {
         switch form {
         case Self.clock: 0
@@ -71,10 +71,10 @@ struct TimeForm {
         }
     }
 
-    /// What is printed before the clock depends on this much of the code.
+    /// The text before the clock depends on this part of the code.
     fileprivate var dateCode: UInt16 { code & 15 }
 
-    /// Seconds, and what is left of one.
+    /// Seconds, and the fraction of one.
     @inline(__always)
     fileprivate func parts(_ number: Int64) -> (seconds: Int64, fraction: Int64) {
         if digits == 0 { return (number, 0) }
@@ -221,8 +221,8 @@ struct TimeForm {
 
     // MARK: reading
 
-    /// A date that was read, as its 11 bytes, or the 7 of a stamp: most lines have that of the one
-    /// before.
+    /// A date that was read, as its 11 bytes, or the 7 of a stamp: most lines have the date of the
+    /// line before.
     struct LastDate {
         fileprivate var years: UInt64 = 0
         /// From the fourth byte on.
@@ -242,7 +242,7 @@ struct TimeForm {
         let bytes: Int
     }
 
-    /// The time that begins at `at`, which is a digit. nil: none, or digits follow it.
+    /// The time that begins at `at`, which is a digit. nil: there is none, or digits follow it.
     @inline(__always)
     static func read(_ text: Slice, at: Int, after last: inout LastDate) -> Found? {
         guard text.count &- at >= 8, let start = unsafe text.start else { return nil }
@@ -282,7 +282,7 @@ struct TimeForm {
             letter: isLetter)
     }
 
-    /// Of 11 bytes: with what parts the date from the clock.
+    /// From 11 bytes: the date and its separator from the clock.
     private static func daysOfDate(_ bytes: UnsafePointer<UInt8>) -> Int64? {
         let between = unsafe bytes[4]
         let middle = unsafe bytes[10]
@@ -315,7 +315,8 @@ struct TimeForm {
             number: days(century &* 100 &+ years, month, day) &* Self.day &+ seconds, bytes: 20)
     }
 
-    /// The stamp of 15 bytes that begins with the month at `at`; nil: none, or a digit follows.
+    /// The stamp of 15 bytes that begins with the month at `at`; nil: there is none, or a digit
+    /// follows.
     static func stamp(_ text: Slice, at: Int, after last: inout LastDate) -> Found? {
         guard text.count &- at >= 15, let start = unsafe text.start else { return nil }
         let bytes = unsafe (start + at).assumingMemoryBound(to: UInt8.self)
@@ -332,13 +333,13 @@ struct TimeForm {
             number: last.days &* Self.day &+ seconds, bytes: 15)
     }
 
-    /// Of 7 bytes: with the blank before the clock.
+    /// From 7 bytes: the date and the blank before the clock.
     private static func daysOfStamp(_ bytes: UnsafePointer<UInt8>) -> Int64? {
         let name = unsafe UInt32(bytes[0]) << 16 | UInt32(bytes[1]) << 8 | UInt32(bytes[2])
         let tens = unsafe bytes[4] == 0x20 ? 0 : bytes[4] &- 0x30
         let ones = unsafe bytes[5] &- 0x30
         let day = Int64(tens) &* 10 &+ Int64(ones)
-        // Without its tens a day has a blank.
+        // A day below 10 has a blank in place of its tens.
         guard tens < 10, ones < 10, unsafe bytes[3] == 0x20 && bytes[4] != 0x30 && bytes[6] == 0x20,
             let month = month(named: name), isDay(2_000, month, day)
         else { return nil }
@@ -360,7 +361,7 @@ struct TimeForm {
                 digits &+= 1
             }
             if digits > 0, !isDigit(text[first &+ digits]) {
-                // Nine digits of a fraction leave room for 292 years around 1970 only.
+                // With nine digits of fraction, there is only room for 292 years around 1970.
                 let (scaled, overflow) = seconds.multipliedReportingOverflow(
                     by: Int64(Decimals.power(digits)))
                 let (number, second) = scaled.addingReportingOverflow(fraction)
@@ -380,7 +381,7 @@ struct TimeForm {
 
     @inline(__always) private static func isDigit(_ byte: UInt8) -> Bool { byte &- 0x30 < 10 }
 
-    /// The number of two digits. `worst`: the greatest of all digits; above 9: not one.
+    /// The number formed by two digits. `worst`: the greatest of all digits; above 9: not a digit.
     @inline(__always) private static func pair(
         _ bytes: UnsafePointer<UInt8>, _ worst: inout UInt8
     ) -> Int64 {
@@ -391,15 +392,15 @@ struct TimeForm {
     }
 
     @inline(__always) private static func seconds(_ bytes: UnsafePointer<UInt8>) -> Int64? {
-        // All eight at once: digits without their high half, and zeros for the colons.
+        // All eight at once: each digit without its high half, and zeros for the colons.
         let text = unsafe UInt64(
             littleEndian: UnsafeRawPointer(bytes).loadUnaligned(as: UInt64.self))
         let plain = text ^ 0x3030_3A30_303A_3030
-        // Six more than a digit has no high half.
+        // A digit plus six has no high half.
         guard (plain | plain &+ 0x0606_0006_0600_0606) & 0xF0F0_FFF0_F0FF_F0F0 == 0 else {
             return nil
         }
-        // Ten times each, and the next one: nothing is carried.
+        // Ten times each digit, plus the next one; nothing carries.
         let pairs = plain &* 10 &+ plain &>> 8
         let hours = Int64(pairs & 0xFF)
         let minutes = Int64(pairs &>> 24 & 0xFF)
@@ -419,7 +420,7 @@ struct TimeForm {
     }
 }
 
-/// Prints times. Most are of the minute or the day of the one before: its text is kept.
+/// Prints times. Most have the minute or the day of the one before, whose text is kept.
 /// SAFETY: the texts have room for 16 and 32 bytes, more than any date takes, or any time up to the
 /// mark before its fraction.
 @safe struct TimePrinter {
@@ -429,19 +430,19 @@ struct TimeForm {
     private var minute = Minute()
     private let minuteText: UnsafeMutableRawPointer
 
-    /// The minute of the time before.
+    /// The minute of the previous time.
     private struct Minute {
         var code = UInt32.max
-        /// Its first number, and how many follow.
+        /// Its first number; `span`: the count of its numbers.
         var first: Int64 = 0
         var span: UInt64 = 0
-        /// Numbers of a second.
+        /// Numbers per second.
         var scale: UInt64 = 1
-        /// What a second is divided by, of 2^64.
+        /// Multiplying by this, of 2^64, replaces dividing by `scale`.
         var inverse: UInt64 = 0
         var digits = 0
         var bytes = 0
-        /// Where the seconds are.
+        /// The offset of the seconds.
         var at = 0
     }
 
@@ -450,8 +451,8 @@ struct TimeForm {
         unsafe minuteText = try arena.allocate(32)
     }
 
-    /// `code`: of a form that is known. SAFETY: room for its `bytes`, and a margin of 16 behind
-    /// them; the number is in its `range`. Returns what follows.
+    /// `code`: of a known form. SAFETY: room for its `bytes`, and a margin of 16 after them; the
+    /// number is in its `range`. Returns what follows.
     @unsafe @inline(__always) mutating func print(
         _ code: UInt32, _ number: Int64, to target: UnsafeMutableRawPointer
     ) -> UnsafeMutableRawPointer {
@@ -467,7 +468,7 @@ struct TimeForm {
                 Int64(truncatingIfNeeded: into), out.assumingMemoryBound(to: UInt8.self))
             return unsafe target + minute.bytes
         }
-        // A division costs more. This is exact, or one too few.
+        // Cheaper than a division. The result is exact, or one too small.
         var seconds = into.multipliedFullWidth(by: minute.inverse).high
         var fraction = into &- seconds &* minute.scale
         if fraction >= minute.scale {
@@ -480,7 +481,7 @@ struct TimeForm {
         return unsafe target + minute.bytes
     }
 
-    /// The same for a time of another minute, which is kept.
+    /// The same for a time in another minute, which is kept.
     @unsafe private mutating func printAll(
         _ code: UInt32, _ number: Int64, to target: UnsafeMutableRawPointer
     ) -> UnsafeMutableRawPointer {

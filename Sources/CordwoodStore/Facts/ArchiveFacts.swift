@@ -1,30 +1,30 @@
-// What is remembered of one archive: its header and footer, the lane and time of its first record,
-// the times of blocks that were looked at, the digest that `stats` made, and the origins that a
-// list of devices made. Made from an opened archive or from the cache, whose checksum was right;
-// what does not parse all the same is not there. One thread at a time.
-// SAFETY: the stored bytes are views of the bytes of StoreFacts, which are never changed once they
-// are read, and which the owner of this value holds.
+// What the cache remembers of one archive: its header and footer, the lane and time of its first
+// record, the times of blocks that were looked at, the digest that `stats` made, and the origins
+// that a list of devices made. Made from an opened archive, or from the cache after its checksum
+// matched; content that still does not parse counts as missing. One thread at a time.
+// SAFETY: the stored bytes are views of the bytes of StoreFacts, which never change after they are
+// read, and which the owner of this value holds.
 
 import CordwoodCore
 
 @safe final class ArchiveFacts {
-    /// Archives with more blocks are opened where their blocks are asked for.
+    /// Archives with more blocks are opened when their blocks are needed.
     private static let blocksMax = 256
     private static let timesMax = 64
 
     let info: ArchiveInfo
-    /// nil: too many.
+    /// nil: too many to remember.
     let blocks: [BlockEntry]?
-    /// Of its first record; nil: nobody has asked.
+    /// The process and time of its first record; nil: not looked up yet.
     var first: (process: ProcessInfo, monotonicNs: UInt64)? {
         parseRest()
         return madeFirst
     }
     private var madeFirst: (process: ProcessInfo, monotonicNs: UInt64)?
-    /// Of blocks of one process, without an offset.
+    /// Times of blocks by number, all of one process, without an offset.
     private var times: [Int: BlockTimes] = [:]
     private var timesOf: (lane: LaneID, boot: LaneID)?
-    /// `first` and `times` as bytes, until somebody asks; most readers do not.
+    /// `first` and `times` as bytes until they are used; most readers never use them.
     @safe private var storedRest = Bytes.none
     /// The digest as bytes; empty: none.
     @safe private var stored = Bytes.none
@@ -48,7 +48,7 @@ import CordwoodCore
         hasNews = true
     }
 
-    /// nil: nobody has counted.
+    /// nil: not counted yet.
     var digest: ArchiveDigest? {
         if let made { return made }
         guard stored.count > 0 else { return nil }
@@ -64,7 +64,7 @@ import CordwoodCore
         hasNews = true
     }
 
-    /// nil: nobody has looked.
+    /// nil: not looked up yet.
     var origins: ArchiveOrigins? {
         if let madeOrigins { return madeOrigins }
         guard storedOrigins.count > 0 else { return nil }
@@ -80,7 +80,7 @@ import CordwoodCore
         hasNews = true
     }
 
-    /// Of a block whose records are all of `process`.
+    /// The times of a block whose records all belong to `process`.
     func times(ofBlock block: Int, of process: ProcessInfo) -> BlockTimes? {
         parseRest()
         guard let timesOf, timesOf == (process.laneID, process.bootID) else { return nil }
@@ -269,7 +269,7 @@ extension BlockTimes {
         out.append(word: shift)
     }
 
-    /// With an offset, where these are without one. nil: a time would be beyond the last.
+    /// Adds an offset to times without one. nil: a time would exceed the maximum.
     func moved(by offset: UInt64) -> BlockTimes? {
         let (end, overflow) = greatest.addingReportingOverflow(offset)
         if overflow { return nil }
@@ -277,7 +277,7 @@ extension BlockTimes {
     }
 }
 
-/// What the order of records needs of a process, and no more: its lane, boot and clocks.
+/// Only what ordering records needs of a process: its lane, boot and clocks.
 extension ProcessInfo {
     fileprivate static func read(_ cursor: inout ByteCursor) -> ProcessInfo? {
         guard let lane = cursor.id(), let boot = cursor.id(),

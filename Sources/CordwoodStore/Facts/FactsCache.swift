@@ -1,14 +1,14 @@
 // What the command line remembers of archives between two commands, so that a store of thousands
-// opens without opening each: one file per store in $XDG_CACHE_HOME/cordwood or ~/.cache/cordwood
-// (docs/ARCHITECTURE.md, "Facts of archives"). Only the command line makes one; the calls of a host
-// never do. All of it can be made again: what cannot be read, trusted or written is left out
-// without a word. One thread at a time.
-// SAFETY: Sendable, since options are: only the thread that reads with them uses it.
+// opens without opening each one. One file per store in $XDG_CACHE_HOME/cordwood or
+// ~/.cache/cordwood (docs/ARCHITECTURE.md, "Facts of archives"). Only the command line makes one; a
+// host's calls never do. Everything in it can be made again: what cannot be read, trusted or
+// written is silently left out. One thread at a time.
+// SAFETY: Sendable because options are; only the thread that reads with them uses it.
 
 import CordwoodCore
 
 package final class FactsCache: @unchecked Sendable {
-    /// Files kept, and for how long after they were last written.
+    /// Limits on the number of files, and on the time since they were last written.
     private static let filesMax = 64
     private static let secondsMax = 90 * 86_400
     private static let suffix = ".facts"
@@ -23,7 +23,7 @@ package final class FactsCache: @unchecked Sendable {
     ) -> FactsCache? {
         if environment("CORDWOOD_CACHE") == "off" { return nil }
         func path(_ name: String) -> String? {
-            // As the XDG specification has it: a relative path is to be ignored.
+            // The XDG specification says to ignore relative paths.
             environment(name).flatMap { $0.hasPrefix("/") ? $0 : nil }
         }
         guard let parent = path("XDG_CACHE_HOME") ?? path("HOME").map({ $0 + "/.cache" }) else {
@@ -37,7 +37,7 @@ package final class FactsCache: @unchecked Sendable {
 
     private static func isOwnFolder(_ file: FileFacts) -> Bool { file.isDirectory && isOwn(file) }
 
-    /// Made once there is something to write.
+    /// Made when there is something to write.
     private func makeFolder() -> Bool {
         if FileFacts(at: folder) == nil {
             _ = Files.makeDirectory(parent)
@@ -46,12 +46,12 @@ package final class FactsCache: @unchecked Sendable {
         return FileFacts(at: folder).map(Self.isOwnFolder) ?? false
     }
 
-    /// Others could have written what nobody but its owner may write.
+    /// Otherwise somebody else could have written it.
     static func isOwn(_ file: FileFacts) -> Bool {
         file.owner == Machine.userID() && file.isPrivate
     }
 
-    /// The facts of a store's archives, which other readers of it share; nil: there is no store.
+    /// The facts of a store's archives, shared by all its readers; nil: there is no store.
     func facts(ofStore path: String) -> StoreFacts? {
         if let found = stores[path] { return found }
         guard let store = FileFacts(following: path), store.isDirectory else { return nil }
@@ -62,7 +62,7 @@ package final class FactsCache: @unchecked Sendable {
         return made
     }
 
-    /// Writes what was learned, if it is worth it. Call once everything is shown.
+    /// Writes what was learned, if it is worth it. Call after everything is shown.
     package func save() {
         var isWritten = false
         for store in stores.values where store.isWorthWriting && makeFolder() {
@@ -71,7 +71,7 @@ package final class FactsCache: @unchecked Sendable {
         if isWritten { prune() }
     }
 
-    /// Stores come and go; their files here need not stay.
+    /// Stores come and go; files of old ones are removed.
     private func prune() {
         let names = DirectoryListing(folder, hidden: true).names
         var kept: [(age: Int, path: String)] = []
@@ -81,7 +81,7 @@ package final class FactsCache: @unchecked Sendable {
             if name.hasSuffix(Self.suffix), !name.hasPrefix(".") {
                 kept.append((file.secondsSinceModified, path))
             } else if name.hasPrefix("."), file.secondsSinceModified > 3_600 {
-                // Of a command that was killed.
+                // Left by a command that was killed.
                 Files.remove(path)
             }
         }

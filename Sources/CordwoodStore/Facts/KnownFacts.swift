@@ -1,25 +1,25 @@
-// The facts of archives by their paths, mostly asked for in the order of their names again and
-// again: while that holds, no path is hashed, and no table of them is made. One thread at a time.
+// The facts of archives by path. Readers mostly ask for them repeatedly in the order of their
+// names; as long as they do, no path is hashed and no table is made. One thread at a time.
 
 struct KnownFacts {
     typealias Entry = (path: String, key: FileKey, facts: ArchiveFacts)
 
     private var entries: [Entry?] = []
     private var removed = 0
-    /// The path of the last entry; entries before it have lesser ones while `isSorted`.
+    /// The path of the last entry; while `isSorted`, all entries before it have lesser paths.
     private var last = ""
     private var isSorted = true
-    /// The last question was for a path behind the last one.
+    /// The last lookup was for a path beyond the last entry.
     private var isBeyond = false
-    /// Where the last question was answered.
+    /// The entry that the last lookup found.
     private var at = 0
-    /// Places of the first so many entries; made where the order does not help.
+    /// Indexes of the first `placed` entries; made when the order does not help.
     private var places: [String: Int] = [:]
     private var placed = 0
 
     var count: Int { entries.count - removed }
     var all: [Entry] { entries.compactMap { $0 } }
-    /// Of which something was learned.
+    /// The number of entries about which something was learned.
     var learned: Int {
         var found = 0
         for index in entries.indices where entries[index]?.facts.hasNews == true { found += 1 }
@@ -54,7 +54,7 @@ struct KnownFacts {
         guard let place = place(of: path), entries[place] != nil else { return false }
         entries[place] = nil
         removed += 1
-        // A removed entry has no path to be found by: only the table has it.
+        // A removed entry has no path to search for: only the table finds it.
         fill()
         places[path] = place
         return true
@@ -83,7 +83,7 @@ struct KnownFacts {
         return places[path]
     }
 
-    /// Where all entries are in order.
+    /// Requires that all entries are in order.
     private func search(_ path: String) -> Int? {
         var (low, high) = (0, entries.count)
         while low < high {

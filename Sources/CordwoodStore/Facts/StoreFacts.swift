@@ -1,14 +1,14 @@
 // The facts of one store's archives: read from a file of the cache, looked up by name, size, times
-// and inode, and written again with what was learned. The file is an envelope with a checksum;
-// with another format, another store, another owner, or a wrong checksum it counts as missing. Two
-// processes may write at once: each renames a file of its own, and the last one stays. One thread
-// at a time.
-// SAFETY: views are of `bytes`, which is never changed once it was read.
+// and inode, and written again with what was learned. The file is an envelope with a checksum. It
+// counts as missing if its format, store or owner is another one, or its checksum is wrong. Two
+// processes may write at once: each renames its own file, and the last one stays. One thread at a
+// time.
+// SAFETY: views are of `bytes`, which never changes after it is read.
 
 import CShims
 import CordwoodCore
 
-/// Which file an archive's facts are of. A changed file has another key.
+/// Identifies the file that an archive's facts describe. A changed file has another key.
 struct FileKey: Equatable {
     var bytes: UInt64
     var modifiedNs: UInt64
@@ -41,14 +41,14 @@ struct FileKey: Equatable {
 }
 
 final class StoreFacts {
-    /// Stores with fewer archives open as fast without.
+    /// Stores with fewer archives open just as fast without.
     static let archivesMin = 32
     private static let bytesMax: UInt64 = 256 << 20
     private static let magic: UInt64 = 0x3130_5443_4146_5743  // "CWFACT01"
-    /// Another number for every change of the content.
+    /// Changes with every change of the content.
     private static let version: UInt32 = 4
     private static let headBytes = 32
-    /// With less than this share of news, a file is not written again, unless archives are gone.
+    /// With less than this share of news, the file is not written again, unless archives are gone.
     private static let newsShare = 64
 
     private let file: String
@@ -61,13 +61,13 @@ final class StoreFacts {
     }
 
     private var bytes = GrowingBytes()
-    /// By name; those before `next` have been passed.
+    /// Sorted by name; those before `next` have been passed.
     private var entries: [Entry] = []
     private var next = 0
     private var isLoaded = false
     /// Facts that are valid now.
     private var known = KnownFacts()
-    /// Of the file, entries that still are an archive's.
+    /// Entries of the file that still belong to an archive.
     private var found = 0
     private var news = 0
     /// All archives of the store have been asked for.
@@ -79,12 +79,12 @@ final class StoreFacts {
         self.inode = inode
     }
 
-    /// Before archives are asked for, in the order of their names: how many there are.
+    /// Call before asking for archives, in the order of their names. `count`: how many there are.
     func begin(_ count: Int) {
         if isLoaded { return }
         isLoaded = true
         guard count >= Self.archivesMin else {
-            // Of archives that are gone nothing stays.
+            // Facts of archives that are gone are not kept.
             Files.remove(file)
             return
         }
@@ -98,7 +98,7 @@ final class StoreFacts {
 
     // MARK: Asking
 
-    /// The facts of that archive as it is now, and its key for `note`.
+    /// The facts of the archive as it is now, and its key for `note`.
     func find(_ path: String) -> (key: FileKey?, facts: ArchiveFacts?) {
         guard isComplete, let status = FileFacts(at: path), status.isRegular else {
             return (nil, nil)
@@ -116,10 +116,10 @@ final class StoreFacts {
         return (key, facts)
     }
 
-    /// Facts that `find` or `note` had.
+    /// Facts that `find` returned or `note` stored.
     func facts(of path: String) -> ArchiveFacts? { known.find(path)?.facts }
 
-    /// Remembers an archive that was opened. One that is damaged or encrypted is not remembered.
+    /// Remembers an archive that was opened, unless it is damaged or encrypted.
     func note(_ path: String, _ key: FileKey?, _ info: ArchiveInfo, _ blocks: [BlockEntry]?) {
         guard let key, let blocks, info.isWhole, !info.isEncrypted, info.fileBytes == key.bytes
         else { return }
@@ -127,12 +127,12 @@ final class StoreFacts {
         news += 1
     }
 
-    /// The archive says something else: it is right.
+    /// The archive disagrees with its facts: the archive is right.
     func forget(_ path: String) {
         if known.remove(path) { news += entries.count }
     }
 
-    /// Names are asked for in their order: a look at the next entry suffices.
+    /// Names are asked for in order: looking at the next entry suffices.
     private func entry(_ path: String) -> UnsafeRawBufferPointer? {
         var path = path
         return path.withUTF8 { all in

@@ -1,9 +1,9 @@
 // Possession of one archive file: of the whole file, to delete it, or for one target, to send it
-// there. Several targets may send one archive at a time, in one process or in many, and no process
-// deletes it meanwhile (R38). The locks belong to the open file (OFD): one byte for each target,
-// far past the end of the file, and the whole range for deletion. After taking a lock, the code
-// looks the name up again, because the file may have been deleted in between. Released explicitly
-// in deinit: a forked child may still hold the descriptor.
+// there. Several targets may send one archive at a time, in one process or in many; meanwhile no
+// process deletes it (R38). The locks belong to the open file (OFD): one byte for each target, far
+// past the end of the file, and the whole range for deletion. After taking a lock, the code looks
+// the name up again, because the file may have been deleted in between. Released explicitly in
+// deinit: a forked child may still hold the descriptor.
 
 import CordwoodCore
 
@@ -47,8 +47,8 @@ package struct ArchiveLock: ~Copyable {
         bytes = held.bytes
     }
 
-    /// Opens an archive to look at it, without possession: nobody is kept from sending or deleting
-    /// it. nil: it is gone.
+    /// Opens an archive to look at it, without possession: others may still send or delete it. nil:
+    /// it is gone.
     package init?(lookingIn paths: StorePaths, stem: String) {
         let opened = Files.open(paths.archive(stem), [.read, .nonBlocking, .noTerminal])
         guard opened >= 0 else { return nil }

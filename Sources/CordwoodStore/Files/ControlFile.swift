@@ -1,7 +1,8 @@
-// The file `control` of a store: requests from outside to running programs, namely whether they
-// capture HTTP exchanges and at which levels they log. Text (FORMAT §2.4), replaced as a whole, so
-// a reader finds the old or the new file. Engines check whether it is a different file now and then
-// read it; a file that cannot be read changes nothing. Any thread, any process.
+// The file `control` of a store: requests from outside to running programs. They say whether
+// programs capture HTTP exchanges, and at which levels they log. Text (FORMAT §2.4), replaced as a
+// whole, so a reader finds the old or the new file. Engines check now and then whether it is a
+// different file, then read it; a file that cannot be read changes nothing. Any thread, any
+// process.
 
 import CordwoodCore
 
@@ -32,14 +33,15 @@ public struct ControlFile: Equatable, Sendable {
     }
 
     /// Changes the file, or makes it. Concurrent changes happen one after the other. A file that
-    /// cannot be read is left untouched: it may come from a later version.
+    /// cannot be read is left untouched: a later version may have written it.
     public static func change(
         storeDirectory: String, _ body: (inout ControlFile) -> Void
     ) throws(UploadError) {
         _ = try change(storeDirectory: storeDirectory, if: { _ in true }, body)
     }
 
-    /// The same, if the file is still as the caller knows it. False: it is not, and stays.
+    /// The same, if the file still says what the caller knows. False: it does not, and stays
+    /// unchanged.
     package static func change(
         storeDirectory: String, if isKnown: (ControlFile) -> Bool,
         _ body: (inout ControlFile) -> Void

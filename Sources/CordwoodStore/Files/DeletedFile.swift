@@ -42,12 +42,12 @@ package struct DeletedFile: Equatable, Sendable {
     package static let fileName = "deleted"
     package static let idsMax = 65_536
     private static let firstLine = "cordwood deleted"
-    /// The most deletions of everything, one per boot.
+    /// The most deletions of everything; there is one per boot.
     static let allMax = 16
     /// A line has at most 127 bytes.
     private static let bytesMax = 8 << 20
 
-    /// When everything was forgotten, in this order: the last deletion of each boot.
+    /// Deletions of everything, in this order: the last one of each boot.
     package private(set) var all: [StoreMoment] = []
     /// For each transaction, the last deletion of each boot in which it was forgotten.
     package private(set) var ids: [TransactionID: [StoreMoment]] = [:]
@@ -132,9 +132,8 @@ package struct DeletedFile: Equatable, Sendable {
             if old == nil { all[0].timeNs = max(all[0].timeNs, gone) }
         }
         all.append(until)
-        // A deletion of everything replaces the earlier deletions of single transactions. Some
-        // stay: where the clock ran ahead, only a deletion in the same boot can tell that a record
-        // is older.
+        // A deletion of everything replaces earlier deletions of single transactions. Some stay: if
+        // the clock ran ahead, only a deletion in the same boot can tell that a record is older.
         keepIDs {
             $0.timeNs > until.timeNs || $0.boot != until.boot && $0.boot != .zero
         }

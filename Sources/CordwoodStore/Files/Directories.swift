@@ -25,7 +25,7 @@ package enum Directories {
             if Errno.last == Errno.EEXIST { return }
             throw failure("make directory", path)
         }
-        // We may have no right to read another user's folder: no reason not to log.
+        // We may have no right to read another user's folder; that is no reason not to log.
         if lasts { _ = sync(parent + "/.") }
     }
 

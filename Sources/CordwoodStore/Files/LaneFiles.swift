@@ -1,8 +1,8 @@
 // The contents of a store's lanes/ directory, by lane (FORMAT §2). Names only: no file is opened. A
 // listing is a momentary view; a file may have been renamed by the time it is opened. A single
-// readdir(3) is not even that: it may miss both names of a file that is renamed while it runs, so
+// readdir(3) is not even that: it may miss both names of a file that is renamed while it runs. So
 // it runs twice. One of the two runs finds a file that existed before and is renamed once (a
-// segment that is sealed); a file that is renamed again meanwhile is in an archive.
+// segment being sealed); a file that is renamed again meanwhile is in an archive.
 
 import CordwoodCore
 import CordwoodFormats
@@ -16,7 +16,7 @@ package struct LaneFiles: Sendable {
     }
 
     package let lane: String
-    /// The directory of the files, `lanes` of a store.
+    /// The directory of the files: `lanes` of a store.
     package let directory: String
     package internal(set) var hasLaneFile = false
     package internal(set) var hasJournal = false

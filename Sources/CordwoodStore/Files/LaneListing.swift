@@ -13,7 +13,7 @@ package struct LaneListing {
     package var lanes: [String: Lane] = [:]
     /// Lane files that were still being made.
     var unpublished: [String] = []
-    /// Why there may be more lanes, which could not be listed; empty: these are all.
+    /// Why the listing may be incomplete; empty: these are all lanes.
     package let cause: String
     package var isWhole: Bool { cause.isEmpty }
 
@@ -53,7 +53,7 @@ package struct LaneListing {
     /// looked up first: a rename leads from the hidden name to the other one, never back.
     static func hasFile(_ lane: String, _ directory: String) -> Bool {
         for name in [".\(lane).lane", "\(lane).lane"] {
-            // If it cannot be looked at, it may be there.
+            // If it cannot be looked at, it may exist.
             if FileFacts(at: "\(directory)/lanes/\(name)") != nil || Errno.last != Errno.ENOENT {
                 return true
             }

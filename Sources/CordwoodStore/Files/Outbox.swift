@@ -84,8 +84,7 @@ package struct Outbox: Sendable {
         return String(text.prefix { $0 != "\n" })
     }
 
-    /// Which of its records were refused; nil: the state has refusals, but its file does not list
-    /// them.
+    /// Which records were refused; nil: the state has refusals, but its file does not list them.
     package func refusals(
         _ stem: String, _ target: TargetKey, _ state: PairState
     ) throws(UploadError) -> PairRefusals? {
@@ -110,8 +109,8 @@ package struct Outbox: Sendable {
         return String(decoding: try StoreFiles.read(paths.queue + "/" + name) ?? [], as: UTF8.self)
     }
 
-    /// Forgets an archive that is gone, and the names of bodies whose makers died before they
-    /// removed them. CRASH: removeOrphans removes the rest.
+    /// Forgets an archive that is gone, and the names of bodies that their makers died before
+    /// removing. CRASH: removeOrphans removes the rest.
     func removeAll(of stem: String) throws(UploadError) {
         for name in try StoreFiles.list(paths.queue, hidden: true)
         where Outbox.parse(name)?.stem == stem || StorePaths.stem(ofBody: name) == stem {

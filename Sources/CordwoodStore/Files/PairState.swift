@@ -88,7 +88,7 @@ public enum PairState: Equatable, Sendable {
         return refusals.lines == progress.lines
     }
 
-    /// True if no further attempt is made.
+    /// True if no further attempt will be made.
     package var isFinal: Bool {
         switch self {
         case .sent, .filtered, .kept, .quarantined, .unknown: true
@@ -96,9 +96,9 @@ public enum PairState: Equatable, Sendable {
         }
     }
 
-    /// The target no longer needs the archive: it has all of it, confirmed by an answer that counts
-    /// (Dialect.verdict), or wants none of it. Every path that removes an archive because it was
-    /// sent checks this.
+    /// The target no longer needs the archive: an answer that counts (Dialect.verdict) confirmed
+    /// that it has all of it, or it wants none of it. Every path that removes an archive because it
+    /// was sent checks this.
     package var isDone: Bool {
         switch self {
         case .sent, .filtered: true

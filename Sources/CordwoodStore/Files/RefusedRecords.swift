@@ -15,8 +15,8 @@ package struct PartRange: Equatable, Sendable {
     package func contains(_ ordinal: UInt64) -> Bool { first <= ordinal && ordinal < end }
 }
 
-/// `count` records within the range were refused. If the server names none, the range is that of
-/// the part.
+/// `count` records within the range were refused. If the server names none, the range is the whole
+/// part.
 package struct RefusedRecords: Equatable, Sendable {
     package var range: PartRange
     var count: UInt32
@@ -61,8 +61,8 @@ package struct PairRefusals: Equatable, Sendable {
         only.isEmpty || only.contains { $0.contains(ordinal) }
     }
 
-    /// - Returns: false: it is a single record that was kept before. A part that is sent again as a
-    /// whole is refused for the same records.
+    /// - Returns: false: this single record was kept before. A part that is sent again as a whole
+    /// is refused for the same records.
     @discardableResult
     package mutating func keep(_ refusal: RefusedRecords) -> Bool {
         if refusal.range.end - refusal.range.first == 1, index(of: refusal.range.first) != nil {
@@ -83,7 +83,7 @@ package struct PairRefusals: Equatable, Sendable {
         return true
     }
 
-    /// Index of the line that says that this very record was refused.
+    /// Index of the line that says that exactly this record was refused.
     private func index(of ordinal: UInt64) -> Int? {
         kept.firstIndex {
             $0.range.contains(ordinal) && UInt64($0.count) == $0.range.end - $0.range.first

@@ -67,7 +67,8 @@ package struct StoreFile: Equatable, Sendable {
     }
 
     /// Stores another consent and returns the updated file.
-    /// - Parameter known: what the caller takes it to be; if it is not, it stays. nil: anything.
+    /// - Parameter known: the consent that the caller expects; if it differs, the file stays
+    /// unchanged. nil: anything.
     package static func setConsent(
         storeDirectory: String, to consent: Consent, from known: Consent? = nil
     ) throws(UploadError) -> StoreFile {

@@ -139,7 +139,7 @@ package enum StoreFiles {
 
     /// Writes `temporary`, syncs it, renames it over `path`, syncs the directory. The caller holds
     /// the directory's lock, so an existing file of that name is left over from a crash, or is not
-    /// a file of ours at all.
+    /// one of our files.
     /// CRASH: before the rename the old content is in place, after it the new one.
     package static func replace(
         _ path: String, temporary: String, directory: String, with bytes: [UInt8]
@@ -224,7 +224,7 @@ package enum StoreFiles {
         let directory = try FileDescriptor(path: path, flags: .directory)
         let bound = cw_monotonic_ns() + lockWaitNs
         while !Files.lock(directory.number) {
-            // The holder may be stopped for ever, or be dead while a child has inherited the lock.
+            // The holder may be stopped forever, or be dead while a child has inherited the lock.
             guard
                 Errno.last == Errno.EINTR
                     || Errno.last == Errno.EWOULDBLOCK && cw_monotonic_ns() < bound

@@ -1,6 +1,6 @@
-// The spelling of a target's name in file names: letters, digits, `_` and `-` unchanged, other
-// bytes as %XX; a long name is cut and ends in a checksum. So it never contains a dot, a slash or
-// `@`, and no two names share a key. Pure.
+// How file names spell a target's name: letters, digits, `_` and `-` unchanged, other bytes as %XX;
+// a long name is cut and ends in a checksum. A key therefore never contains a dot, a slash or `@`,
+// and no two names share one. Pure.
 
 import CSodium
 import CordwoodFormats

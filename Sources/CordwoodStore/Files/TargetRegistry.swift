@@ -1,5 +1,5 @@
 // The targets of a store: one small text file per target below targets/. It holds what a person
-// needs to recognise the target, and no secret: of the URL only scheme, host and port. After upload
+// needs to recognise the target, and no secret: only scheme, host and port of the URL. After upload
 // an archive is deleted once all targets registered here have it. Any thread, any process.
 
 public struct RegisteredTarget: Equatable, Sendable {
@@ -27,8 +27,8 @@ public struct RegisteredTarget: Equatable, Sendable {
     }
 }
 
-/// What decides about the bodies of a target's requests beside its form, so that others can make
-/// the same ones (FORMAT §2.6). Of secrets it names only that they exist.
+/// The settings, besides the form, that determine the bodies of a target's requests, so that others
+/// can make the same ones (FORMAT §2.6). Of secrets it records only that they exist.
 package struct RegisteredBodies: Equatable, Sendable {
     package var level: UInt8 = 0
     /// Names separated by commas.

@@ -1,7 +1,7 @@
 // Schedules when an engine adopts lanes of dead processes: soon after open, then every minute; at
-// once if many lanes have piled up or the quota is short, and before the first upload. The ship
-// thread adopts; an upload or a roll may wait for it. Many short-lived processes leave their lanes
-// to one of them, which archives those together.
+// once if many lanes have piled up or the quota is short; and before the first upload. The ship
+// thread adopts; an upload or a roll may wait for it. When many short-lived processes leave lanes
+// behind, one of them archives these together.
 
 import CShims
 import CordwoodCore
@@ -27,12 +27,12 @@ import CordwoodCore
     private static let everyNs: UInt64 = 60_000_000_000
     private static let everyShortNs: UInt64 = 1_000_000_000
 
-    /// The first call on the ship thread.
+    /// First call on the ship thread.
     package func begin() {
         next = isCrowded ? 0 : firstNs
     }
 
-    /// So many lanes have piled up that adoption is due at once.
+    /// Whether so many lanes have piled up that adoption is due at once.
     package var isCrowded: Bool {
         LaneListing(directory: directory).lanes.count > StoreArchiver.lanesAtOnce
     }
@@ -70,8 +70,8 @@ import CordwoodCore
         return summary
     }
 
-    /// An upload that the host asks for also sends the records of ended processes: waits for an
-    /// adoption run that begins after the call. Not on the ship thread; `wake` wakes that one.
+    /// An upload that the host asks for also sends the records of ended processes, so it waits for
+    /// an adoption run that begins after the call. Not on the ship thread; `wake` wakes that one.
     package func now(_ deadline: Deadline, wake: () -> Void) {
         guard !hasRun || hasOthers, let goal = begins(wake: wake) else { return }
         monitor.locked {
@@ -81,7 +81,7 @@ import CordwoodCore
         }
     }
 
-    /// For callers that need room; `isOver` tells when waiting any longer is pointless.
+    /// For callers that need room; `isOver` tells when further waiting is pointless.
     package func makeRoom(wake: () -> Void) -> UInt64 { hasOthers ? begins(wake: wake) ?? 0 : 0 }
 
     /// Whether the run with that number has ended.

@@ -1,7 +1,7 @@
 // Whether a lane may be adopted: its process is gone, and no other process is adopting it. The lane
-// file carries two locks. The owner's ends with its memory (OwnerLock) or, where no mapping can
+// file carries two locks. The owner's lock ends with its memory (OwnerLock) or, if no mapping can
 // hold it, with the last descriptor of the open file; a child that ran no fork handler may still
-// have one. The other is the adopters' own, which children never hold. Adopters only: the ship
+// have one. The other lock is the adopters' own, which children never hold. Adopters only: the ship
 // thread, `cordwood archive`. FORMAT §2.
 // SAFETY: the lane's header is read into 4,096 bytes on the stack, and every offset used lies in
 // its first page.
@@ -52,8 +52,8 @@ struct AdoptionLock {
     ) -> Bool {
         let isLocked = Files.lock(descriptor)
         let owner = owner(descriptor)
-        // On another machine's lane, the lock may be visible only there: adopt only if the user
-        // says so.
+        // The lock of another machine's lane may be visible only there: adopt only if the user says
+        // so.
         if owner.state == .remote { return isLocked && witness.adoptsForeign }
         if owner.lockIsLife { return isLocked }
         switch owner.state {
@@ -61,7 +61,7 @@ struct AdoptionLock {
         case .past: return isLocked
         // If the lock is busy, a descriptor has outlived its process.
         case .gone: return isLocked || witness.isQuiet(directory: directory, lane: lane)
-        // A host that closed all its descriptors has lost its lock and may still live.
+        // A host that closed all its descriptors has lost its lock but may still live.
         case .elsewhere: return isLocked && witness.isQuiet(directory: directory, lane: lane)
         case .unknown, .remote: return false
         }
@@ -75,7 +75,7 @@ struct AdoptionLock {
             case past
             /// The system proves that the owner's process has ended.
             case gone
-            /// The owner lives, or nothing proves the contrary.
+            /// The owner lives, or nothing proves that it does not.
             case unknown
             /// The owner is in another pid namespace, where nothing can be proved.
             case elsewhere

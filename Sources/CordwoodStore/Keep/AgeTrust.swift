@@ -31,7 +31,7 @@ package struct AgeTrust: Equatable {
 
     package enum ClockVerdict: Equatable {
         case believed
-        /// begins: this check found the reason.
+        /// begins: this check found the reason to wait.
         case waits(leftNs: UInt64, begins: Bool)
     }
 
@@ -52,7 +52,7 @@ package struct AgeTrust: Equatable {
         var until: UInt64
         let begins: Bool
         if let own {
-            // Boot time proves how much time has passed since.
+            // Boot time proves how much time has passed.
             let last = anchors[own]
             begins = AgeTrust.hasJumped(from: last.look, to: now)
             until = last.waitsUntilNs

@@ -1,5 +1,5 @@
-// Which segments of a store archives already cover (FORMAT §2, §11): determined from the archives'
-// names, and from their headers if they cover several lanes.
+// Which segments of a store archives already cover (FORMAT §2, §11), according to the archives'
+// names, and to their headers if they cover several lanes.
 
 import CordwoodCore
 import CordwoodFormats
@@ -26,7 +26,7 @@ extension LaneListing {
         }
     }
 
-    /// Whether the lane's file has segment 0, or may have: the process cannot open it now.
+    /// Whether the lane file has segment 0, or may have it because the process cannot open it now.
     private static func hasFirst(_ files: LaneFiles) -> Bool {
         do throws(ReadProblem) { return try LaneHead.load(files).archivedBelow == 0 } catch {
             return error.isForLack
@@ -80,8 +80,8 @@ struct UnreadArchive {
         writtenNs = file.map { $0.modifiedSeconds &* 1_000_000_000 } ?? .max
     }
 
-    /// Lanes go into one archive in the order of their names, each from its segment 0 on, and none
-    /// is younger than the archive.
+    /// Lanes go into one archive in the order of their names, each from its segment 0, and none is
+    /// younger than the archive.
     func mayCover(_ lane: LaneListing.Lane) -> Bool {
         guard lane.name >= firstLane else { return false }
         let start = LaneName.start(lane.name) ?? 0
@@ -94,12 +94,12 @@ struct UnreadArchive {
 /// removed archive covered was archived.
 struct ListedArchives {
     /// Ranges of segment numbers that archives cover: `<lane>.<first>-<last>.cwa`, or `…+<n>.cwa`
-    /// where n more lanes are covered.
+    /// if n more lanes are covered.
     private(set) var covered: [String: [ClosedRange<UInt64>]] = [:]
     /// Names of archives that were being written. Those of several lanes are filed under the first
-    /// one.
+    /// lane.
     private(set) var parts: [String: [String]] = [:]
-    /// Lanes that these may cover must wait, or they would be archived twice.
+    /// Lanes that these archives may cover must wait; otherwise they would be archived twice.
     private(set) var unread: [UnreadArchive] = []
     private var known: Set<String> = []
 
@@ -120,7 +120,7 @@ struct ListedArchives {
                     }
                     known.insert(name)
                 } catch {
-                    // Checked again each time: a disk error may go away.
+                    // Not remembered but checked again each time: a disk error may go away.
                     unread.append(
                         UnreadArchive(
                             name: name, why: CordwoodError(error).text, directory: directory))
@@ -129,7 +129,7 @@ struct ListedArchives {
         }
     }
 
-    /// An unread archive that may cover a lane whose state is otherwise unknown.
+    /// An unread archive that may cover a lane whose coverage is otherwise unknown.
     func doubt(_ lane: LaneListing.Lane) -> UnreadArchive? {
         guard covered[lane.name]?.contains(where: { $0.contains(0) }) != true else { return nil }
         return unread.first { $0.mayCover(lane) }

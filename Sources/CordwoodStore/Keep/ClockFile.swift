@@ -1,6 +1,6 @@
 // The file `clock` of a store: the clocks at the last check for archives that are too old (FORMAT
 // §2.5). Text, replaced as a whole, read and written under the lock of archives/. If it is missing
-// or damaged, the newest record alone tells whether the clock jumped.
+// or damaged, only the newest record can tell whether the clock jumped.
 
 import CordwoodCore
 import CordwoodFormats
@@ -19,7 +19,7 @@ package enum ClockFile {
         } catch {
             switch error {
             case .damaged: return AgeTrust()
-            // Not a file of ours: a new one replaces it.
+            // Not one of our files: a new one replaces it.
             case .system(_, _, Errno.EACCES), .system(_, _, Errno.EPERM),
                 .system(_, _, Errno.ELOOP),
                 .system(_, _, Errno.ENXIO):

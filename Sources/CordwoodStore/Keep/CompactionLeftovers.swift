@@ -1,12 +1,13 @@
-// Archives that a compacting program which died left beside the one that replaces them (FORMAT
-// §11). Readers pass over them, and nobody sends one or the other until they are gone. Any thread.
+// Archives that a compacting program left beside their replacement when it died (FORMAT §11).
+// Readers pass over them, and neither they nor the replacement are sent until they are gone. Any
+// thread.
 
 import CordwoodCore
 
 package enum CompactionLeftovers {
-    /// Removes those that nobody sends now, if the archive that replaces them is whole. CRASH: the
-    /// next call removes the others.
-    /// - Returns: how many it removed.
+    /// Removes those that are not being sent, if the archive that replaces them is whole. CRASH:
+    /// the next call removes the others.
+    /// - Returns: the number removed.
     @discardableResult
     package static func remove(directory: String) throws(CordwoodError) -> Int {
         guard let names = Directories.list(directory + "/archives") else {
@@ -35,9 +36,10 @@ package enum CompactionLeftovers {
         return removed
     }
 
-    /// Before archives go that another one replaces, it gets the states that all of them have: what
-    /// a target has, or wants nothing of, it must not get again. Durable when it returns. May be
-    /// repeated: archives that are gone gave it theirs before they went.
+    /// Call before removing archives that another one replaces. The replacement gets the states
+    /// that all of them have: a target must not get again what it has or does not want. Durable
+    /// when it returns. May be repeated: archives that are gone passed on their states before they
+    /// went.
     /// - Returns: false: somebody has a lock on the archive; nothing may be removed.
     static func inherit(
         _ stem: String, from old: [String], _ paths: StorePaths
@@ -65,8 +67,8 @@ package enum CompactionLeftovers {
         info.path.split(separator: "/").last.flatMap { StorePaths.stem(ofFile: String($0)) }
     }
 
-    /// The ids of archives that another one replaces, and of those that replace them: what could
-    /// not be removed yet. They must not be merged, or records would be there twice.
+    /// The ids of replaced archives that could not be removed yet, and of those that replace them.
+    /// They must not be merged, or records would exist twice.
     static func unsettled(_ names: [String], directory: String) -> Set<LaneID> {
         let infos = names.compactMap { try? ArchiveInfo.peek(path: "\(directory)/archives/\($0)") }
         let replaced = ArchiveInfo.replacedIDs(infos)
@@ -74,8 +76,8 @@ package enum CompactionLeftovers {
         return old.union(infos.filter { !old.isDisjoint(with: $0.replaced) }.map(\.id))
     }
 
-    /// Removes what a compacting program was writing when it died. Of a lane that is still there,
-    /// its adopter does.
+    /// Removes what a compacting program was writing when it died. If the lane still exists, its
+    /// adopter does this.
     static func removeParts(directory: String) {
         for name in Directories.list(directory + "/archives") ?? [] where name.hasSuffix(".part") {
             let path = "\(directory)/archives/\(name)"

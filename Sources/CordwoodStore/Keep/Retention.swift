@@ -1,5 +1,5 @@
-// Decides which archives must go: too old, too many, or too large in total, oldest first. The
-// decision is a pure function of the current state; Janitor carries it out. 0 means unlimited
+// Decides which archives must go: those too old, too many, or too large in total, oldest first. A
+// pure function of the current state; Janitor carries out the decision. 0 means unlimited
 // everywhere.
 
 /// Why an archive left the disk unsent (CW_REMOVED_…).
@@ -47,9 +47,9 @@ package enum Retention {
 
     /// - Parameters:
     ///   - items: oldest first.
-    ///   - otherBytes: files of the store that are not archives; they count, but never go.
+    ///   - otherBytes: files of the store that are not archives; they count, but are never removed.
     ///   - believesClock: false: nothing is removed for its age (AgeTrust).
-    /// - Returns: what to remove, in the order in which to remove it.
+    /// - Returns: what to remove, in the order of removal.
     package static func decide(
         items: [RetentionItem], otherBytes: UInt64, limits: RetentionLimits, nowNs: UInt64,
         believesClock: Bool = true
@@ -61,7 +61,7 @@ package enum Retention {
         var remainingBytes = bytes
         var remainingCount = items.count
         var removals: [(stem: String, reason: RemovalReason)] = []
-        // Expired archives go anyway; that may already be enough.
+        // Expired archives go in any case; that may already be enough.
         var kept: [RetentionItem] = []
         for item in items where !item.isPinned {
             guard believesClock,

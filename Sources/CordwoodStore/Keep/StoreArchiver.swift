@@ -1,6 +1,6 @@
 // Turns segments into archives: an engine's own sealed ones, and whole lanes of dead processes. The
-// order is that of FORMAT §11: first the archive is durable under its name, then the segments are
-// removed. Every step may be repeated, so a kill between any two loses nothing.
+// order is that of FORMAT §11: first the archive becomes durable under its name, then the segments
+// are removed. Every step may be repeated, so a kill between any two loses nothing.
 
 import CShims
 import CordwoodCore
@@ -45,8 +45,8 @@ public struct ArchivingSummary: Sendable {
 }
 
 public enum StoreArchiver {
-    /// Where two parts of a lane meet, a reader tells the order of a thread's records by times that
-    /// are right within 100 microseconds (ChainSource).
+    /// Where two parts of a lane meet, readers order a thread's records by times that must be right
+    /// within 100 microseconds (ChainSource).
     public static let timeStepNsMax: UInt32 = 10_000
 
     /// Archives and removes every lane that has no living owner. Leaves segments of living lanes
@@ -85,7 +85,7 @@ public enum StoreArchiver {
         removeUnpublished(directory, first.unpublished)
         let names = first.lanes.values.filter(\.hasLaneFile).map(\.name).sorted()
         witness.keep(only: Set(names))
-        // Only adopters change these lanes now, so one listing serves them all.
+        // Only adopters change these lanes now, so one listing serves all of them.
         let over = Set(names.filter { AdoptionLock.isOver(directory: directory, lane: $0) })
         let listed = try ListedLanes(directory: directory)
         var archives = ListedArchives()
@@ -115,8 +115,9 @@ public enum StoreArchiver {
     ) throws(CordwoodError) -> ArchivingSummary {
         var summary = ArchivingSummary()
         var alone = batch.lanes
-        // Groups what short-lived processes left. A lane of which an archive has a part goes alone:
-        // where a group's archive cannot be read, segment 0 says which lanes wait (FORMAT §11).
+        // Groups the lanes that short-lived processes left. A lane that an archive covers in part
+        // goes alone: if a group's archive cannot be read, segment 0 says which lanes wait (FORMAT
+        // §11).
         let brief = alone.filter { lane, files in
             batch.covered[lane.name] == nil && !LaneSource.isBlank(files) && isSmall(files)
         }
@@ -129,7 +130,7 @@ public enum StoreArchiver {
                 alone.removeAll { lane, _ in names.contains(lane.name) }
             } catch {
                 guard error.status != Status.full else { throw error }
-                // One of them cannot be read: archive each by itself, and report that one.
+                // One of them cannot be read: archive each alone, and report that one.
             }
         }
         for (lane, files) in alone where !shouldStop() {
@@ -149,14 +150,14 @@ public enum StoreArchiver {
 
     private static let smallBytesMax: UInt64 = 4 << 20
 
-    /// The files hold little, whatever room they have.
+    /// Whether the files hold little, whatever room they have.
     private static func isSmall(_ files: LaneFiles) -> Bool {
         ([files.lanePath] + files.segments.map(\.path)).reduce(0) { sum, path in
             sum &+ (FileFacts(following: path)?.bytesOnDisk ?? 0)
         } <= smallBytesMax
     }
 
-    /// Makes one archive of all of several lanes (FORMAT §11).
+    /// Archives several whole lanes in one archive (FORMAT §11).
     private static func archiveTogether(
         _ lanes: [(LaneListing.Lane, LaneFiles)], parts: [String: [String]], directory: String,
         form: ArchiveForm
@@ -263,7 +264,7 @@ public enum StoreArchiver {
         return summary
     }
 
-    /// The segments of which something is left. Throws where the journal may say so and cannot be
+    /// The segments of which something is left. Throws if the journal may know and cannot be
     /// opened.
     private static func numbers(
         of lane: LaneListing.Lane, _ files: LaneFiles
@@ -281,7 +282,7 @@ public enum StoreArchiver {
         return numbers
     }
 
-    /// Left by the owner, or by an adopter that died: only the holder of the lane writes one.
+    /// Left by the owner or by an adopter that died: only the holder of the lane writes them.
     private static func removeParts(_ directory: String, _ parts: [String]) {
         for name in parts { Files.remove("\(directory)/archives/\(name)") }
     }
@@ -307,7 +308,7 @@ public enum StoreArchiver {
     }
 
     /// Runs of numbers that one archive may cover. Numbers that never became a segment are allowed
-    /// as gaps, but a number that is in an archive already ends the run.
+    /// as gaps, but a number that is already in an archive ends the run.
     static func runs(
         of numbers: [UInt64], besides covered: [ClosedRange<UInt64>]
     ) -> [ClosedRange<UInt64>] {
@@ -408,7 +409,7 @@ extension StoreArchiver {
     }
 }
 
-/// Passes records on and tells how many.
+/// Passes records on and reports their number.
 private final class CountedSource: RecordSource {
     private static let step: UInt64 = 16_384
 
@@ -451,7 +452,7 @@ struct ListedLanes {
 private struct DeadLanes {
     private var locks: [AdoptionLock] = []
     private(set) var lanesLive = 0
-    /// Names of the machines of lanes that may be adopted only if the user says so.
+    /// Machine names of the lanes that may be adopted only if the user says so.
     private(set) var hosts: [String] = []
     private(set) var damage: [String] = []
     private(set) var lanes: [(LaneListing.Lane, LaneFiles)] = []
@@ -513,12 +514,12 @@ private struct DeadLanes {
     }
 }
 
-/// A lane whose first record is known before it is read, and whose end is final.
+/// A lane whose first record is known in advance, and whose end is final.
 private final class PrimedSource: RecordSource {
     private let source: LaneSource
     private var first = RecordRef()
     private(set) var hasRecord = false
-    /// `first` was passed on. An optional would be copied to see whether it has a value.
+    /// `first` was passed on. Testing an optional for a value would copy it.
     private var isPassedOn = false
     private(set) var damage: [String] = []
 

@@ -1,7 +1,8 @@
-// Makes few archives of many, and larger blocks of small ones (FORMAT §11, compacting): an archive
-// that is alone gets blocks of 4 MiB, and small ones that belong together become one. First the new
-// archive is durable under its name, then the old ones are removed. They are locked meanwhile, so
-// nobody sends or deletes them. Every step may be repeated: a kill between any two loses nothing.
+// Turns many archives into few, and small blocks into larger ones (FORMAT §11, compacting): an
+// archive that stays alone gets blocks of 4 MiB, and small ones that belong together become one.
+// First the new archive becomes durable under its name, then the old ones are removed. They are
+// locked meanwhile, so nobody sends or deletes them. Every step may be repeated: a kill between any
+// two loses nothing.
 
 import CShims
 import CordwoodCore
@@ -14,9 +15,9 @@ public struct CompactingSummary: Sendable {
     public var records: UInt64 = 0
     public var bytesIn: UInt64 = 0
     public var bytesOut: UInt64 = 0
-    /// Archives that another one contained, left by a program that died.
+    /// Archives that another one contained, left behind by a program that died.
     public var archivesLeft = 0
-    /// Encrypted archives that no identity opens, or not for all of their recipients.
+    /// Encrypted archives that no identity opens, or with a recipient that is not an identity.
     public var archivesLocked = 0
     /// Why archives were left as they are.
     public var damage: [String] = []
@@ -25,21 +26,21 @@ public struct CompactingSummary: Sendable {
 }
 
 public enum StoreCompactor {
-    /// Of the payload of a block.
+    /// The payload of a block.
     static let blockBytes = 4 << 20
-    /// The payloads of archives that are merged, together and each.
+    /// Limits on the payloads of merged archives, together and each.
     static let mergedBytesMax: UInt64 = 256 << 20
     static let memberBytesMax: UInt64 = 64 << 20
     static let mergedArchivesMax = 1_024
-    /// Of what the header of an encrypted archive says in plain text: half of what it may.
+    /// Limit on the public part of an encrypted archive's header: half of what it may hold.
     static let sealedBytesMax = AgeHeader.bytesMax / 8 * 3
-    /// Archives that are merged expire within that time.
+    /// Merged archives expire within this time.
     static let mergedSpanNs: UInt64 = 86_400_000_000_000
 
-    /// Compacts archives whose records are all older than `ageSeconds`. Leaves damaged archives
-    /// alone, and those that somebody is sending or whose segments still exist. An encrypted
-    /// archive is encrypted to the same recipients again. Its header does not name them, so each of
-    /// them must be one of the identities.
+    /// Compacts archives whose records are all older than `ageSeconds`. Leaves alone damaged
+    /// archives, and those that are being sent or whose segments still exist. An encrypted archive
+    /// is encrypted to the same recipients again. Its header does not name them, so each of them
+    /// must be one of the identities.
     /// - Parameters:
     ///   - level: of zstd; 0: 3.
     ///   - identities: the keys of encrypted archives.
@@ -57,7 +58,7 @@ public enum StoreCompactor {
         }
         var summary = CompactingSummary()
         guard FileFacts(at: directory + "/archives") != nil else { return summary }
-        // What was archived before a denial goes, so no archive may get younger.
+        // What was archived before a denial must go, so no archive may become younger.
         if let file = try? StoreFile.read(storeDirectory: directory), file.consent == .denied {
             return summary
         }
@@ -85,22 +86,22 @@ private struct Candidate {
     var name: String
     var stem: String
     var info: ArchiveInfo
-    /// Its processes, as their resource tells them; only archives with the same ones are merged.
+    /// Its processes according to their resources; only archives with equal ones are merged.
     var origin: String
     /// What targets have done with it; only archives with the same states are merged.
     var states: [TargetKey: PairState]
-    /// To whom it is encrypted; empty: it is plain.
+    /// The recipients that it is encrypted to; empty: it is plain.
     var recipients: [AgeRecipient]
     var hasSmallBlocks: Bool
     var mayMerge: Bool
 
-    /// The same in all archives that may become one.
+    /// Equal in all archives that may become one.
     var kin: String {
         states.map { "\($0.key.text)@\($0.value.suffix ?? "")" }.sorted().joined(separator: "\n")
             + "\n\n" + recipients.map(\.text).sorted().joined(separator: "\n") + "\n\n" + origin
     }
 
-    /// What it adds to the public part of an encrypted archive's header, at most.
+    /// The most that it adds to the public part of an encrypted archive's header.
     var sealedBytes: Int {
         recipients.isEmpty
             ? 0
@@ -110,7 +111,7 @@ private struct Candidate {
     }
 }
 
-/// Locked until it is released.
+/// Holds its lock until it is released.
 private final class Held {
     let lock: ArchiveLock
     init(_ lock: consuming ArchiveLock) { self.lock = lock }
@@ -126,7 +127,7 @@ private struct Compacting {
 
     // MARK: Which
 
-    /// Archives that become one each, oldest first.
+    /// Groups of archives that each become one, oldest first.
     func groups(
         until: UInt64, _ summary: inout CompactingSummary
     ) throws(CordwoodError) -> [[Candidate]] {
@@ -185,7 +186,7 @@ private struct Compacting {
             name: name, stem: stem, info: info, origin: "", states: states, recipients: recipients,
             hasSmallBlocks: blocks > 1
                 && info.rawBytes / blocks < UInt64(StoreCompactor.blockBytes / 2),
-            // What a target has only begun with, it may have in part: it keeps its id.
+            // If a target has begun an archive, it may have part of it: the archive keeps its id.
             mayMerge: states.values.allSatisfy(\.isDone) && info.hasRecordIDs
                 && info.rawBytes <= StoreCompactor.memberBytesMax)
         var loader = BlockLoader(isStrict: true)
@@ -197,7 +198,7 @@ private struct Compacting {
             }
             for process in found { origins.insert(Compacting.text(process)) }
         }
-        // Servers take one resource a body.
+        // Servers take one resource per body.
         candidate.mayMerge = origins.count == 1
         candidate.origin = origins.first ?? ""
         return candidate
@@ -255,7 +256,7 @@ private struct Compacting {
                     let lock = try ArchiveLock(paths: paths, stem: candidate.stem, target: nil)
                 else { continue }
                 if isMerge {
-                    // A target may have begun with it since it was listed.
+                    // A target may have begun it since it was listed.
                     let states = try Outbox(paths: paths).states(candidate.stem)
                     guard states == candidate.states else { continue }
                 }
@@ -320,8 +321,8 @@ private struct Compacting {
         summary.bytesOut += made.fileBytes
     }
 
-    /// Sorted; neighbours of a lane become one, unless the name would be that of a member, whose
-    /// id is another one.
+    /// Sorted; neighbours of a lane are joined, unless the name would be that of a member, which
+    /// has another id.
     private static func covers(_ members: [Candidate]) -> [ArchiveCover] {
         if members.count == 1 { return members[0].info.covers }
         let sorted = members.flatMap(\.info.covers).sorted {
@@ -390,7 +391,7 @@ private struct Compacting {
     }
 }
 
-/// Gives all records or fails: what is damaged stays where it is.
+/// Returns all records or fails: damaged archives stay where they are.
 private final class ExactSource: RecordSource {
     private static let step: UInt64 = 16_384
 

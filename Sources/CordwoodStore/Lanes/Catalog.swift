@@ -1,7 +1,7 @@
 // The names that a lane's records refer to (FORMAT §5): loggers, sites, resource attributes. Read
 // from the lane file's region, the growth files and, after a crash of the machine, the journal.
-// This object keeps copies of the names in its own memory, so records may point at them for as long
-// as it lives.
+// This object keeps copies of the names in its own memory, so records may point at them as long as
+// it lives.
 // SAFETY: names are copies of this object's own, freed in its deinit; views handed out stay valid
 // until then.
 
@@ -15,7 +15,7 @@ import CordwoodCore
         @safe var function: UnsafeRawBufferPointer
         @safe var format: UnsafeRawBufferPointer
         @safe var types: UnsafeRawBufferPointer
-        /// Of all arguments together; -1: they say it themselves, or a type is not known.
+        /// Size of all arguments together; -1: variable, or a type is not known.
         var fixedBytes: Int
 
         /// Views of a definition's payload (FORMAT §5); nil if it does not parse.

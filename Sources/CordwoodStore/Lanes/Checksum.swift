@@ -4,7 +4,7 @@
 import CShims
 
 enum Checksum {
-    /// Start with 0; hand the result back in to go on.
+    /// Start with 0; to continue, pass in the previous result.
     @safe static func crc(_ bytes: UnsafeRawBufferPointer, after crc: UInt32 = 0) -> UInt32 {
         guard let base = bytes.baseAddress, bytes.count > 0 else { return crc }
         return unsafe cwi_crc32c(crc, base, bytes.count)

@@ -1,5 +1,5 @@
 /// The chunk sequences of one thread, nearly always a single run: gaps are chunks of segments that
-/// went into an archive before this reader saw them.
+/// were archived before this reader saw them.
 struct ChunkRuns {
     private var runs: [ClosedRange<UInt32>] = []
 

@@ -1,4 +1,4 @@
-// The parts of a field that is JSON. Every text here has passed JSONCheck, or is a part of one that
+// The parts of a field that is JSON. Every text here has passed JSONCheck, or is part of one that
 // has: it is valid, and bounded in bytes and depth. No state: any thread.
 // SAFETY: bytes are read through Bytes, which checks every offset; parts are views of the text.
 
@@ -6,7 +6,7 @@ import CordwoodCore
 import CordwoodFormats
 
 package enum JSONWalk {
-    /// Behind the value that begins at `start`, which is no blank.
+    /// The end of the value that begins at `start`, which is not a blank.
     @safe package static func end(_ text: UnsafeRawBufferPointer, _ start: Int) -> Int {
         var (at, depth) = (start, 0)
         while at < text.count {
@@ -37,7 +37,7 @@ package enum JSONWalk {
         return min(at &+ 1, text.count)
     }
 
-    /// The first byte from `start` on that is no blank.
+    /// The first byte from `start` on that is not a blank.
     @safe package static func solid(_ text: UnsafeRawBufferPointer, _ start: Int) -> Int {
         var at = start
         while JSONCheck.isBlank(Bytes.u8(text, at)) { at &+= 1 }
@@ -50,13 +50,13 @@ package enum JSONWalk {
         unsafe Bytes.slice(text, from, to &- from) ?? Bytes.none
     }
 
-    /// The first byte that is no blank: `{`, `[`, `"`, a digit, `-` or a letter.
+    /// The first byte that is not a blank: `{`, `[`, `"`, a digit, `-` or a letter.
     @safe package static func first(_ text: UnsafeRawBufferPointer) -> UInt8 {
         Bytes.u8(text, solid(text, 0))
     }
 
-    /// The members of an object, with names as they are written, in their quotes; the elements of
-    /// an array, with empty names. Nothing of other values.
+    /// The members of an object, with names as written, in their quotes; the elements of an array,
+    /// with empty names. Other values have no members.
     @safe package static func forEach(
         _ text: UnsafeRawBufferPointer,
         _ body: (_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Void
@@ -83,7 +83,7 @@ package enum JSONWalk {
         }
     }
 
-    /// What a string in its quotes stands for.
+    /// The content of a string in its quotes.
     @safe package static func unescaped(_ string: UnsafeRawBufferPointer) -> [UInt8] {
         var out: [UInt8] = []
         out.reserveCapacity(string.count)
@@ -118,7 +118,7 @@ package enum JSONWalk {
         return out
     }
 
-    /// The value without blanks between its parts: one line, as lines of JSON need it.
+    /// The value without blanks between its parts: one line, as JSON lines require.
     @safe package static func append(_ text: UnsafeRawBufferPointer, to out: inout [UInt8]) {
         var at = 0
         var run = 0

@@ -1,6 +1,6 @@
 // The copies that a lane made for machine durability (FORMAT §10). They are read only after the
 // machine itself went down: they tell which bytes of which chunks were durable, and supply them.
-// Frames are checked once, and read again when their chunk is wanted.
+// Frames are checked once, and read again when their chunk is needed.
 // SAFETY: views of a ReadBuffer are consumed before it is filled again.
 
 import CordwoodCore
@@ -18,7 +18,7 @@ final class Journal {
     }
 
     private(set) var frames: [Frame] = []
-    /// A hostile journal has a million frames, so no code here scans all of them for one segment.
+    /// A hostile journal may have a million frames, so no code scans all of them for one segment.
     private var chunkFramesOf: [UInt64: [Frame]] = [:]
     private var latestHeader: [HeaderKey: Frame] = [:]
 
@@ -78,7 +78,7 @@ final class Journal {
             count: frame.length &- JournalFrame.bytes)
     }
 
-    /// The first 64 bytes of the chunk's header as of the frame, with an empty rest.
+    /// The first 64 bytes of the chunk's header as the frame has it; the rest is empty.
     func chunkHeader(_ frame: Frame) throws(ReadProblem) -> ReadBuffer {
         let header = try file.copy(
             at: frame.offset &+ UInt64(JournalFrame.chunkHeader), count: 64)

@@ -41,7 +41,7 @@ final class LaneContext {
             differs || head == nil ? try LaneContext.journal(files.journalPath) : nil
         if head == nil, let journal { head = try LaneContext.savedHead(journal, files) }
         if head == nil, alone == nil, let broken {
-            // Lost in a power cut: its segments can still be read without names.
+            // The header was lost in a power cut: the segments can still be read without names.
             alone = try LaneContext.firstHead(files)
             if alone == nil { throw broken }
         }
@@ -65,8 +65,8 @@ final class LaneContext {
         }
     }
 
-    /// The copy of the lane's header that the journal has; nil: none that can be read. Throws if
-    /// the process lacks memory to read it.
+    /// The journal's copy of the lane's header; nil: there is none that can be read. Throws if the
+    /// process lacks memory to read it.
     private static func savedHead(
         _ journal: Journal, _ files: LaneFiles
     ) throws(ReadProblem) -> LaneHead? {
@@ -92,7 +92,7 @@ final class LaneContext {
     }
 
     /// Returns nil if no segment has a header. Throws if the process lacks descriptors or memory to
-    /// read one, which may have it.
+    /// read one, because that one may have it.
     private static func firstHead(_ files: LaneFiles) throws(ReadProblem) -> SegmentHead? {
         for segment in files.segments {
             do throws(ReadProblem) {
@@ -123,8 +123,8 @@ final class LaneContext {
     /// No writer makes a growth file larger than one entry of 16 MiB and a page (FORMAT §5).
     private static let growthBytesMax = UInt64(CatalogEntry.lengthMax) + 8_192
 
-    /// Takes in the current content of the catalog; returns the number of bytes read for it. Throws
-    /// where the process lacks what a file of names needs: an archive would miss them for good.
+    /// Adds the current content of the catalog; returns the number of bytes read. Throws if the
+    /// process lacks what reading a file of names needs: an archive would miss the names for good.
     @discardableResult
     func readCatalog() throws(ReadProblem) -> UInt64 {
         guard let head else { return 0 }
@@ -168,7 +168,7 @@ final class LaneContext {
         "\(files.directory)/\(files.lane).catalog-\(k)"
     }
 
-    /// Returns nil for a file that does not exist, as most do not, or cannot be opened, which is
+    /// Returns nil for a file that does not exist, as is usual, or that cannot be opened, which is
     /// reported.
     private func growthFile(_ k: Int) throws(ReadProblem) -> ReadFile? {
         do throws(ReadProblem) { return try ReadFile(path: growthPath(k)) } catch {
@@ -180,12 +180,12 @@ final class LaneContext {
         }
     }
 
-    /// Where the catalog ended when it was looked at: number of the growth file (0: the lane's) and
+    /// Where the catalog ended at the last look: number of the growth file (0: the lane's) and
     /// offset.
     private var tail: (file: Int, offset: UInt64) = (0, 0)
 
-    /// Whether the host has set an attribute of its resource since. Reads only what was added: the
-    /// writer goes on in the next growth file, and never comes back.
+    /// Whether the host has since set an attribute of its resource. Reads only what was added: the
+    /// writer continues in the next growth file, and never comes back.
     private func hasNewAttribute() throws(ReadProblem) -> Bool {
         guard let head, let laneFile else { return false }
         while true {
@@ -210,8 +210,8 @@ final class LaneContext {
         }
     }
 
-    /// Reads the lane header again (`archivedBelow`, `closed`), and the catalog if it has another
-    /// resource.
+    /// Reads the lane header again (`archivedBelow`, `closed`), and also the catalog if the
+    /// resource changed.
     func refresh() throws(ReadProblem) {
         guard let laneFile, journal == nil else { return }
         let page = try laneFile.copy(at: 0, count: LaneHeader.dropsOffsetValue)
@@ -227,11 +227,11 @@ final class LaneContext {
         var firstMonotonic: UInt64 = .max
         var lastMonotonic: UInt64 = 0
         var causes: UInt64 = 0
-        /// Totals of all slots: refused records, and those that gap records report.
+        /// Totals of all slots: refused records, and those reported by gap records.
         var dropped: UInt64 = 0
         var reported: UInt64 = 0
 
-        /// FORMAT §3.2: another report, another sequence.
+        /// FORMAT §3.2: each report has a different sequence.
         var sequence: UInt64 {
             UInt64(UInt32(truncatingIfNeeded: reported)) << 32
                 | UInt64(UInt32(truncatingIfNeeded: dropped))

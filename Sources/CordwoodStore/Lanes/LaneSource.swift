@@ -1,7 +1,7 @@
 // The records of one lane in the order of FORMAT §4. Its segments are indexed when the merge comes
 // near them; each thread's streams are merged by monotonic time, and within a stream the writer's
 // order is kept. Reads while the writer runs, and resumes where it stopped after `refresh`. Reads
-// by pread only (R11). One thread. SAFETY: nothing calls back while an unchecked property is used.
+// only by pread (R11). One thread. SAFETY: nothing calls back while an unchecked property is used.
 
 import CordwoodCore
 
@@ -14,8 +14,8 @@ package final class LaneSource: RecordSource {
     package private(set) var segmentNumbers: [UInt64] = []
     /// Segments that disappeared before they were read to the end: an archive holds them now.
     package private(set) var lostSegments: [UInt64] = []
-    /// When a segment disappears while it is being read, returns no more records while `isPaused`:
-    /// the archive's share of the segment comes before the records that follow here.
+    /// If a segment disappears while it is being read, no more records are returned while
+    /// `isPaused`: the archive's share of the segment comes before the records that follow here.
     @exclusivity(unchecked) package var pausesAtLoss = false
     @exclusivity(unchecked) package var isPaused = false
     /// Whether unreported refused records become a gap at the end of the lane (FORMAT §3.2).
@@ -23,7 +23,7 @@ package final class LaneSource: RecordSource {
     /// Following: records younger than this monotonic time wait for slower threads. nil: none do.
     @exclusivity(unchecked) package var holdAfter: UInt64?
 
-    /// The next record's time, or an earlier one, where `holdAfter` holds it back.
+    /// The next record's time, or an earlier one, if `holdAfter` holds it back.
     package var heldNs: UInt64? {
         guard let end = unsafe holdAfter, let next = unsafe heap.top?.key else { return nil }
         return next > end ? next : nil
@@ -112,8 +112,8 @@ package final class LaneSource: RecordSource {
                 isOtherBoot: context.isOtherBoot, journal: context.journal))
     }
 
-    /// True if a power cut took all readable content of a lane and left only its names: its file
-    /// has no header, nor has any segment or journal. False if one of them cannot be opened.
+    /// True if a power cut took all readable content of a lane and left only its names: neither its
+    /// file nor any segment or journal has a header. False if one of them cannot be opened.
     package static func isBlank(_ files: LaneFiles) -> Bool {
         for path in [files.lanePath] + files.segments.map(\.path) {
             do throws(ReadProblem) {
@@ -317,7 +317,7 @@ package final class LaneSource: RecordSource {
             if let holdAfter = unsafe holdAfter, top.key > holdAfter { return false }
             let stream = top.item
             if stream.mustMove {
-                // Its chunk was not loaded before, or may have grown; now the true time decides.
+                // Its chunk was not loaded yet, or may have grown; now the true time decides.
                 try move(stream)
                 continue
             }
@@ -442,8 +442,8 @@ package final class LaneSource: RecordSource {
     }
 
     /// The name may have been added since. A name that never appears would cause a read of the
-    /// whole catalog for each chunk, so the amount read in vain is kept in proportion to the
-    /// records.
+    /// whole catalog for each chunk, so the amount read in vain is kept in proportion to the number
+    /// of records.
     private func readCatalogAgain() -> Bool {
         guard readInVain <= LaneSource.readInVainMax &+ chunkBytes &* 4 else { return false }
         let (before, inVain) = (context.catalog.changes, readInVain)
@@ -492,8 +492,8 @@ package final class LaneSource: RecordSource {
 
     // MARK: Following
 
-    /// Picks up what was committed, claimed or sealed since, and returns no record twice. `files`:
-    /// a fresh listing; nil makes one. Invalidates the record that `advance` returned.
+    /// Picks up what was committed, claimed or sealed since; returns no record twice. `files`: a
+    /// fresh listing; nil makes one. Invalidates the record that `advance` returned.
     package func refresh(files: LaneFiles? = nil) throws(ReadProblem) {
         let store = String(context.files.directory.dropLast("/lanes".utf8.count))
         var listed = files

@@ -1,6 +1,5 @@
-// A binary heap of small keys, for the merge of streams and of sources. The smallest (key, tie) is
-// on top. The usual step changes the top's key and lets it sink: one or two comparisons while runs
-// last.
+// A binary heap of small keys, for merging streams and sources. The smallest (key, tie) is on top.
+// The usual step changes the top's key and lets it sink: one or two comparisons while runs last.
 
 struct MinHeap<Item> {
     struct Entry {
@@ -14,7 +13,7 @@ struct MinHeap<Item> {
     var isEmpty: Bool { entries.isEmpty }
     var top: Entry? { entries.first }
 
-    /// What would be on top without the top.
+    /// The entry that would be on top if the top were removed.
     var second: Entry? {
         guard entries.count > 1 else { return nil }
         return entries.count > 2 && less(2, 1) ? entries[2] : entries[1]

@@ -1,13 +1,13 @@
 // Whether a lane may belong to a process of another machine: it lies on a shared file system, where
-// its lock may be visible only to that machine (R33). Machines are told apart by their ids, and by
-// their names if an id is missing or was copied along with the machine. Adopters and `stats`.
+// its lock may be visible only to that machine (R33). Machines are told apart by their ids, or by
+// their names if an id is missing or was copied along with the machine. For adopters and `stats`.
 // SAFETY: headers are 4,096 bytes, and every offset used lies in them.
 
 import CShims
 import CordwoodCore
 
 package enum OtherMachine {
-    /// `header`: that of the lane file behind `descriptor`.
+    /// `header`: the header of the lane file behind `descriptor`.
     package static func made(
         _ header: UnsafeMutableRawBufferPointer, _ descriptor: Int32
     ) -> Bool {
@@ -35,7 +35,7 @@ package enum OtherMachine {
     }
 
     /// The reason for leaving alone a lane that no local process holds: the other machine's name,
-    /// or `?` if it has none. nil: the lane is of this machine, or was closed.
+    /// or `?` if it has none. nil: the lane belongs to this machine, or was closed.
     package static func name(directory: String, lane: String) -> String? {
         let path = "\(directory)/lanes/\(lane).lane"
         let descriptor = Files.open(path, [.read, .nonBlocking])

@@ -1,6 +1,5 @@
-// Where the records of a process come from, in the words that lines show: its service and host, and
-// its other attributes. Made once with each process, because every record of it says the same. A
-// value.
+// The origin of a process's records, in the words that lines show: its service and host, and its
+// other attributes. Made once per process, because all its records share it. A value.
 
 import CordwoodCore
 import CordwoodFormats
@@ -52,7 +51,7 @@ package struct ProcessOrigin: Sendable {
         isHere = host == ProcessOrigin.here
     }
 
-    /// The attributes that are not empty, each once: of equal keys the last one counts.
+    /// The attributes that are not empty, each once: if keys are equal, the last one counts.
     fileprivate static func unique(
         _ resource: [(key: String, value: String)]
     ) -> [(key: String, value: String)] {
@@ -71,7 +70,7 @@ extension ProcessInfo {
         resource.last { $0.key == key && !$0.value.isEmpty }?.value
     }
 
-    /// The attributes that are not empty, each once: of equal keys the last one counts.
+    /// The attributes that are not empty, each once: if keys are equal, the last one counts.
     package func attributes(without known: [String]) -> [(key: String, value: String)] {
         ProcessOrigin.unique(resource).filter { !known.contains($0.key) }
     }

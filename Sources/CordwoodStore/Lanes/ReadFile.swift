@@ -32,7 +32,7 @@ final class ReadFile {
         }
     }
 
-    /// Opens a segment and holds it by a shared lock while it is open, so its owner does not reuse
+    /// Opens a segment and holds a shared lock on it while it is open, so its owner does not reuse
     /// the file meanwhile (FORMAT §6). Fails with ENOENT if the file was reused or renamed since it
     /// was listed.
     static func segment(path: String) throws(ReadProblem) -> ReadFile {
@@ -46,7 +46,7 @@ final class ReadFile {
     /// Whether a file or link of that name exists.
     static func hasName(_ path: String) -> Bool { FileFacts(at: path) != nil }
 
-    /// Whether the name that it was opened by still leads to it.
+    /// Whether the name by which it was opened still leads to it.
     var hasItsName: Bool {
         if let target, SegmentLink.target(path) != target { return false }
         return FileFacts.isNamed(descriptor, target ?? path)
@@ -77,7 +77,7 @@ final class ReadFile {
     }
 }
 
-/// Bytes that were read, in memory that is freed with the object.
+/// Bytes read from a file, in memory that is freed with the object.
 @safe final class ReadBuffer {
     /// SAFETY: nothing calls back while it is used.
     @exclusivity(unchecked) private var memory = GrowingBytes()
@@ -88,7 +88,7 @@ final class ReadFile {
     /// call's result points to memory that has already been freed.
     var bytes: UnsafeRawBufferPointer { unsafe memory.bytes }
 
-    /// Memory ran out since the buffer was cleared: bytes that `append` was given are missing.
+    /// Memory ran out since the buffer was cleared: bytes passed to `append` are missing.
     var failed: Bool { unsafe memory.failed }
 
     func clear(keeping bytesMax: Int = .max) { unsafe memory.clear(keeping: bytesMax) }

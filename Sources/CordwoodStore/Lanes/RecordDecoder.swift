@@ -1,5 +1,5 @@
 // Builds a RecordRef from a stream's current record (FORMAT §8): finds the parts, resolves logger
-// and site, renders gaps. Copies nothing except the words of a gap.
+// and site, renders gaps. Copies only the words of a gap.
 // SAFETY: a record's views point into its stream's buffer, the catalog and `scratch`, none of which
 // changes before the source moves on; each is a checked slice. Nothing calls back while the
 // unchecked property is used.
@@ -72,7 +72,7 @@ import CordwoodCore
         return unsafe name
     }
 
-    /// The first definition of a site wins, so a cached one stays right.
+    /// The first definition of a site wins, so a cached one stays valid.
     private func siteOf(_ id: UInt32) -> Catalog.Site? {
         let slot = Int(id & 63)
         if let known = unsafe recentSites[slot], known.id == id { return known.site }
@@ -160,8 +160,8 @@ import CordwoodCore
         record.placeNumber = Bytes.u32(payload, 0) &+ 1
     }
 
-    /// For a site that no catalog has (a store copied while it was written): shows its number and
-    /// the raw arguments.
+    /// For a site that is in no catalog (the store was copied while it was written): shows its
+    /// number and the raw arguments.
     @safe private func unknown(
         _ record: inout RecordRef, _ site: UInt32, _ arguments: UnsafeRawBufferPointer
     ) {

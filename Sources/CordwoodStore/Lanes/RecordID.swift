@@ -26,7 +26,7 @@ public struct RecordID: Hashable, Sendable {
         self.init(bytes: bytes[...])
     }
 
-    /// 24 bytes; nil: not so many.
+    /// 24 bytes; nil: another number of bytes.
     package init?(bytes: ArraySlice<UInt8>) {
         guard bytes.count == RecordID.bytes else { return nil }
         func word(_ at: Int) -> UInt64 {
@@ -55,7 +55,7 @@ public struct RecordID: Hashable, Sendable {
         (first.bigEndian, second.bigEndian, third.bigEndian)
     }
 
-    /// 48 hex digits, the first of each eight in the byte that is stored first.
+    /// 48 hex digits; in each group of eight, the first digit is in the byte stored first.
     package var digits: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) {
         func upper(_ word: UInt64) -> UInt64 { Hex.digits(UInt32(word &>> 32)) }
         func lower(_ word: UInt64) -> UInt64 { Hex.digits(UInt32(truncatingIfNeeded: word)) }
@@ -71,7 +71,7 @@ public struct RecordID: Hashable, Sendable {
 }
 
 extension GrowingBytes {
-    /// 16 hex digits: a sequence as it ends a record's id.
+    /// 16 hex digits: the sequence at the end of a record's id.
     mutating func append(hex number: UInt64) {
         append(word: Hex.digits(UInt32(number &>> 32)))
         append(word: Hex.digits(UInt32(truncatingIfNeeded: number)))

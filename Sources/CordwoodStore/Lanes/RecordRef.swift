@@ -48,7 +48,7 @@ public final class ThreadInfo: Sendable {
         self.name = name
     }
 
-    /// The same thread, where more is known of its process.
+    /// The same thread, with more knowledge of its process.
     convenience init(_ other: ThreadInfo, of process: ProcessInfo) {
         self.init(
             process: process, serial: other.serial, threadID: other.threadID, name: other.name)
@@ -83,7 +83,7 @@ public struct RecordFlags: OptionSet, Sendable {
     public var flags: RecordFlags = []
     @safe public var logger = Bytes.none
     @safe public var message = Bytes.none
-    /// Bytes of the message before it was cut, or its length if it was not.
+    /// Size of the message before it was cut, or its size if it was not.
     public var originalLength: UInt64 = 0
     /// The place in the source code; line 0: none.
     @safe public var file = Bytes.none
@@ -107,8 +107,8 @@ public struct RecordFlags: OptionSet, Sendable {
     /// means the same place and format. 0: none.
     public var placeNumber: UInt32 = 0
 
-    /// In a block of an archive: the same number always means the same thread and logger, whatever
-    /// the block. 0: not known.
+    /// In a block of an archive: the same number always means the same thread and logger, in every
+    /// block. 0: not known.
     var namesNumber: UInt64 = 0
     /// Likewise for the place, the format and its types. 0: not known, or not deferred.
     var formatNumber: UInt64 = 0
@@ -179,14 +179,14 @@ public struct RecordFlags: OptionSet, Sendable {
 /// A run of records in the order of FORMAT §4. Conformers: LaneSource, ArchiveSource, and the types
 /// that combine them (Merge).
 package protocol RecordSource: AnyObject {
-    /// Moves to the next record and fills the caller's: one is moved by no layer that only passes
-    /// it on. False: the end; `record` then holds anything. After a throw, the next call continues
-    /// past the damage.
+    /// Moves to the next record and fills the caller's: layers that only pass a record on do not
+    /// move it. False: the end; the content of `record` is then undefined. After a throw, the next
+    /// call continues past the damage.
     func next(_ record: inout RecordRef) throws(ReadProblem) -> Bool
     /// Monotonic ns; no record of the source is older. 0: not known.
     var createdMonotonicNs: UInt64 { get }
     var process: ProcessInfo? { get }
-    /// The run that goes on behind the last record, if any.
+    /// The run that continues after the last record, if any.
     func run() -> RecordRun?
 }
 

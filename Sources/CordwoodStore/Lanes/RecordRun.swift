@@ -1,17 +1,17 @@
-// Records of one source that come one after the other in the order of a whole store: no other
-// source has an older one meanwhile. A reader takes them from that source itself, without the merge
-// and the chain in between. Ends before any of these is asked again. One thread at a time.
+// Consecutive records of one source in the order of a whole store: no other source has an older
+// record meanwhile. A reader takes them directly from that source, without the merge and the chain
+// in between. The run ends before any of these is asked again. One thread at a time.
 
 import CordwoodCore
 
-/// What gives the records of a run: an archive, of whose block every row is wanted. A class, so
+/// The source of a run's records: an archive with a block of which every row is wanted. A class, so
 /// that a run calls it without counting references.
 package class RunSource {
-    /// Of all the records; nil without records.
+    /// The process of all the records; nil without records.
     var runProcess: ProcessInfo? { nil }
 
-    /// The next record; false: it is after one of these times, or missing, or damaged. The
-    /// times are monotonic, and of the order of the store: monotonic and `offset`.
+    /// The next record; false: it is after one of these times, or missing, or damaged. The first
+    /// time is monotonic; the last is an ordering time: monotonic plus `offset`.
     func next(
         _ record: inout RecordRef, through lastMonotonic: UInt64, offset: UInt64,
         _ lastOrdering: UInt64
@@ -21,27 +21,27 @@ package class RunSource {
     var nextTime: UInt64? { nil }
 
     /// The messages of the next records, up to one that is after these times, has sections, or is
-    /// no message of a program; nil: none, or it is not known of them.
+    /// not a program's message; nil: there are none, or it is not known.
     func texts(
         through lastMonotonic: UInt64, offset: UInt64, _ lastOrdering: UInt64
     ) -> RunTexts? { nil }
 }
 
-/// Messages of records, a newline behind each. Valid until the source is asked again.
+/// Messages of records, each followed by a newline. Valid until the source is asked again.
 @safe struct RunTexts {
     @safe var bytes: UnsafeRawBufferPointer
-    /// Messages.
+    /// Number of messages.
     var count: Int
 }
 
-/// SAFETY: the chain that offered the run holds the source, and lets go of it only when it is asked
-/// for a record; the reader has then ended the run.
+/// SAFETY: the chain that offered the run holds the source, and releases it only when it is asked
+/// for a record; the reader has ended the run by then.
 @safe package struct RecordRun {
     private let source: Unmanaged<RunSource>
     /// Monotonic time up to which records come before those of the chain's next part.
     var lastMonotonic = UInt64.max
-    /// Ordering time up to which they come before those of other sources, and what makes it from a
-    /// monotonic one.
+    /// Ordering time up to which they come before those of other sources; `offset` turns a
+    /// monotonic time into it.
     var lastOrdering = UInt64.max
     var offset: UInt64 = 0
     private var mayHaveTexts = true
@@ -52,7 +52,7 @@ package class RunSource {
 
     var nextTime: UInt64? { unsafe source._withUnsafeGuaranteedRef { $0.nextTime } }
 
-    /// The next record; false: the merge gives it, or reports what is.
+    /// The next record; false: the merge returns it, or reports what comes instead.
     @inline(__always)
     func next(_ record: inout RecordRef) -> Bool {
         unsafe source._withUnsafeGuaranteedRef {
@@ -60,8 +60,8 @@ package class RunSource {
         }
     }
 
-    /// The messages of the next records, which are passed; nil: none is. Then no more are looked
-    /// for, since that may take as long as what was found.
+    /// The messages of the next records, which are then passed; nil: there are none. After that it
+    /// stops looking, because a search may take as long as it saves.
     mutating func texts() -> RunTexts? {
         if !mayHaveTexts { return nil }
         let found = unsafe source._withUnsafeGuaranteedRef {

@@ -77,7 +77,7 @@ import CordwoodCore
         return nil
     }
 
-    /// What a string says of itself is not trusted.
+    /// A string's claim about itself is not trusted.
     private static func checked(_ value: FieldValue) -> FieldValue {
         guard case .string(let text) = value, JSONCheck.isValid(text) else { return value }
         return unsafe .json(text)

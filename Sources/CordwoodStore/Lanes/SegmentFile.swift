@@ -1,6 +1,6 @@
 // One segment as a file (or as a part of the lane file): its header, its clock and the index of its
-// chunks (FORMAT §6). Bodies are read on demand; after each read, the file is checked to be still
-// that segment (RELIABILITY R11). One thread at a time.
+// chunks (FORMAT §6). Bodies are read on demand; after each read, a check confirms that the file
+// still is that segment (RELIABILITY R11). One thread at a time.
 // SAFETY: views are of ReadBuffers held in a variable and read before they are filled again.
 
 import CordwoodCore
@@ -9,12 +9,12 @@ final class SegmentFile {
     let path: String
     let number: UInt64
     private(set) var head: SegmentHead
-    /// Each record asks it. SAFETY: nothing calls back meanwhile.
+    /// Used for each record. SAFETY: nothing calls back meanwhile.
     @exclusivity(unchecked) private(set) var clock: ClockTable
     private(set) var isSealed: Bool
     /// Sorted by offset.
     private(set) var chunks: [ChunkHead] = []
-    /// The file belongs to another segment by now.
+    /// The file now belongs to another segment.
     private(set) var isLost = false
     /// Every chunk is known and settled: nothing more will be added.
     private(set) var isComplete = false
@@ -23,7 +23,7 @@ final class SegmentFile {
     private let base: UInt64
     private let bytesMax: UInt64
     private let sealedByName: Bool
-    /// After another boot: the journal's content for this segment.
+    /// After another boot: the journal with content for this segment.
     let journal: Journal?
     private let frames: [Journal.Frame]
     private let framesOfChunk: [UInt64: [Journal.Frame]]
@@ -64,8 +64,8 @@ final class SegmentFile {
         return unsafe magic.bytes.allSatisfy { $0 == 0 }
     }
 
-    /// After another boot: the file was reused, and the disk's content is from before (RELIABILITY
-    /// R15). None of it belongs to this segment.
+    /// After another boot: the file was reused, and the disk's content is from before that
+    /// (RELIABILITY R15). None of it belongs to this segment.
     static func isFromBefore(
         _ file: ReadFile, _ path: String, generation: UInt32
     ) throws(ReadProblem) -> Bool {
@@ -89,7 +89,7 @@ final class SegmentFile {
     ) throws(ReadProblem) -> ReadBuffer {
         let page = ReadBuffer()
         if let file {
-            // A writer that died during a change leaves the word odd; then the present content is
+            // A writer that died during a change leaves the word odd; the current content is then
             // used.
             for _ in 0..<64 {
                 try page.fill(from: file, at: base, count: SegmentHeader.bytes)
@@ -146,7 +146,7 @@ final class SegmentFile {
         return same
     }
 
-    /// Walks the chunks (FORMAT §6.2) and returns those that were not known.
+    /// Walks the chunks (FORMAT §6.2) and returns those not known before.
     func scan() throws(ReadProblem) -> [ChunkHead] {
         guard !isComplete, !isLost else { return [] }
         let sealedBefore = isSealed
@@ -208,7 +208,7 @@ final class SegmentFile {
     }
 
     /// Reports a file that is shorter than its sealed segment, or than an open one that is mapped:
-    /// somebody cut it. After another boot, a power cut may have left such a file, too.
+    /// somebody cut it. After another boot, a power cut may also have left such a file.
     func cutOff(isMapped: Bool) throws(ReadProblem) -> String? {
         guard let file, !isOtherBoot else { return nil }
         var whole: UInt64 = 0
@@ -264,7 +264,7 @@ final class SegmentFile {
         a.offset < b.offset &+ UInt64(b.size) && b.offset < a.offset &+ UInt64(a.size)
     }
 
-    /// True if the chunk overlaps one of those, which do not overlap one another.
+    /// True if the chunk overlaps one of those. They do not overlap one another.
     private static func overlaps(_ chunk: ChunkHead, sorted: [ChunkHead]) -> Bool {
         var low = 0
         var high = sorted.count
@@ -276,7 +276,7 @@ final class SegmentFile {
             || low > 0 && overlaps(sorted[low &- 1], chunk)
     }
 
-    /// The present header of a chunk; nil if it is no longer valid.
+    /// The current header of a chunk; nil if it is no longer valid.
     func chunk(at offset: UInt64) throws(ReadProblem) -> ChunkHead? {
         if let file {
             let header = try file.copy(at: base &+ offset, count: ChunkHeader.bytes)

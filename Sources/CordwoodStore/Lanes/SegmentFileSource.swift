@@ -1,10 +1,10 @@
 // One file given by name: a segment (.seg, .sealed) or a lane file, read as the lane's own reader
-// would read it, with whatever of the lane still exists beside it.
+// would read it, with whatever still exists of the lane beside it.
 
 import CordwoodCore
 
 package enum SegmentFileSource {
-    /// `path` ends in .lane, .seg or .sealed. A lane file gives only segment 0, archived or not.
+    /// `path` ends in .lane, .seg or .sealed. A lane file yields only segment 0, archived or not.
     package static func open(path: String, runningBoot: LaneID? = nil) throws(ReadProblem)
         -> LaneSource
     {

@@ -2,14 +2,14 @@
 // and the current position in them (FORMAT §6.2, §7, §8). Holds a private copy of the current
 // chunk; context and trace are stored as offsets into that copy. Belongs to one LaneSource.
 // SAFETY: views of `buffer` live within one call; lasting references are offsets, checked against
-// its count. Nothing calls back while a property without checks of its accesses is used.
+// its count. Nothing calls back while a property with unchecked accesses is used.
 
 import CordwoodCore
 
 final class StreamCursor {
     enum Step {
         case record
-        /// Nothing more is there now.
+        /// There is nothing more now.
         case end
         case damaged(String)
     }
@@ -21,7 +21,7 @@ final class StreamCursor {
     /// At a record that was not returned yet.
     var hasRecord = false
     var thread: ThreadInfo
-    /// The chunks to come, ordered by sequence.
+    /// The remaining chunks, ordered by sequence.
     @exclusivity(unchecked)
     private var queue: [(segment: SegmentFile, offset: UInt64, bound: UInt64, sequence: UInt32)] =
         []
@@ -34,8 +34,8 @@ final class StreamCursor {
     private var base: UInt64 = 0
     private var index: UInt32 = 0
     @exclusivity(unchecked) private var hint = 0
-    /// What `times` gave last, for how many clock pairs; 0: nothing. Lines that one read of a file
-    /// brought have one time.
+    /// The ticks that `times` last converted, and the number of clock pairs then; 0: none. Lines
+    /// that came with one read of a file have the same time.
     private var lastTicks: UInt64 = 0
     private var lastPairs = 0
     private(set) var context: (at: Int, count: Int) = (0, 0)
@@ -48,7 +48,7 @@ final class StreamCursor {
     private var given: (start: Int, digest: UInt64)?
     /// A record was returned from a chunk beyond the end at which the chunk was later settled. Its
     /// writer appends it again at the start of its next chunk (CONCURRENCY, Settle), unless it
-    /// refuses the record or was left by longjmp. That copy is skipped, and nothing else is. Digest
+    /// refuses the record or was left by longjmp. That copy is skipped, and nothing else. Digest
     /// nil: not known; the first record there is the copy.
     private var again: (digest: UInt64?, after: UInt32)?
     /// A record of the current chunk had no valid length, so the records after it cannot be found.
@@ -76,14 +76,15 @@ final class StreamCursor {
 
     var tie: UInt64 { UInt64(serial) << 8 | UInt64(stream) }
     var hasQueued: Bool { unsafe next < queue.count }
-    /// Nothing more will come from the known part of this stream.
+    /// The known part of this stream will yield nothing more.
     var isIdle: Bool { !hasQueued && again == nil && head.map { $0.final != 0 } ?? true }
     /// No record of the next chunk is older, unless the clock went back.
     var bound: UInt64 { hasQueued ? unsafe queue[next].bound : monotonic }
 
     func enqueue(_ segment: SegmentFile, _ chunk: ChunkHead) {
         let bound = unsafe segment.clock.times(of: chunk.baseTicks).monotonic
-        // Nearly always the last: a segment that was a spare when it was listed may come too early.
+        // Nearly always the last place: a segment that was a spare when it was listed may come too
+        // early.
         var at = unsafe queue.count
         while at > next, unsafe queue[at &- 1].sequence > chunk.sequence { at &-= 1 }
         unsafe queue.insert((segment, chunk.offset, bound, chunk.sequence), at: at)
@@ -110,13 +111,13 @@ final class StreamCursor {
         unsafe queue[next...].map(\.segment) + (isBroken ? [] : [segment].compactMap { $0 })
     }
 
-    /// Skips all chunks to come except the last, whose state is needed to continue after it.
+    /// Skips all remaining chunks but the last, whose state is needed to continue after it.
     func keepLastChunk() {
         if unsafe queue.count &- next > 1 { unsafe queue = unsafe [queue[queue.count &- 1]] }
         next = 0
     }
 
-    /// Releases the memory of a large chunk until its record is wanted: many streams may each wait
+    /// Releases the memory of a large chunk until its record is needed: many streams may each wait
     /// with one, and a hole in a file costs its writer nothing.
     func evict() {
         guard isLarge else { return }
@@ -216,8 +217,8 @@ final class StreamCursor {
 
     /// Called just before a record is returned: true if its chunk now ends before it. The record is
     /// then in a later chunk, or was refused. A writer stores the length before it appends a record
-    /// again, so a reader that checks in this order never returns a record here that it may have
-    /// seen there.
+    /// again, so a reader that checks in this order never returns a record here that it may already
+    /// have seen there.
     func isCutOff() throws(ReadProblem) -> Bool {
         guard isLastOfOpenChunk, let segment, let old = head, !segment.isOtherBoot, !isBroken,
             !segment.isLost, let now = try segment.chunk(at: old.offset),
@@ -229,7 +230,7 @@ final class StreamCursor {
         return true
     }
 
-    /// Whether `passesOver` has to see the current record: to ask costs less than to hand it over.
+    /// Whether `passesOver` must see the current record: asking costs less than passing it.
     var mayPassOver: Bool { again != nil || isLastOfOpenChunk }
 
     /// True if the current record, as decoded, is a copy of one that was already returned from its
@@ -239,7 +240,7 @@ final class StreamCursor {
         guard mayPassOver else { return false }
         let digest = record.digest
         if isLast { given = (start, digest) }
-        // The records that a chunk itself starts with come before it.
+        // The records at the start of the chunk itself come before it.
         guard let first = again,
             unsafe Bytes.u8(buffer.bytes, start &+ RecordHeader.type)
                 != RecordType.gap

@@ -1,7 +1,7 @@
-// One record as a row of CSV (RFC 4180, except that lines end in LF), after a first row of names.
+// One record as a row of CSV (RFC 4180, except that lines end in LF); the first row contains names.
 // Cells are valid UTF-8: other bytes become U+FFFD, and a message that held any also appears in
-// `message_base64`. An owner of many rows keeps a `CSVLines`, which remembers the text of a second
-// and of threads. One thread at a time each.
+// `message_base64`. Code that writes many rows keeps a `CSVLines`, which remembers the text of a
+// second and of threads. One thread at a time each.
 // SAFETY: views are read below their count and not kept.
 
 import CordwoodCore
@@ -22,7 +22,7 @@ public enum CSVLine {
         out.append(0x0a)
     }
 
-    /// One row by itself. See `CSVLines`.
+    /// A single row. See `CSVLines`.
     package static func append(_ r: borrowing RecordRef, to out: inout [UInt8]) {
         var line = LineCSV(keepsHeads: false)
         line.append(r)
@@ -31,29 +31,29 @@ public enum CSVLine {
 }
 
 package final class CSVLines {
-    /// One thread at a time, and nothing here is called back: no need to check each access.
+    /// One thread at a time and no callbacks: accesses need no check.
     @exclusivity(unchecked) private var line = LineCSV(keepsHeads: true)
 
     package init() {}
 
     package func append(_ r: borrowing RecordRef, to out: inout GrowingBytes) {
-        // The row is made where it is to be.
+        // Builds the row directly in `out`.
         unsafe swap(&line.bytes, &out)
         unsafe line.append(r)
         unsafe swap(&line.bytes, &out)
     }
 }
 
-/// The row under way.
+/// The row being built.
 private struct LineCSV: ~Copyable {
     private static let comma: UInt8 = 0x2c
     private static let quote: UInt8 = 0x22
 
     var bytes = GrowingBytes()
-    /// The time of that second, up to its fraction.
+    /// The time of that second, without its fraction.
     private var clock = ReadyBytes()
     private var second: UInt64 = .max
-    /// What takes more than a copy goes through here.
+    /// Holds text that needs more than a copy.
     private var odd: [UInt8] = []
     private var json = LineJSON()
     private var heads: LineHeads
@@ -147,8 +147,8 @@ private struct LineCSV: ~Copyable {
         bytes.append(LineCSV.comma)
     }
 
-    /// Process, service, host and the other attributes as a JSON object, empty where they are
-    /// unknown; and the record's id up to the sequence.
+    /// Process, service, host and the other attributes as a JSON object, empty if unknown; and the
+    /// record's id up to the sequence.
     private mutating func origin(_ thread: ThreadInfo) {
         bytes.append(LineCSV.comma)
         let origin = thread.process.origin

@@ -1,10 +1,10 @@
-// Field values as text, appended to bytes that grow. Only floating-point numbers with more than
-// three decimals go through a String.
+// Field values as text, appended to growing bytes. Only floating-point numbers with more than three
+// decimals go through a String.
 
 import CordwoodCore
 import CordwoodFormats
 
-/// Bytes that grow: an array, or memory that may run out.
+/// Growing bytes: an array, or memory that may run out.
 protocol ByteSink: ~Copyable {
     @safe mutating func put(_ bytes: UnsafeRawBufferPointer)
     mutating func put(decimal: UInt64, width: Int)
@@ -51,8 +51,9 @@ package enum FieldText {
         }
     }
 
-    /// False: the number has more than three decimals, or 12 digits before them. Otherwise this is
-    /// the shortest text that reads as the same number: no two of 15 digits do.
+    /// False: the number has more than three decimals, or more than 12 digits before them.
+    /// Otherwise this is the shortest text that reads as the same number, because no two texts of
+    /// 15 digits do.
     private static func putShort(
         _ number: Double, _ out: inout some ByteSink & ~Copyable
     ) -> Bool {

@@ -1,15 +1,15 @@
 // One record as one line of JSON, in the exact form that the API promises: time, level, logger,
 // message, pid, tid, kind, process, service, host, resource and record_id always, the rest only if
-// it is not empty. What is unknown of process, service and host is null. Bytes that are not UTF-8
-// become U+FFFD; a message that held any is also added in base64. An owner of many lines keeps a
-// `JSONLines`, which remembers the text of a second and of threads. One thread at a time each.
+// it is not empty. If process, service or host is unknown, it is null. Bytes that are not UTF-8
+// become U+FFFD; a message that held any is also added in base64. Code that writes many lines keeps
+// a `JSONLines`, which remembers the text of a second and of threads. One thread at a time each.
 // SAFETY: views are read below their count and not kept.
 
 import CordwoodCore
 import CordwoodFormats
 
 public enum JSONLine {
-    /// One line by itself. See `JSONLines`.
+    /// A single line. See `JSONLines`.
     public static func append(_ r: borrowing RecordRef, to out: inout [UInt8]) {
         append(r, mark: "", to: &out)
     }
@@ -42,7 +42,7 @@ public enum JSONLine {
         line.copy(to: &out)
     }
 
-    /// Appends the fields as an object. Returns false without fields and then writes nothing.
+    /// Appends the fields as an object. Returns false and writes nothing if there are no fields.
     package static func appendFields(_ r: borrowing RecordRef, to out: inout [UInt8]) -> Bool {
         var line = LineJSON()
         let isAny = line.fields(r, before: "")
@@ -78,13 +78,13 @@ public enum JSONLine {
 }
 
 package final class JSONLines {
-    /// One thread at a time, and nothing here is called back: no need to check each access.
+    /// One thread at a time and no callbacks: accesses need no check.
     @exclusivity(unchecked) private var line = LineJSON(keepsHeads: true)
 
     package init() {}
 
     package func append(_ r: borrowing RecordRef, to out: inout GrowingBytes) {
-        // The line is made where it is to be.
+        // Builds the line directly in `out`.
         unsafe swap(&line.bytes, &out)
         unsafe line.line(r, mark: "", hasOrigin: true)
         unsafe swap(&line.bytes, &out)
@@ -97,13 +97,13 @@ package final class JSONLines {
     }
 }
 
-/// The line under way.
+/// The line being built.
 struct LineJSON: ~Copyable {
     var bytes = GrowingBytes()
-    /// The time of that second, up to its fraction.
+    /// The time of that second, without its fraction.
     private var clock = ReadyBytes()
     private var second: UInt64 = .max
-    /// What takes more than a copy goes through here.
+    /// Holds text that needs more than a copy.
     private var odd: [UInt8] = []
     private var heads: LineHeads
 
@@ -179,8 +179,8 @@ struct LineJSON: ~Copyable {
         bytes.append(0x22)
     }
 
-    /// False without fields; then nothing is written, not even `before`. A context field never
-    /// hides one of the record's own: parsers keep the last value of a key.
+    /// False if there are no fields; then nothing is written, not even `before`. A context field
+    /// never hides one of the record's own: parsers keep the last value of a key.
     mutating func fields(_ r: borrowing RecordRef, before: StaticString) -> Bool {
         if r.sections.count == 0 && r.context.count == 0 { return false }
         var fields = RecordFields(r)
@@ -267,11 +267,11 @@ struct LineJSON: ~Copyable {
         }
     }
 
-    /// A JSON string with `mark` at its end; false where bytes that are not UTF-8 were replaced.
+    /// A JSON string with `mark` at its end; false if bytes that are not UTF-8 were replaced.
     @safe private mutating func string(_ text: UnsafeRawBufferPointer, mark: String = "") -> Bool {
         bytes.append(0x22)
         var isWhole = true
-        // Most stand for themselves.
+        // Most bytes stand for themselves.
         var at = bytes.append(text, before: 0x22, 0x5c)
         while at < text.count {
             let rest = unsafe UnsafeRawBufferPointer(rebasing: text[at...])

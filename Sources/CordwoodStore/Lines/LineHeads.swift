@@ -1,16 +1,15 @@
-// The parts of lines that come again and again: what a line says of a level, a logger and a thread,
-// and of a place in the source. Lines of every form keep them as bytes that are ready. What blocks
-// of archives name has numbers, by which it is known again; other records are compared. One thread
-// at a time.
+// The recurring parts of lines: what a line says of a level, a logger and a thread, and of a place
+// in the source. Lines of every form keep them as ready bytes. Records from blocks of archives are
+// recognised by the numbers of their names; other records are compared. One thread at a time.
 
 import CordwoodCore
 
 struct LineHeads {
     private struct Name {
-        /// Held, so that no other thread has the same identity.
+        /// Retained, so that no other thread takes over the identity.
         var thread: ThreadInfo?
         var identity: ObjectIdentifier?
-        /// No record's at first.
+        /// Initially a level that no record has.
         var level = UInt8.max
         var logger = ShortKey()
         var text = ReadyBytes()
@@ -18,12 +17,12 @@ struct LineHeads {
 
     private struct NumberedName {
         var text = ReadyBytes()
-        /// Of the record's names and its level; 0: of none.
+        /// Made of the record's names number and its level; 0: unused.
         var key: UInt64 = 0
     }
 
     private struct Place {
-        /// Of the record's format; 0: of none.
+        /// The record's format number; 0: unused.
         var number: UInt64 = 0
         var text: [UInt8] = []
     }
@@ -46,7 +45,7 @@ struct LineHeads {
     private let hasThread: Bool
 
     /// - Parameters:
-    ///   - isKept: false: only one line is made, and nothing is found.
+    ///   - isKept: false: only one line is made, and nothing is kept.
     ///   - hasThread: what is kept of a level and a logger also names the thread.
     init(isKept: Bool, hasThread: Bool = false) {
         self.isKept = isKept
@@ -55,7 +54,7 @@ struct LineHeads {
 
     // MARK: Of a level and a logger
 
-    /// False: there is no text for that record.
+    /// False: no text is kept for that record.
     @inline(__always)
     mutating func append(_ r: borrowing RecordRef, to bytes: inout GrowingBytes) -> Bool {
         if !numbered.isEmpty, r.namesNumber > 0 {
@@ -68,7 +67,7 @@ struct LineHeads {
         return names.isEmpty ? false : find(r, to: &bytes)
     }
 
-    /// By what they are, not by their number.
+    /// By level and logger themselves, not by number.
     @inline(never)
     private mutating func find(_ r: borrowing RecordRef, to bytes: inout GrowingBytes) -> Bool {
         guard let logger = ShortKey(r.logger) else { return false }
@@ -83,7 +82,7 @@ struct LineHeads {
 
     @inline(__always)
     private static func numbered(_ r: borrowing RecordRef) -> (key: UInt64, place: Int) {
-        // A level takes five bits; most have one of a few.
+        // A level takes five bits; most levels are among a few.
         let place = r.namesNumber &* 4 &+ UInt64(r.level &>> 2)
         return (
             r.namesNumber &<< 5 | UInt64(r.level & 31),
@@ -120,7 +119,7 @@ struct LineHeads {
 
     // MARK: Of a place in the source
 
-    /// False: there is no text for the place of that deferred record.
+    /// False: no text is kept for the place of that deferred record.
     @inline(__always)
     func appendPlace(_ r: borrowing RecordRef, to bytes: inout GrowingBytes) -> Bool {
         if places.isEmpty || r.formatNumber == 0 { return false }
@@ -139,7 +138,7 @@ struct LineHeads {
 
     // MARK: Of a thread
 
-    /// Where the texts for that thread are; less than 0: nowhere.
+    /// Where the texts of that thread are kept; less than 0: nowhere.
     @inline(__always)
     func find(_ thread: ThreadInfo) -> Int {
         if writers.isEmpty { return -1 }

@@ -37,7 +37,7 @@ public enum PlainText {
         isEnd: Bool = true
     ) {
         guard form != .raw else { return out.append(bytes) }
-        // Most text is printable ASCII alone.
+        // Most texts are only printable ASCII.
         let shown = out.append(printable: bytes)
         if shown < bytes.count { appendRest(bytes, from: shown, form, isEnd, &out) }
     }

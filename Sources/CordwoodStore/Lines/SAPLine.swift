@@ -1,8 +1,7 @@
 // One record as a line of SAP Mobile Services (B-SAP-4), for exports and uploads alike: `#Date
 // time#Severity#CorrelationId#Source#Location#Message#`, always with seven `#`, whatever the record
-// holds. Times are UTC and say so by `+00:00`. Valid UTF-8: other bytes become U+FFFD. Parts
-// without a place in this form (fields, thread, span) are left to the lossless forms. No state: any
-// thread.
+// holds. Times are UTC and say so by `+00:00`. Valid UTF-8: other bytes become U+FFFD. The lossless
+// forms keep the parts that have no place in this one (fields, thread, span). No state: any thread.
 // SAFETY: views are read below their count and not kept.
 
 import CordwoodCore

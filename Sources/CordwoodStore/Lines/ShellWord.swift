@@ -6,7 +6,7 @@ import CordwoodFormats
 package enum ShellWord {
     /// Printable UTF-8, newlines and tabs.
     package static func isPlain(_ bytes: [UInt8]) -> Bool {
-        // SAFETY: the view is read in the call only.
+        // SAFETY: the view is read only during the call.
         guard unsafe bytes.withUnsafeBytes({ UTF8Scan.isValid($0) }) else { return false }
         return String(decoding: bytes, as: UTF8.self).unicodeScalars.allSatisfy {
             !PlainText.isControl($0.value) || $0.value == 0x0a || $0.value == 0x09

@@ -1,6 +1,6 @@
 // What a line says of a record after its time, level, process and logger: the message, the fields
-// and the stack trace. TextLine shows them; grep searches them as one text, which a value of this
-// type holds, and has TextLine mark what it found. Pure.
+// and the stack trace. TextLine shows them. grep searches them as one text, which a value of this
+// type holds, and has TextLine mark the matches. Pure.
 // SAFETY: views are those of the record, read below their count; the value keeps a copy.
 
 import CordwoodCore
@@ -23,8 +23,8 @@ extension TextLine {
             unsafe bytes.append(contentsOf: trace)
         }
 
-        /// The fields of a line. Unless all becomes one line, the stack trace is not among them: it
-        /// is returned, without newlines at its end, and goes on lines of its own.
+        /// The fields of a line. Unless everything becomes one line, the stack trace is not among
+        /// them: it is returned without trailing newlines, and goes on lines of its own.
         @safe static func appendFields(
             _ r: borrowing RecordRef, _ form: TextForm, to out: inout GrowingBytes
         ) -> UnsafeRawBufferPointer {
@@ -55,7 +55,7 @@ extension TextLine {
             return unsafe UnsafeRawBufferPointer(rebasing: text[..<end])
         }
 
-        /// JSON stands as it is. Quotes strings that would not read as one word.
+        /// JSON is unchanged. Quotes strings that would not read as one word.
         private static func append(
             _ value: FieldValue, _ form: TextForm, _ out: inout GrowingBytes
         ) {

@@ -1,25 +1,25 @@
 // One record as a line for people: time, level, process[pid:tid], logger, message, fields, place.
-// Asked for, the host and the service stand before the process, and the record's id at the end;
-// further lines of the message and the stack trace follow it, marked as such. `cat`, `tail`,
-// `grep`, exports, consoles and text bodies all use this. An owner of many lines keeps a
+// On request, the host and the service stand before the process, and the record's id at the end.
+// Further lines of the message and the stack trace follow the line, marked as such. `cat`, `tail`,
+// `grep`, exports, consoles and text bodies all use this. Code that writes many lines keeps a
 // `TextLines`, which remembers the text of a second and of a process. One thread at a time each.
 // SAFETY: views are read below their count and not kept.
 
 import CordwoodCore
 import CordwoodFormats
 
-/// Where a record comes from, as far as a line of text says it.
+/// How much a line of text says of a record's origin.
 public enum TextOrigin: Equatable, Sendable {
     /// Only its process.
     case none
-    /// Its host, too, if that is another one than this.
+    /// Also its host, if that is another one than this.
     case elsewhere
     /// Host, service and the record's id.
     case all
 }
 
 public enum TextLine {
-    /// One line by itself. See `TextLines`.
+    /// A single line. See `TextLines`.
     public static func append(
         _ r: borrowing RecordRef, to out: inout [UInt8], utc: Bool, color: Bool,
         form: TextForm = .lines, origin: TextOrigin = .none
@@ -32,13 +32,13 @@ public enum TextLine {
 }
 
 package final class TextLines {
-    /// One thread at a time, and nothing here is called back: no need to check each access.
+    /// One thread at a time and no callbacks: accesses need no check.
     @exclusivity(unchecked) private var line: LineText
 
     /// - Parameters:
     ///   - form: of the message and the stack trace; the rest is one line in every form except
     ///     `raw`. In `oneLine` the stack trace is a field like the others.
-    ///   - origin: what the line says of where the record comes from, besides its process.
+    ///   - origin: what the line says of the record's origin, besides its process.
     package init(
         utc: Bool, color: Bool, form: TextForm = .lines, origin: TextOrigin = .none
     ) {
@@ -51,7 +51,7 @@ package final class TextLines {
     package func append(
         _ r: borrowing RecordRef, to out: inout GrowingBytes, marked: [Range<Int>] = []
     ) {
-        // The line is made where it is to be.
+        // Builds the line directly in `out`.
         unsafe swap(&line.bytes, &out)
         unsafe line.append(r, TextMarks(ranges: marked))
         unsafe swap(&line.bytes, &out)
@@ -64,7 +64,7 @@ package final class TextLines {
     }
 }
 
-/// The line under way.
+/// The line being built.
 private struct LineText: ~Copyable {
     /// CW_KIND_HTTP
     private static let exchange: UInt8 = 4
@@ -75,7 +75,7 @@ private struct LineText: ~Copyable {
     private let isUTC: Bool
     private let hasColor: Bool
     private let origin: TextOrigin
-    /// The time of a record in the millisecond that begins there, and when its second began.
+    /// The time of a record in the millisecond that begins there, and the start of its second.
     private var clock = ReadyBytes()
     private var millisecond: UInt64 = 0
     private var second: UInt64 = 0
@@ -98,7 +98,7 @@ private struct LineText: ~Copyable {
         if !marks.ranges.isEmpty {
             put(r.message, form, marks, at: 0)
         } else {
-            // Most messages are printable ASCII alone.
+            // Most messages are only printable ASCII.
             let shown = form == .raw ? 0 : bytes.append(printable: r.message)
             if shown < r.message.count {
                 put(unsafe UnsafeRawBufferPointer(rebasing: r.message[shown...]), form)
@@ -140,15 +140,15 @@ private struct LineText: ~Copyable {
     }
 
     private mutating func time(_ r: borrowing RecordRef) {
-        // An exchange's own time is its beginning, but among its neighbours it is placed by its
-        // end.
+        // An exchange's own time is its beginning, but its end decides its place among its
+        // neighbours.
         let ns = r.kind == LineText.exchange ? r.writtenNs : r.timeNs
-        // A time before that millisecond is far behind it here.
+        // For a time before that millisecond, the difference wraps to a large number.
         if ns &- millisecond >= 1_000_000 || clock.count == 0 { setClock(ns) }
         bytes.append(clock)
     }
 
-    /// Behind `2026-11-21 09:15:30.`; UTC ns of 64 bits end in 2554.
+    /// The offset after `2026-11-21 09:15:30.`; UTC ns of 64 bits end in 2554.
     private static let millisecondsAt = 20
 
     @inline(never)

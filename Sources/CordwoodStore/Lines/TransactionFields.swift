@@ -38,7 +38,7 @@ import CordwoodCore
         }
     }
 
-    /// nil: it has none, or an invalid one.
+    /// nil: the record has no id, or an invalid one.
     package var transactionID: TransactionID? {
         guard id.count <= TransactionID.bytesMax else { return nil }
         return unsafe TransactionID(bytes: Array(id))

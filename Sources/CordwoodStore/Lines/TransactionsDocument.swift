@@ -130,7 +130,7 @@ package struct TransactionsDocument {
         out.append(0x7d)
     }
 
-    /// A string that is cut ends in `…`.
+    /// A truncated string ends in `…`.
     @safe private static func string(
         _ text: UnsafeRawBufferPointer, _ bytesMax: Int, _ out: inout [UInt8]
     ) {

@@ -1,7 +1,8 @@
-// The parts of one lane in different files (its archives, and the segments not archived yet) as one
-// run. Parts follow one another in time, except for a moment around each roll, so two are open at
-// once. The clocks of neighbouring segments disagree by up to microseconds: within 100 of them, the
-// earlier part goes first, which keeps the order inside each thread exact.
+// Reads the parts of one lane, which lie in several files (its archives, and the segments not
+// archived yet), as one run. Each part follows the last in time, but they overlap briefly at each
+// roll, so two are open at once. The clocks of neighbouring segments disagree by up to
+// microseconds: of two records within 100 of them, that of the earlier part goes first, which keeps
+// the order inside each thread exact.
 
 import CordwoodCore
 
@@ -16,7 +17,7 @@ package final class ChainSource: RecordSource {
     /// The part being read, and the next one.
     private var near: (any RecordSource)?
     private var far: (any RecordSource)?
-    /// Read before its turn, if `hasNear`; likewise the next part's first record.
+    /// Read before its turn, if `hasNear`. `farRecord`: the next part's first record, likewise.
     private var nearRecord = RecordRef()
     private var farRecord = RecordRef()
     private var hasNear = false
@@ -71,7 +72,7 @@ package final class ChainSource: RecordSource {
         }
     }
 
-    /// Of the part that is read, up to where the next one comes first.
+    /// The run of the part being read, up to where the next part comes first.
     package func run() -> RecordRun? {
         guard !hasNear, far == nil ? !hasMore : farIsAsked, var run = near?.run()
         else { return nil }
@@ -83,7 +84,7 @@ package final class ChainSource: RecordSource {
         return run
     }
 
-    /// Opens the next part, if there is one, and asks it for its record.
+    /// Opens the next part, if there is one, and reads its first record.
     private func lookAhead() throws(ReadProblem) {
         if far == nil { far = try open() }
         guard let second = far, !farIsAsked else { return }

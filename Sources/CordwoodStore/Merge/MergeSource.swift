@@ -1,7 +1,7 @@
 // Merges many sources into one run of records in the order of FORMAT §4. A source is opened when
 // the merge comes near its first record. A failing source is reported and continues where it can.
-// For those that need no order, one source after the other is read. One thread at a time; a record
-// is valid until the next `advance`.
+// If no order is needed, one source is read after the other. One thread at a time; a record is
+// valid until the next `advance`.
 
 import CordwoodCore
 
@@ -40,8 +40,8 @@ package struct BootOffsets {
     }
 }
 
-/// Where a merge in order gives a record: by time, and of equal times by source. Records of one
-/// place come in their source's order.
+/// Where an ordered merge returns a record: by time, and at equal times by source. Records with the
+/// same place come in their source's order.
 package struct MergePlace: Comparable {
     /// The greatest ordering time that the source has reached.
     package var time: UInt64 = 0
@@ -57,7 +57,7 @@ package struct MergeInput {
     package var lowerBound: UInt64
     /// Among equal times, the smaller order comes first.
     package var order: UInt64
-    /// Following: the source may have more records after its end, and is asked again after `poll`.
+    /// Following: the source may have more records after its end; after `poll` it is asked again.
     package var isFollowed = false
     package var open: () throws(ReadProblem) -> (any RecordSource)?
 
@@ -75,17 +75,17 @@ package final class MergeSource: RecordSource {
     private final class Slot {
         var input: MergeInput?
         var source: (any RecordSource)?
-        /// The source's current record, if `hasRecord`: others come before it. Apart, since most of
-        /// thousands of sources are not open, or have ended.
+        /// The source's current record, if `hasRecord`: others come before it. A separate object,
+        /// because most of thousands of sources are not open or have ended.
         var waiting: WaitingRecord?
         var hasRecord = false
         var failures = 0
         let isFollowed: Bool
         let order: UInt64
-        /// Without order: how far the source has come. Its records wait for each other, so one that
-        /// is older stands where the one before it does.
+        /// Without order: how far the source has come. Its records come in its own order, so an
+        /// older record has the same place as the one before it.
         var reached: UInt64
-        /// What makes ordering times of that process's monotonic ones, as `Order.learnt` has it.
+        /// Turns that process's monotonic times into ordering times, as of `Order.learnt`.
         @exclusivity(unchecked) var offset: UInt64 = 0
         @exclusivity(unchecked) var offsetProcess: ProcessInfo?
         @exclusivity(unchecked) var learnt = 0
@@ -104,10 +104,10 @@ package final class MergeSource: RecordSource {
 
     /// A source that fails this often in a row is given up.
     private static let failuresMax = 10_000
-    /// False: each source is read to its end before the next, so that one alone holds memory. Set
-    /// before the first record.
+    /// False: each source is read to its end before the next, so only one holds memory. Set before
+    /// the first record.
     package var isOrdered = true
-    /// Without order: where the last record, or what failed last, would have come.
+    /// Without order: where the last record, or the last failure, would have come in order.
     package private(set) var place = MergePlace()
     /// Called for every source that has ended and is not followed, before it is released.
     package var onEnd: ((any RecordSource) -> Void)?
@@ -119,11 +119,11 @@ package final class MergeSource: RecordSource {
     package var latest: UInt64 { unsafe order.latest }
     private var ended: [Slot] = []
 
-    /// What each record changes.
+    /// The state that every record changes.
     private struct Order {
         var heap = MinHeap<Slot>()
         var boots: BootOffsets
-        /// How often a process was learnt of, which may change offsets.
+        /// Calls of `learn`, which may change offsets.
         var learnt = 0
         var time: UInt64 = 0
         var isLate = false
@@ -145,7 +145,7 @@ package final class MergeSource: RecordSource {
         }
     }
 
-    /// No source calls back while this is used, and one thread does: no need to check each access.
+    /// No source calls back while this is used, and there is one thread: accesses need no check.
     @exclusivity(unchecked) private var order: Order
 
     package init(inputs: [MergeInput] = [], boots: BootOffsets = BootOffsets()) {
@@ -166,8 +166,7 @@ package final class MergeSource: RecordSource {
         unsafe order.learnt += 1
     }
 
-    /// Following: asks sources that had nothing more again; releases those for which `isGone` is
-    /// true.
+    /// Following: asks exhausted sources again; releases those for which `isGone` is true.
     package func poll(isGone: (any RecordSource) -> Bool = { _ in false }) {
         let asked = ended
         ended = []
@@ -207,8 +206,9 @@ package final class MergeSource: RecordSource {
         return false
     }
 
-    /// In order: the run of the source whose record is next, or was the last one, up to where
-    /// another source comes first. nil: `next` has the next record, or says what is.
+    /// In order: the run of the source that has the next record, or had the last one, up to where
+    /// another source comes first. nil: `next` returns the next record, or reports what comes
+    /// instead.
     package func run() -> RecordRun? {
         guard isOrdered, let slot = unsafe order.heap.entries.first?.item, !slot.hasRecord,
             slot.input == nil, var run = slot.source?.run(), let process = run.process
@@ -222,12 +222,12 @@ package final class MergeSource: RecordSource {
         return run
     }
 
-    /// The run after one that has ended, where another source comes first: no record of the old one
-    /// has to wait for it. nil: likewise.
+    /// The next source's run, after `old` ended because that source comes first. No record of the
+    /// old source has to be set aside. nil: likewise.
     package func run(after old: RecordRun) -> RecordRun? {
         guard let next = old.nextTime, next <= old.lastMonotonic else { return nil }
         let time = next &+ old.offset
-        // Of two that are equal in everything, the one on top comes first.
+        // If key and order are equal, the top entry comes first.
         guard time > old.lastOrdering, unsafe !order.heap.rekeyTop(time) else { return nil }
         return run()
     }
@@ -263,7 +263,7 @@ package final class MergeSource: RecordSource {
         return false
     }
 
-    /// Whether the offset of its boot is decided already, whatever is read.
+    /// Whether the offset of the process's boot is already decided, whatever is read.
     package func knows(_ process: ProcessInfo) -> Bool {
         unsafe order.boots.knows(process)
     }

@@ -6,8 +6,8 @@ import CordwoodCore
 import CordwoodFormats
 
 extension JSONWalk {
-    /// A string, number or bool as the value that a field of that type would have; `null`, objects
-    /// and arrays stay JSON. A number that no type holds is a text.
+    /// A string, number or bool as the value of a field of that type; `null`, objects and arrays
+    /// stay JSON. A number that fits no type becomes a text.
     @safe package static func scalar(
         _ text: UnsafeRawBufferPointer, _ body: (FieldValue) -> Void
     ) {
@@ -50,7 +50,7 @@ extension JSONWalk {
         }
     }
 
-    /// What is left of a path that begins with a name; nil: it does not.
+    /// The rest of a path that begins with a name; nil: it does not begin with it.
     package static func rest(of path: ArraySlice<UInt8>, after name: [UInt8]) -> ArraySlice<UInt8>?
     {
         guard path.starts(with: name) else { return nil }

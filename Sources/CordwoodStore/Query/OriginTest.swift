@@ -1,7 +1,7 @@
-// What a query says of a process without its records: whether one of them may match. Only the names
-// `host.name` and `service.name` are decided, and only where no record has a field of such a name,
-// which would come first. Pure.
-// SAFETY: a name's bytes are asked in the call alone.
+// Whether any record of a process may match a query, decided without looking at records. Only the
+// names `host.name` and `service.name` are decided, and only if no record has a field of such a
+// name, which would come first. Pure.
+// SAFETY: the bytes of a name are read only during the call.
 
 import CordwoodCore
 

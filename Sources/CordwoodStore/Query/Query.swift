@@ -4,9 +4,9 @@
 import CordwoodCore
 import CordwoodFormats
 
-/// Why a text is no query.
+/// Why a text is not a query.
 public struct QueryError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// Where, in characters, the first is 1.
+    /// The position in characters; the first is 1.
     public var column: Int
     public var text: String
 
@@ -36,15 +36,15 @@ public struct Query: Sendable, Equatable, CustomStringConvertible {
     /// The text of the same query; its times are in UTC.
     public var description: String { QueryPrinter.text(node) }
 
-    /// Records of which both are true.
+    /// Matches records that match both.
     public func and(_ other: Query) -> Query { Query(.all([node, other.node])) }
 
-    /// Whether it is true of a record, whose text has been made.
+    /// Whether it matches a record whose text has been made.
     public func matches(_ record: borrowing RecordRef) -> Bool {
         QueryTest.verdict(node, record, hasText: true) == .yes
     }
 
-    /// The message has the pattern; inverted: it has not.
+    /// The message contains the pattern; inverted: it does not.
     package static func message(_ pattern: TextPattern, isInverted: Bool) -> Query {
         let node: QueryNode
         if case .expression = pattern {

@@ -1,5 +1,5 @@
-// A query as a tree (docs/QUERY.md). The parser makes it, the printer writes it so that parsing
-// gives the same tree again, and the test asks a record. Values; any thread.
+// A query as a tree (docs/QUERY.md). The parser makes it; the printer writes it as text that parses
+// to the same tree; the test applies it to a record. Values; any thread.
 
 package indirect enum QueryNode: Sendable, Equatable {
     /// All of at least two.
@@ -18,7 +18,7 @@ package enum QueryOperator: Sendable, Equatable, CaseIterable {
     case written
     /// A regular expression matches.
     case like
-    /// What `:` asks of names that have a meaning of their own for it.
+    /// The meaning of `:` for names that give it one of their own.
     case contains, begins, below
 
     var sign: StaticString {
@@ -59,11 +59,11 @@ package enum QueryValue: Sendable, Equatable {
     static func text(_ bytes: [UInt8]) -> QueryValue { .text(.literal(bytes)) }
 }
 
-/// What a name means. Time, level, kind, logger and message are columns, whatever fields a record
-/// has, so that they can be decided without looking into records.
+/// What a name means. Time, level, kind, logger and message are columns even if a record has such
+/// fields, so they can be decided without looking into records.
 package enum QueryName: Sendable, Equatable {
     case time, level, kind, logger, message
-    /// `fields.NAME`: a field alone.
+    /// `fields.NAME`: only a field.
     case field([UInt8])
     /// Fields of that name come first, then the column, then the resource's attribute.
     case any([UInt8], QueryColumn?)
@@ -100,7 +100,7 @@ package enum QueryName: Sendable, Equatable {
     }
 }
 
-/// What records have besides their fields, by the names that `cat --json` gives it.
+/// What records have besides fields, by the names in `cat --json`.
 package enum QueryColumn: String, Sendable, CaseIterable {
     case file, line, function, thread, tid, process, pid, trace, span, service, host
     case recordID = "record_id"
@@ -117,7 +117,7 @@ package enum QueryColumn: String, Sendable, CaseIterable {
         }
     }
 
-    /// What `:` asks.
+    /// The meaning of `:`.
     var isOperator: QueryOperator {
         switch self {
         case .file, .function, .url, .path: .contains
@@ -126,7 +126,7 @@ package enum QueryColumn: String, Sendable, CaseIterable {
         }
     }
 
-    /// Ids: their letters match in either case.
+    /// Ids: letters match in either case.
     var isFolded: Bool { isOperator == .begins }
 
     /// Values are texts, even if they look like numbers.

@@ -1,4 +1,4 @@
-// A number of a query, and its exact order against the numbers of records. Pure.
+// A number of a query, compared exactly with the numbers of records. Pure.
 // SAFETY: a view is read below its count and not kept.
 
 import CordwoodCore
@@ -41,7 +41,7 @@ package enum QueryNumber: Sendable, Equatable {
         }
     }
 
-    /// nil: no number; true: without point and exponent.
+    /// nil: not a number; true: without point and exponent.
     private static func isNumber(_ text: [UInt8]) -> Bool? {
         var rest = text[...]
         func digits() -> Int {
@@ -78,7 +78,7 @@ package enum QueryNumber: Sendable, Equatable {
         }
     }
 
-    /// Below zero, zero, or above; nil: not a number is in no order.
+    /// Negative, zero or positive; nil: a value that is not a number has no order.
     func order(to other: QueryNumber) -> Int? {
         switch (self, other) {
         case (.double(let a), .double(let b)):
@@ -92,7 +92,7 @@ package enum QueryNumber: Sendable, Equatable {
         }
     }
 
-    /// Of whole numbers: the sign, and the bits above it.
+    /// A whole number's sign and the bits above it.
     private var wide: (Int, UInt64) {
         switch self {
         case .int(let number): (number < 0 ? -1 : 0, UInt64(bitPattern: number))

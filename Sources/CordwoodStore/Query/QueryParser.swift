@@ -1,5 +1,5 @@
-// Makes a query's tree of its text, by the grammar of docs/QUERY.md. What a value means depends
-// on the name before it (QueryValues). Errors say in which column. One use, one thread.
+// Turns the text of a query into its tree, by the grammar of docs/QUERY.md. What a value means
+// depends on the name before it (QueryValues). Errors name the column. One use, one thread.
 
 import CordwoodCore
 import CordwoodFormats
@@ -38,7 +38,7 @@ package struct QueryParser {
         skipBlanks()
         if isAtEnd { throw wrong("an empty query", 0) }
         let node = try either()
-        // Only this ends `either` before the end.
+        // Before the end, only this ends `either`.
         if !isAtEnd { throw wrong("a ) without its (", at) }
         return node
     }
@@ -138,7 +138,7 @@ package struct QueryParser {
 
     private mutating func skipBlanks() { while !isAtEnd, isBlank(at) { at += 1 } }
 
-    /// Skips the blanks before it, too.
+    /// Also skips the blanks before it.
     private mutating func takeWord(_ word: StaticString) -> Bool {
         skipBlanks()
         guard isWord(word) else { return false }

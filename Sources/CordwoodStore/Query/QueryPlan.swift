@@ -1,6 +1,6 @@
-// Several queries that must all be true, in the order in which a reader asks them: level, kind
-// and time, which whole blocks and archives have; then columns; then fields; then texts. Says what
-// an archive must have for any of its records to be wanted. A value; any thread.
+// Several queries that must all match, in the order in which a reader checks them: level, kind and
+// time, which whole blocks and archives have; then columns; then fields; then texts. Says what an
+// archive must have for any of its records to be wanted. A value; any thread.
 
 import CordwoodCore
 
@@ -15,9 +15,10 @@ package struct QueryPlan: Sendable {
     package private(set) var until: UInt64 = .max
     /// This name and those below it; empty: all.
     package private(set) var logger: [UInt8] = []
-    /// What is not in the bounds above, the cheapest first.
+    /// What the bounds above do not express, the cheapest first.
     private var parts: [(cost: Int, node: QueryNode)] = []
-    /// What `search` looks for, and a part that the search decides before a text is made.
+    /// What `search` looks for, and the index of a part that the search decides before a text is
+    /// made.
     private var searched: (bytes: [UInt8], coversFields: Bool)?
     private var decided = Int.max
 
@@ -28,7 +29,7 @@ package struct QueryPlan: Sendable {
             && hasOnlyBounds
     }
 
-    /// Level, kinds, times and the logger say all.
+    /// The bounds on level, kind, time and logger express everything.
     package var hasOnlyBounds: Bool { parts.isEmpty }
 
     /// Every plain record of a program passes.
@@ -56,7 +57,7 @@ package struct QueryPlan: Sendable {
         chooseSearch()
     }
 
-    /// The longest of the texts that all records must have; among equals one that must be in the
+    /// The longest text that all matching records must have; among equals one that must be in the
     /// message, which leaves out more.
     private mutating func chooseSearch() {
         searched = nil
@@ -79,7 +80,7 @@ package struct QueryPlan: Sendable {
         }
     }
 
-    /// Whether the bounds say all that the node says. They narrow for others, too.
+    /// Whether the bounds express the whole node. They may also narrow for other nodes.
     private mutating func isBound(_ node: QueryNode) -> Bool {
         switch node {
         case .compare(.level, let operation, .level(let level)):
@@ -132,7 +133,7 @@ package struct QueryPlan: Sendable {
         return true
     }
 
-    /// False: no text makes the record match. Leaves `search` to a search.
+    /// False: no text can make the record match. Does not check `search`, which a search decides.
     package func mayMatch(_ record: borrowing RecordRef) -> Bool {
         guard isWithin(record) else { return false }
         for index in parts.indices where index != decided {
@@ -142,7 +143,7 @@ package struct QueryPlan: Sendable {
         return true
     }
 
-    /// It asks where records come from.
+    /// Whether it asks about the origin of records.
     package var asksOrigin: Bool { parts.contains { OriginTest.isAsked($0.node) } }
 
     /// False: no record of such a process matches.
@@ -160,14 +161,14 @@ package struct QueryPlan: Sendable {
         return logger.isEmpty || QueryTest.covers(logger, record.logger)
     }
 
-    /// A text that all records have, or one of their fields has.
+    /// A text that every matching record has, perhaps in one of its fields.
     package var search: (text: TextSearch, fields: FieldSearch?)? {
         searched.map {
             (TextSearch($0.bytes), $0.coversFields ? FieldSearch($0.bytes) : nil)
         }
     }
 
-    /// False: records need no text to be asked.
+    /// False: checking a record does not need its text.
     package var needsText: Bool { parts.contains { QueryPlan.needsText($0.node) } }
 
     private static func needsText(_ node: QueryNode) -> Bool {

@@ -1,4 +1,4 @@
-// Writes a query's tree as text, from which the parser makes the same tree. Pure.
+// Writes a query's tree as text that parses to the same tree. Pure.
 
 import CordwoodCore
 import CordwoodFormats
@@ -57,7 +57,7 @@ package enum QueryPrinter {
         }
     }
 
-    /// - Parameter isBare: whether bytes mean the same without quotes.
+    /// - Parameter isBare: whether the bytes mean the same without quotes.
     private static func append(
         _ pattern: TextPattern, to out: inout [UInt8], isBare: ([UInt8]) -> Bool
     ) {
@@ -105,7 +105,7 @@ package enum QueryPrinter {
         out.append(UInt8(ascii: "\""))
     }
 
-    /// Needs no quotes to be one word; not all that could do without are here.
+    /// Forms one word without quotes; some texts that would are not recognised.
     static func isWord(_ bytes: [UInt8]) -> Bool {
         guard let first = bytes.first, first != UInt8(ascii: "-") else { return false }
         let isPlain = bytes.allSatisfy { ASCII.isWordByte($0) || "-.@+".utf8.contains($0) }

@@ -1,6 +1,6 @@
-// Asks a record a query. A record whose text has not been made yet may leave it open: an archive
-// makes the text only of records that this does not exclude.
-// SAFETY: views are those of the record being asked, and are not kept.
+// Applies a query to a record. If a record's text has not been made yet, the result may stay open:
+// an archive makes the text only of records that this does not exclude.
+// SAFETY: views are those of the record being tested, and are not kept.
 
 import CordwoodCore
 import CordwoodFormats
@@ -18,7 +18,7 @@ package enum QueryTest {
         var inverted: Verdict { Verdict(rawValue: 2 &- rawValue)! }
     }
 
-    /// - Parameter hasText: false: the message of a deferred record is not known.
+    /// - Parameter hasText: false: the message of a deferred record has not been made.
     package static func verdict(
         _ node: QueryNode, _ record: borrowing RecordRef, hasText: Bool
     ) -> Verdict {
@@ -148,14 +148,14 @@ package enum QueryTest {
         }
     }
 
-    /// Compares the values of one name. If one has the type of the query's value, those of other
+    /// Compares the values of one name. If one has the type of the query's value, values of other
     /// types do not count; otherwise text is compared with text.
     struct ValuesTest {
         let operation: QueryOperator
         let value: QueryValue
         var hasAny = false
         var hasSame = false
-        /// True of a value of the same type, and of others.
+        /// Whether a value of the same type matches; `isOther`: a value of another type.
         var isSame = false
         var isOther = false
 
@@ -201,7 +201,7 @@ package enum QueryTest {
 
         private var isEquality: Bool { operation == .equal || operation == .unequal }
 
-        /// Asks whether a value is equal, also for `!=`, which no value may be.
+        /// For `!=`, tests whether any value is equal; none may be.
         private var equality: QueryOperator { operation == .unequal ? .equal : operation }
 
         private func isTrue(_ found: FieldValue, _ number: QueryNumber) -> Bool {

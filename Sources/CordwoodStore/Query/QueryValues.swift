@@ -1,5 +1,5 @@
-// What stands behind an operator, by the name before it: a time, a level, a kind, a text, or of any
-// other name a number, a bool or a text, by its form.
+// The value behind an operator. The name before it decides what it is: a time, a level, a kind or a
+// text; for other names a number, a bool or a text, by its form.
 
 import CordwoodCore
 import CordwoodFormats

@@ -1,6 +1,6 @@
-// What a record has under a name: its fields first, then what it has besides them, then the
-// resource of its process. The one place that knows names of records. No state.
-// SAFETY: views are those of the record, or of a string that is held meanwhile; valid in `body`.
+// The values of a record under a name: first its fields, then what it has besides them, then the
+// resource of its process. The only place that knows the names of records. No state.
+// SAFETY: views are those of the record, or of a string held meanwhile; valid in `body`.
 
 import CordwoodCore
 import CordwoodFormats
@@ -16,8 +16,8 @@ package enum RecordNames {
         attribute(String(decoding: name, as: UTF8.self), of: record, body)
     }
 
-    /// The record's own fields, the context's and the exception's; without one of that name, what
-    /// the name finds inside of those that are JSON. True: there is one.
+    /// The record's own fields, the context's and the exception's. If none has that name, the
+    /// values that the name finds inside fields that are JSON. True: there is a value.
     @discardableResult
     static func fields(
         _ name: [UInt8], of record: borrowing RecordRef, _ body: (FieldValue) -> Void

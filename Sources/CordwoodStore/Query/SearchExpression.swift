@@ -1,12 +1,12 @@
-// An extended regular expression of the C library in the C locale, which takes any bytes, including
-// NUL, whatever the host's locale is. Immutable once made: any thread.
-// SAFETY: the compiled form is freed in deinit, regexec does not change it, and found places lie
-// within the text, whose count bounds every search.
+// An extended regular expression of the C library in the C locale, whatever the host's locale. It
+// matches any bytes, including NUL. Immutable after init: any thread.
+// SAFETY: the compiled form is freed in deinit, regexec does not change it, and matches lie within
+// the text, whose count bounds every search.
 
 import CordwoodFormats
 import Glibc
 
-/// Why a text is no expression.
+/// Why a text is not an expression.
 package struct ExpressionError: Error {
     package var text: String
 }
@@ -59,11 +59,11 @@ package struct ExpressionError: Error {
         return unsafe compiled
     }
 
-    /// Parts that the C library makes of an expression: it writes out repetitions, and takes some
-    /// hundred bytes for each.
+    /// Limit on the parts into which the C library expands an expression: it writes out
+    /// repetitions, and each part costs some hundred bytes.
     private static let sizeMax = 40_000
 
-    /// Counts a part for each byte, those in `{…}` as often as it says.
+    /// Counts one part per byte; those before `{…}` as often as that says.
     private static func size(_ text: [UInt8]) -> Int {
         var groups = [0]
         var last = 0
@@ -81,7 +81,7 @@ package struct ExpressionError: Error {
                 add(1)
             case UInt8(ascii: "["):
                 let isInverted = at < text.count && text[at] == UInt8(ascii: "^")
-                // The first of a set may be its end.
+                // The first character of a set may be its end.
                 at += isInverted ? 2 : 1
                 while at < text.count, text[at] != UInt8(ascii: "]") { at += 1 }
                 at += 1
@@ -99,7 +99,7 @@ package struct ExpressionError: Error {
         return groups.reduce(0, +)
     }
 
-    /// `\1`: finding those may take for ever, whatever the text.
+    /// `\1`: matching back references may take forever, whatever the text.
     package static func hasBackReference(_ text: String) -> Bool {
         var isEscaped = false
         for byte in text.utf8 {
@@ -109,7 +109,8 @@ package struct ExpressionError: Error {
         return false
     }
 
-    /// What is compiled in a locale keeps it. Without memory for one, the host's must do.
+    /// A compiled expression keeps the locale it was compiled in. Without memory for the C locale,
+    /// the host's must do.
     private static func inLocaleC(_ body: () -> Int32) -> Int32 {
         guard let locale = unsafe newlocale(1 << LC_CTYPE | 1 << LC_COLLATE, "C", nil) else {
             return body()
@@ -122,7 +123,7 @@ package struct ExpressionError: Error {
         return body()
     }
 
-    /// An escape from Perl or others: the C library takes it for the letter itself.
+    /// An escape from Perl or others, which the C library takes for the letter itself.
     private static func unknownEscape(_ text: String) -> (Character, instead: String)? {
         var isEscaped = false
         for letter in text {
@@ -138,7 +139,7 @@ package struct ExpressionError: Error {
         return nil
     }
 
-    /// The first place from `start` on that matches.
+    /// The first match from `start` on.
     @safe package func find(_ text: UnsafeRawBufferPointer, from start: Int) -> Range<Int>? {
         guard text.count <= Int(Int32.max) else { return nil }
         var range = regmatch_t(rm_so: regoff_t(start), rm_eo: regoff_t(text.count))

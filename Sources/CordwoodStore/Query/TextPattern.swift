@@ -1,6 +1,6 @@
-// What is looked for in a text: bytes as they are, bytes with ASCII letters of either case, or a
-// regular expression. A value; any thread.
-// SAFETY: views are those of the caller, read below their count and not kept.
+// What to look for in a text: exact bytes, bytes with ASCII letters of either case, or a regular
+// expression. A value; any thread.
+// SAFETY: views are the caller's, read below their count and not kept.
 
 import CordwoodCore
 import CordwoodFormats
@@ -15,7 +15,7 @@ package enum TextPattern: Sendable, Equatable {
         ignoresCase ? .folded(bytes.map(ASCII.lower)) : .literal(bytes)
     }
 
-    /// Grep's pattern: an expression, unless it is plain text or has nothing special in it.
+    /// A grep pattern: an expression, unless it is declared plain or contains nothing special.
     package init(
         _ text: String, isFixed: Bool, ignoresCase: Bool
     ) throws(ExpressionError) {
@@ -37,14 +37,14 @@ package enum TextPattern: Sendable, Equatable {
         }
     }
 
-    /// The same of a text that does not have it within its first `known` bytes.
+    /// The same for a text whose first `known` bytes do not contain it.
     @safe package func isIn(_ text: UnsafeRawBufferPointer, beyond known: Int) -> Bool {
-        // What an expression matches may be of any length.
+        // A match of an expression may have any length.
         if case .expression = self { return isIn(text) }
         return find(text, from: min(max(0, known &- count &+ 1), text.count)) != nil
     }
 
-    /// The first place from `start` on that matches.
+    /// The first match from `start` on.
     @safe package func find(_ text: UnsafeRawBufferPointer, from start: Int) -> Range<Int>? {
         switch self {
         case .literal(let wanted):
@@ -80,12 +80,12 @@ package enum TextPattern: Sendable, Equatable {
         ASCII.lower(Bytes.u8(text, at))
     }
 
-    /// The whole text, in the case of its letters or in any.
+    /// The whole text, with exact case or in any.
     @safe package func isEqual(_ text: UnsafeRawBufferPointer) -> Bool {
         hasPrefix(text) && text.count == count
     }
 
-    /// The text begins with it.
+    /// Whether the text begins with it.
     @safe package func hasPrefix(_ text: UnsafeRawBufferPointer) -> Bool {
         switch self {
         case .literal(let wanted): return unsafe text.starts(with: wanted)

@@ -1,15 +1,15 @@
-// What `stats` learns of archives from their digests (Facts), and totals from their footers, and so
-// need not read. An archive
-// whose digest is not remembered is counted by its columns once, and remembered. Answers only what
-// a digest knows exactly: levels, and times that leave nothing of the archive out. One `stats` owns
-// it; one thread at a time. SAFETY: Sendable, since options are: only that thread uses it.
+// What `stats` learns of archives without reading them: from their digests (Facts), and totals from
+// their footers. An archive whose digest is not remembered is counted by its columns once, and then
+// remembered. Answers only what a digest knows exactly: levels, and times that leave out nothing of
+// the archive. One `stats` owns it; one thread at a time.
+// SAFETY: Sendable because options are; only that thread uses it.
 
 import CordwoodCore
 
 final class ArchiveAnswers: @unchecked Sendable {
     private let options: ReaderOptions
     private let isPossible: Bool
-    /// Only how many records there are, and of which times.
+    /// Only the number of records and the range of their times.
     private let areTotals: Bool
     private(set) var records: UInt64 = 0
     private(set) var byLevel = [UInt64](repeating: 0, count: ArchiveDigest.levelsMax)
@@ -17,9 +17,9 @@ final class ArchiveAnswers: @unchecked Sendable {
     private(set) var timeMin: UInt64 = .max
     private(set) var timeMax: UInt64 = 0
     private let tally: BlockTally
-    /// Takes every archive with the processes of its records; nil: they cannot be told.
+    /// Receives every archive with the processes of its records; nil: they cannot be determined.
     var onOrigins: ((ArchiveInfo, ArchiveOrigins?) -> Void)?
-    /// Asked before an archive is opened for that.
+    /// Asked before an archive is opened to find its processes.
     var mayCount: () -> Bool = { true }
     private let progress: (UInt64) -> Void
 

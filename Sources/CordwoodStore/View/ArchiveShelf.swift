@@ -1,7 +1,7 @@
 // The archives of a store from a reader's point of view: which exist, what they cover, and how they
-// enter a merge. If there are few archives, each is placed exactly, by a look at its first record.
-// If there are many, its name and footer must suffice, and it is placed a minute early. What is
-// remembered of an archive (Facts) saves opening it.
+// enter a merge. If there are few, each is placed exactly, by a look at its first record. If there
+// are many, name and footer must suffice, and an archive is placed a minute early. An archive that
+// is remembered (Facts) need not be opened for this.
 
 import CordwoodCore
 
@@ -13,17 +13,18 @@ final class ArchiveShelf {
     private let store: String
     private let identities: [AgeIdentity]
     private let facts: StoreFacts?
-    /// The reader's archives that are open.
+    /// The reader's open archives.
     private let files: OpenFiles?
-    /// What was listed first, and that with all that came later; made when it is listed again.
+    /// `listedFirst`: the first listing. `known`: all listings so far; made at the second one.
     private var listedFirst: [String] = []
     private var known: Set<String> = []
-    /// Those that were there at first, and the paths of those that could not be opened.
+    /// The archives of the first listing, and the paths of those that could not be opened.
     private(set) var atFirst: (opened: [ArchiveInfo], others: [String])?
-    /// What all that were seen cover, and those of which it has nothing so far: few stores ask.
+    /// The covers of all archives seen; `unsorted` are those not entered yet, because few stores
+    /// need them.
     private var seen: [LaneID: [ClosedRange<UInt64>]] = [:]
     private var unsorted: [[ArchiveInfo]] = []
-    /// Archives seen and not read so far, because the lanes' own files supplied their records.
+    /// Archives seen but not read so far, because the lanes' own files supplied their records.
     private(set) var passedOver: [ArchiveInfo] = []
     private let replaced: ReplacedArchives
 
@@ -38,7 +39,7 @@ final class ArchiveShelf {
         replaced = ReplacedArchives(store: store, identities: identities)
     }
 
-    /// Returns archives that were not there before; reports those that cannot be opened.
+    /// Returns archives that are new since the last call; reports those that cannot be opened.
     func discover(_ report: (ReadProblem) -> Void) -> [ArchiveInfo] {
         var found: [ArchiveInfo] = []
         var others: [String] = []
@@ -62,7 +63,7 @@ final class ArchiveShelf {
                     }
                 }
                 if gone.count == before { break }
-                // Deleted since they were listed, or replaced by one with another name.
+                // Deleted since they were listed, or replaced by an archive with another name.
                 paths = try listed()
                 fresh = self.fresh(paths)
             }
@@ -85,7 +86,7 @@ final class ArchiveShelf {
         try making { () throws(ReadProblem) in try StoreFolder.archives(store) }
     }
 
-    /// Idle archives of the reader give up their descriptors for it.
+    /// Runs `make`, for which idle archives of the reader give up their descriptors.
     func making<Made>(_ make: () throws(ReadProblem) -> Made) throws(ReadProblem) -> Made {
         guard let files else { return try make() }
         return try files.making(make)
@@ -101,8 +102,8 @@ final class ArchiveShelf {
         return paths.filter { known.insert($0).inserted }
     }
 
-    /// Leaves out what another archive replaces, and one that was made of archives seen before:
-    /// their records were or will be given from these, or from the lanes that they cover.
+    /// Leaves out archives that another one replaces, and a replacement of archives seen before:
+    /// its records were or will be read from these, or from the lanes that they cover.
     private func withoutReplaced(_ found: [ArchiveInfo]) -> [ArchiveInfo] {
         defer { unsorted.append(found) }
         if found.allSatisfy({ $0.replaced.isEmpty }) { return found }
@@ -111,7 +112,7 @@ final class ArchiveShelf {
         var fresh: [ArchiveInfo] = []
         for info in found where !replaced.contains(info.id) {
             if !info.replaced.isEmpty, hasSeen(info) {
-                // Those that wait to be needed are gone, or about to go.
+                // Archives that wait until they are needed are gone, or about to go.
                 let all = passedOver.count
                 passedOver.removeAll { info.replaced.contains($0.id) }
                 if passedOver.count < all { passedOver.append(info) }
@@ -152,7 +153,7 @@ final class ArchiveShelf {
         return source.header
     }
 
-    /// The process of the archive's first record, if only its lane, boot and clocks, and the
+    /// The process of the archive's first record, perhaps only its lane, boot and clocks, and the
     /// record's monotonic time; nil: the archive cannot be opened.
     func first(of info: ArchiveInfo) -> (process: ProcessInfo?, monotonicNs: UInt64)? {
         if let (process, time) = facts?.facts(of: info.path)?.first { return (process, time) }
@@ -167,10 +168,11 @@ final class ArchiveShelf {
         return (process, time)
     }
 
-    /// The blocks as its footer has them; nil: not remembered.
+    /// The blocks according to the footer; nil: not remembered.
     func blocks(of info: ArchiveInfo) -> [BlockEntry]? { facts?.facts(of: info.path)?.blocks }
 
-    /// Times of a block whose records are all of `process`, without an offset; nil: not remembered.
+    /// Times of a block whose records all belong to `process`, without an offset; nil: not
+    /// remembered.
     func times(ofBlock block: Int, of path: String, _ process: ProcessInfo) -> BlockTimes? {
         facts?.facts(of: path)?.times(ofBlock: block, of: process)
     }
@@ -189,9 +191,9 @@ final class ArchiveShelf {
         return isTaken
     }
 
-    /// False: as far as is remembered, no record of it may be wanted, for all are of processes that
-    /// nobody asks for. An archive of one block is looked at once, and then remembered: a reader
-    /// would open it and load that block as well.
+    /// False: as far as is known, the reader wants none of its records, because all belong to other
+    /// processes. An archive of one block is looked at once and then remembered: a reader would
+    /// open it and load that block anyway.
     func mayHave(_ info: ArchiveInfo, _ asked: OriginsAsked) -> Bool {
         guard let known = facts?.facts(of: info.path) else { return true }
         guard let origins = known.origins ?? origins(of: info, known) else { return true }
@@ -214,8 +216,8 @@ final class ArchiveShelf {
         return false
     }
 
-    /// Opens an archive to read it, from there on, or what has replaced it. nil: its records came
-    /// from there.
+    /// Opens an archive to read it from `start`, or what has replaced it. nil: a replacement
+    /// supplies its records.
     func open(
         _ info: ArchiveInfo, at start: ArchiveStart = ArchiveStart(), _ options: ReaderOptions
     ) throws(ReadProblem) -> (any RecordSource)? {
@@ -223,7 +225,7 @@ final class ArchiveShelf {
         do throws(ReadProblem) {
             let source = try open(info, options)
             replaced.open(info, source)
-            // Written again with other blocks, it has the same name.
+            // It may have been written again, with other blocks under the same name.
             if source.header.blockCount == info.blockCount { source.begin(at: start) }
             return source
         } catch {
@@ -234,7 +236,7 @@ final class ArchiveShelf {
         }
     }
 
-    /// If it is not what was remembered, the next reader looks anew.
+    /// If the archive is not what was remembered, the next reader looks at it again.
     private func open(
         _ info: ArchiveInfo, _ options: ReaderOptions
     ) throws(ReadProblem) -> ArchiveSource {
@@ -270,7 +272,7 @@ final class ArchiveShelf {
         return true
     }
 
-    /// Has it leave out what the reader does not want.
+    /// Makes the source leave out what the reader does not want.
     static func prepare(_ source: ArchiveSource, _ options: ReaderOptions) {
         var limits = RowLimits()
         limits.since = options.since
@@ -307,14 +309,14 @@ final class ArchiveShelf {
     }
 }
 
-/// An archive that continues a lane which was partly read from its own files: supplies the rest.
-/// When following, its young records wait like those of lanes; otherwise they would overtake them.
+/// The rest of an archive whose lane was partly read from its own files. When following, its young
+/// records wait as those of lanes do; otherwise they would overtake them.
 final class RestOfArchive: RecordSource {
     private let source: any RecordSource
     private let isGiven: (borrowing RecordRef) -> Bool
-    /// Monotonic time beyond which that process's records wait; nil: none do.
+    /// Monotonic time after which that process's records wait; nil: none wait.
     private let holdAfter: (ProcessInfo) -> UInt64?
-    /// A record that was read and is too young; the source is still at it.
+    /// A record that was read and is too young; the source has not moved past it.
     private var held: RecordRef?
     /// Nothing more will ever come.
     private(set) var isDone = false
@@ -349,8 +351,8 @@ final class RestOfArchive: RecordSource {
     }
 }
 
-/// A followed lane with the archives that hold part of it. An archive's part is read before the
-/// lane continues, so each thread keeps its order although the clocks of two segments differ by
+/// A followed lane and the archives that hold part of it. An archive's part is read before the lane
+/// continues, so each thread keeps its order although the clocks of two segments differ by
 /// microseconds.
 final class LaneFeed: RecordSource {
     private let lane: LaneSource

@@ -1,35 +1,37 @@
-// Where a reader of the last records begins in each lane's archives, so that what it leaves out
-// comes before all of them in a full read (docs/ARCHITECTURE.md, "The last records"). Made anew for
+// Where a reader of the last records begins in each lane's archives. In a full read, what it leaves
+// out comes before all of these records (docs/ARCHITECTURE.md, "The last records"). Made anew for
 // each attempt; looks at footers and at the time columns of a few blocks. One thread at a time.
 
 import CordwoodCore
 
-/// A lane's archives in their order. All of them hold records of that process alone, whose boot's
-/// offset is decided.
+/// A lane's archives in order. All their records belong to that process, and the offset of its boot
+/// is decided.
 struct EndChain {
     var shelf: ArchiveShelf
     var archives: [ArchiveInfo]
     var process: ProcessInfo
-    /// The merge opens the chain there at the latest.
+    /// The merge opens the chain at this time at the latest.
     var lowerBound: UInt64
 }
 
 struct EndPlan {
-    /// What is left out is this much older than what is wanted. Within a lane records are ordered
-    /// by time, but for microseconds between segments and 10 ms of the coarse clock.
+    /// Records are left out only if they are this much older than what is wanted. Within a lane
+    /// records are ordered by time, except for microseconds between segments and 10 ms of the
+    /// coarse clock.
     private static let slackNs: UInt64 = 100_000_000
-    /// The segments of a lane overlap around a roll: so many archives before the first one that is
-    /// read are looked into, too. For older ones the footer must do.
+    /// The segments of a lane overlap around a roll, so this many archives before the first one
+    /// that is read are checked, too. For older ones the footer must do.
     private static let archivesChecked = 16
-    /// A failed attempt costs at most so much of reading everything, all attempts a third.
+    /// A failed attempt costs at most this fraction of reading everything, all attempts together a
+    /// third.
     static let share: UInt64 = 4
 
-    /// Records whose merge has reached this ordering time are those of a full read, and in its
-    /// order. 0: everything is read.
+    /// Once the merge has reached this ordering time, it returns the records of a full read in the
+    /// same order. 0: everything is read.
     private(set) var time: UInt64 = 0
-    /// By path; archives that are not here are read from their beginning.
+    /// By path; other archives are read from their beginning.
     private(set) var starts: [String: ArchiveStart] = [:]
-    /// Records of the blocks that were to be enough, and of all that may match.
+    /// Records in the blocks that should be enough, and in all blocks that may match.
     private(set) var taken: UInt64 = 0
     private(set) var total: UInt64 = 0
 
@@ -49,11 +51,11 @@ struct EndPlan {
     private var known: [String: BlockTimes] = [:]
     private var opened: (path: String, source: ArchiveSource)?
 
-    /// What is shown later is not counted.
+    /// Records shown later are not counted.
     private let upTo: UInt64
 
-    /// `wanted`: how many records the blocks that are read must hold at least. `upTo`: of those
-    /// that are shown at this time or before, UTC ns.
+    /// `wanted`: how many records the blocks that are read must hold at least. `upTo`: counting
+    /// only records shown at this time or before, UTC ns.
     init(
         _ chains: [EndChain], wanted: UInt64, upTo: UInt64 = .max, options: ReaderOptions,
         offset: @escaping (ProcessInfo) -> UInt64
@@ -62,7 +64,7 @@ struct EndPlan {
         self.upTo = upTo
         self.offset = offset
         for chain in chains { places.append(list(chain)) }
-        // It has a descriptor.
+        // An open source holds a descriptor.
         defer { opened = nil }
         guard let begun = begin(chains, wanted), begun.time > 0 else { return }
         time = begun.time
@@ -76,7 +78,7 @@ struct EndPlan {
         var found: [Place] = []
         var shownMax: UInt64 = 0
         for info in chain.archives {
-            // Found damaged only now: everything of this lane is read.
+            // The damage shows only now: everything of this lane is read.
             guard let blocks = chain.shelf.blocks(of: info) ?? source(info.path)?.intactBlocks
             else { return [] }
             for (index, entry) in blocks.enumerated() {
@@ -88,13 +90,13 @@ struct EndPlan {
         return found
     }
 
-    /// Every record counts. Where one is looked for, blocks are read whole, so that it is found
-    /// though its time is wrong.
+    /// Every record counts. When searching for one record, blocks are read whole, so that it is
+    /// found even if its time is wrong.
     private var startsAtRows: Bool { options.takesAll && upTo == .max }
 
-    /// Takes the newest blocks that may match until they hold enough records, and returns the
-    /// ordering time from which on all of them are read, and the least time that they show; nil:
-    /// they never do, or it would not pay.
+    /// Takes the newest blocks that may match until they hold enough records. Returns the ordering
+    /// time from which on all of them are read, and the least time that they show; nil: they never
+    /// hold enough, or it would not pay.
     private mutating func begin(
         _ chains: [EndChain], _ wanted: UInt64
     ) -> (time: UInt64, shownMin: UInt64)? {
@@ -116,7 +118,7 @@ struct EndPlan {
             if taken >= wanted { break }
             least = shownMin
             let found = places[chain][place]
-            // Of a block with that time in it, all may come later.
+            // In a block that contains that time, all records may be later.
             if found.entry.timeMax <= upTo { taken &+= UInt64(found.entry.recordCount) }
             if let old = first[found.path], old.place <= place { continue }
             first[found.path] = (chain, place)
@@ -132,9 +134,9 @@ struct EndPlan {
         return time == .max ? nil : (time, least)
     }
 
-    /// An ordering time at which, and after which, there are enough records: blocks hold many more
-    /// than are wanted. Looks at the last blocks of each chain, of those that show such times; what
-    /// others have can only add to them.
+    /// An ordering time from which on there are enough records; needed because blocks hold many
+    /// more than are wanted. Looks at the last blocks of each chain that show such times; other
+    /// blocks can only add records.
     private mutating func nearer(
         _ chains: [EndChain], _ wanted: UInt64, _ shownMin: UInt64
     ) -> UInt64? {
@@ -171,7 +173,7 @@ struct EndPlan {
     }
 
     private mutating func leaveOut(_ chain: EndChain, _ places: [Place]) {
-        // A source that is opened so late shows all its records among the last ones.
+        // A source opened this late shows all its records among the last ones.
         guard chain.lowerBound < time, let last = places.last else { return }
         let shift = times(last, chain)?.shift ?? 0
         var count = places.count
@@ -194,7 +196,7 @@ struct EndPlan {
     }
 
     /// Whether all records of these blocks are older than `time`. The last block of each archive
-    /// decides; the times shown, which may be an event's own, only ever speak against it.
+    /// decides. The times shown, which may be an event's own, can only prevent leaving out.
     private mutating func canLeaveOut(_ places: ArraySlice<Place>, _ chain: EndChain) -> Bool {
         var at = places.endIndex - 1
         for _ in 0...EndPlan.archivesChecked {
@@ -227,7 +229,7 @@ struct EndPlan {
         return found
     }
 
-    /// One archive is open at a time: there may be more of them than descriptors.
+    /// Keeps one archive open at a time: there may be more archives than descriptors.
     private mutating func source(_ path: String) -> ArchiveSource? {
         if let opened, opened.path == path { return opened.source }
         opened = nil

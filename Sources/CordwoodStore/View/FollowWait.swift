@@ -1,15 +1,15 @@
-// When a following reader has to look again. Writers tell nobody that they keep a record: it is a
-// few stores into a mapped page, and a call to wake readers would cost more than the record. What
-// can be waited for are new names in the store's directories (segments, lanes, archives), and the
-// time at which a record that was seen has been held long enough for those of slower threads.
-// Lanes that may grow are looked into a little more often than that: so every record is found while
-// it would be held anyway, and is given as soon as it may be. A value; any thread.
+// When a following reader has to look again. Writers notify nobody of a record: writing one is a
+// few stores into a mapped page, and a call to wake readers would cost more. A reader can wait for
+// new names in the store's directories (segments, lanes, archives), and for the time at which a
+// record that it saw has been held long enough for slower threads. It looks into lanes that may
+// grow slightly more often than that time, so every record is found while it would be held anyway,
+// and is returned as soon as it may be. A value; any thread.
 
 import CShims
 import CordwoodCore
 
 package struct FollowWait: Sendable {
-    /// Not before this, whatever happens (monotonic ns): one look then takes many records.
+    /// Not before this, whatever happens (monotonic ns): one look then finds many records.
     package var earliest: UInt64
     /// At this time even if no directory has changed.
     package var latest: UInt64
@@ -17,17 +17,18 @@ package struct FollowWait: Sendable {
     private static let shortestNs: UInt64 = 10_000_000
     /// Shorter than StoreView.reorderWindowNs.
     private static let lookNs: UInt64 = 90_000_000
-    /// No lane can grow, so only new names can come. Those made on other machines are not reported.
+    /// If no lane can grow, only new names can appear. Names made on other machines are not
+    /// reported.
     private static let stillNs: UInt64 = 1_000_000_000
 
     /// - Parameters:
     ///   - isGrowing: a lane may grow without a change of the directories.
-    ///   - held: the time of the oldest record that is held; nil: none is.
+    ///   - held: the time of the oldest held record; nil: none is held.
     init(isGrowing: Bool, held: UInt64?) {
         let now = cw_monotonic_ns()
         earliest = now &+ FollowWait.shortestNs
         if let held {
-            // A damaged lane may name any time.
+            // A damaged lane may contain any time.
             latest = max(earliest, min(held, now) &+ StoreView.reorderWindowNs &+ 1)
         } else {
             latest = now &+ (isGrowing ? FollowWait.lookNs : FollowWait.stillNs)

@@ -1,13 +1,13 @@
-// The last records of a read, up to a number and to a sum of bytes, as copies with bytes of their
-// own. They come in their order, or in any with their places. Memory is reused from record to
-// record. One owner, one thread at a time.
+// The last records of a read, up to a number and a total size, as copies with their own bytes. They
+// are added in order, or in any order with their places. Memory is reused from record to record.
+// One owner, one thread at a time.
 // SAFETY: a slot's views point into its own buffer, which is filled before they are made and stays
-// as it is until the slot takes another record.
+// unchanged until the slot takes another record.
 
 import CordwoodCore
 
 struct KeptRecords {
-    /// One record is kept however large it is.
+    /// One record is kept, however large it is.
     static let bytesMax = 8 << 20
 
     private let limit: Int
@@ -16,20 +16,20 @@ struct KeptRecords {
     /// The oldest slot once all are in use.
     private var oldest = 0
     private var taken = 0
-    /// Without places: of the oldest slots, those whose record was let go.
+    /// Without places: how many of the oldest slots have dropped their record.
     private var empty = 0
     private var bytes = 0
-    /// Records were let go for their size. Older ones that come later are, too.
+    /// Records were dropped for their size. Older ones that are added later are dropped, too.
     private(set) var isCut = false
-    /// With places: of those, the last one.
+    /// With places: the place of the last dropped record.
     private var floor: Place?
-    /// With places: of each slot, the first of them on top of a heap.
+    /// With places: the place of each slot's record. A heap with the first place on top.
     private var places: [Place] = []
     private var turn: UInt64 = 0
 
     private struct Place: Comparable {
         var merge: MergePlace
-        /// In the order in which they came.
+        /// The order in which the records were added.
         var turn: UInt64
 
         static func < (a: Place, b: Place) -> Bool {
@@ -66,7 +66,8 @@ struct KeptRecords {
         bytes += slots[slot].size
     }
 
-    /// Of a read without order; records of one place come in theirs. `settle` follows the last.
+    /// For a read without order; records with the same place are added in their order. Call
+    /// `settle` after the last.
     mutating func add(_ record: borrowing RecordRef, at place: MergePlace) {
         let place = Place(merge: place, turn: turn)
         turn &+= 1
@@ -90,7 +91,7 @@ struct KeptRecords {
         }
     }
 
-    /// Puts what came with places in order.
+    /// Sorts records that were added with places.
     mutating func settle() {
         guard !places.isEmpty else { return }
         slots = places.indices.sorted { places[$0] < places[$1] }.map { slots[$0] }
@@ -124,10 +125,10 @@ struct KeptRecords {
 
     var isEmpty: Bool { slots.isEmpty }
 
-    /// Those that are held now.
+    /// The number of records held now.
     var count: Int { slots.count - empty }
 
-    /// 0: the newest of them. In order, or settled; valid until the next call of anything else.
+    /// 0: the newest one. Requires records added in order, or `settle`; valid until any other call.
     func newest(_ index: Int) -> RecordRef {
         slots[(oldest + slots.count - 1 - index) % slots.count].record
     }
@@ -140,8 +141,7 @@ struct KeptRecords {
         floor = nil
     }
 
-    /// The oldest that was not taken yet; valid until the next call of anything here. False: all
-    /// were taken.
+    /// The oldest record not taken yet; valid until any other call. False: all were taken.
     mutating func take(_ record: inout RecordRef) -> Bool {
         if slots.isEmpty { return false }
         guard empty + taken < slots.count else {
@@ -156,7 +156,7 @@ struct KeptRecords {
 }
 
 private final class KeptRecord {
-    /// A record's memory is kept for the next one up to this size.
+    /// Up to this size, a record's memory is kept for the next one.
     private static let keptMax = 4_096
 
     private(set) var record = RecordRef()
@@ -197,7 +197,7 @@ private final class KeptRecord {
         record.trace = own(other.trace, &at)
     }
 
-    /// The next view's copy; nothing if memory ran out.
+    /// The copy of the next view; empty if memory ran out.
     @safe private func own(_ view: UnsafeRawBufferPointer, _ at: inout Int)
         -> UnsafeRawBufferPointer
     {

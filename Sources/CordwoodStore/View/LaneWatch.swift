@@ -1,6 +1,6 @@
-// Whether a writer is still active where something was begun: which lanes of some stores had a
-// living owner at one moment. Taken before the stores are read, so that every record of the other
-// lanes is seen. A value; any thread.
+// Whether the writer of something unfinished is still active: which lanes of some stores had a
+// living owner at one moment. Taken before the stores are read, so every record of the other lanes
+// is seen. A value; any thread.
 
 import CShims
 import CordwoodCore
@@ -9,8 +9,8 @@ public struct LaneWatch: Sendable {
     private var living: Set<LaneID> = []
     /// UTC ns; lanes made later are unknown.
     private let taken = cw_realtime_ns()
-    /// True if all inputs are stores that programs write to. For single files, and for archives
-    /// that were collected, the location of their lanes is unknown.
+    /// True if all inputs are stores that programs write to. The location of the lanes of single
+    /// files and of collected archives is unknown.
     private var areStores = true
 
     public init(paths: [String]) {

@@ -1,5 +1,5 @@
-// Which processes a reader asks for, where it asks for some: archives of which all processes are
-// remembered are then passed over without being opened. A value.
+// Which processes a reader asks for, if it asks for particular ones. Archives whose processes are
+// all remembered can then be passed over without being opened. A value.
 
 import CordwoodCore
 
@@ -7,7 +7,7 @@ struct OriginsAsked {
     private let plan: QueryPlan
     private let origin: ReaderOptions.Origin
 
-    /// nil: it asks for none.
+    /// nil: it asks for no particular ones.
     init?(_ options: ReaderOptions) {
         plan = options.plan
         origin = options.origin
@@ -18,7 +18,7 @@ struct OriginsAsked {
         origins.shares.contains { share in
             let label = share.label
             if let process = origin.process, !process.matches(label.name, label.id) { return false }
-            // Empty may be an attribute that is missing.
+            // Empty may mean that the attribute is missing.
             if let service = origin.service, !service.isEmpty, label.service != service {
                 return false
             }

@@ -15,10 +15,10 @@ public struct ReaderOptions: Sendable {
     public var conditions: [(key: String, value: String)] = []
     /// Bytes that the message must have; empty: all.
     public var containing: [UInt8] = []
-    /// Bytes that the message must have, or that the fields or the stack trace may show: the caller
-    /// looks at the records that come. Empty: all.
+    /// Bytes that the message must contain, or that the fields or the stack trace may show; the
+    /// caller checks the records that are returned. Empty: all.
     package var showing: [UInt8] = []
-    /// Where the records come from.
+    /// The origin of the records.
     package var origin = Origin()
     /// What else must be true of a record (docs/QUERY.md); nil: nothing.
     public var query: Query?
@@ -26,29 +26,29 @@ public struct ReaderOptions: Sendable {
     public var follow = false
     /// With `follow`: skip what already exists.
     public var fromEnd = false
-    /// Only the last so many of the records that are there and pass the filter; 0: all. With
-    /// `follow`, those that are there at the start; all that come later follow. Does not read older
-    /// archives further back than it must, and reports no damage there.
+    /// Only the last so many of the existing records that pass the filter; 0: all. With `follow`,
+    /// of those that exist at the start; all later ones follow. Does not read older archives
+    /// further back than it must, and reports no damage there.
     public var last = 0
-    /// With `last` or `window`: of large records fewer may come (`StoreReader.isCut`). Otherwise
-    /// they are read twice, so that memory is bounded, too.
+    /// With `last` or `window`: if records are large, fewer may be returned (`StoreReader.isCut`).
+    /// Otherwise they are read twice, so memory is bounded, too.
     package var isPage = false
-    /// With `last` or `window`: so many bytes of records are kept.
+    /// With `last` or `window`: limit on the total size of the records kept.
     package var keptBytesMax = KeptRecords.bytesMax
-    /// Only the records around one of them that match; nil: all.
+    /// Only the matching records around one record; nil: all.
     package var window: RecordWindow?
     /// Keys for encrypted archives (`AgeKeys.identities`).
     public var identities: [AgeIdentity] = []
 
-    /// False: records whose text is made from a format have none, which saves the time where nobody
-    /// looks at it.
+    /// False: records whose text is made from a format have no text, which saves time if it is not
+    /// needed.
     package var rendersText = true
-    /// Blocks of archives are loaded ahead, on a second thread.
+    /// Loads blocks of archives ahead, on a second thread.
     package var readsAhead = false
-    /// Records may come in any order, the damage after all of them: one archive after the other is
-    /// read, and none waits for another with a block in memory. Not while following.
+    /// Records may come in any order, and damage after all of them. Archives are then read one
+    /// after another, and none waits for another with a block in memory. Not while following.
     package var isUnordered = false
-    /// The caller probably stops after a few records: little is held for those that follow.
+    /// The caller probably stops after a few records: little is held for later ones.
     package var isBrief = false
     /// What is remembered of archives; nil: all are opened. Only the command line has it.
     package var facts: FactsCache?
@@ -57,15 +57,15 @@ public struct ReaderOptions: Sendable {
     var ahead: ReadAhead?
     var room: BlockRoom?
     var passed: PassedRows?
-    /// Counts what is wanted of archives by blocks; the reader gives the rest as records.
+    /// Counts wanted records of archives by blocks; the reader returns the rest as records.
     var tally: (any BlockCounter)?
 
     public init() {}
 
-    /// Counts blocks by columns where these decide. The caller adds the records that come.
+    /// Counts blocks by columns where these decide. The caller adds the records that are returned.
     package mutating func count(by tally: FacetTally) { self.tally = tally }
 
-    /// Where a read begins is found from its end.
+    /// The start of the read is found from the end.
     var looksBack: Bool { last > 0 || window != nil }
 
     /// Narrows `query`.
@@ -97,7 +97,7 @@ public struct ReaderOptions: Sendable {
         return plan
     }
 
-    /// What the sources are asked: a record that is given apart is of no selection.
+    /// The options for the sources: if the window's record is apart, they leave out nothing.
     var ofSources: ReaderOptions {
         var options = narrowed
         guard window?.isApart == true else { return options }
@@ -107,8 +107,8 @@ public struct ReaderOptions: Sendable {
         return options
     }
 
-    /// The same selection, whose levels, kinds and times also say what the query says of them:
-    /// readers leave out whole archives and blocks by them.
+    /// The same selection, with levels, kinds and times narrowed by the query: readers use these to
+    /// leave out whole archives and blocks.
     var narrowed: ReaderOptions {
         guard query != nil else { return self }
         var options = self

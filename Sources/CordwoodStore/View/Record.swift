@@ -1,6 +1,6 @@
-// A record as a value of its own: `StoreReader.nextRecord` returns it to callers that keep records
-// or pass them to another thread. Bytes that are not UTF-8 become U+FFFD in strings; `messageBytes`
-// has the message byte for byte.
+// A record as an independent value: `StoreReader.nextRecord` returns it to callers that keep
+// records or pass them to another thread. Bytes that are not UTF-8 become U+FFFD in strings;
+// `messageBytes` has the message byte for byte.
 // SAFETY: everything is copied out of the record's views; none is kept.
 
 import CordwoodFormats

@@ -1,5 +1,4 @@
-// Selects records by where they come from: their trace, their process, its service, their thread.
-// A value; any thread.
+// Selects records by their origin: trace, process, service, thread. A value; any thread.
 // SAFETY: a trace's id is read below its count.
 
 import CordwoodCore
@@ -21,7 +20,7 @@ extension ReaderOptions {
             }
         }
 
-        /// The digits that a trace's id begins with, each 0…15; empty: any trace or none.
+        /// The digits that the trace's id begins with, each 0…15; empty: any trace or none.
         package var traceDigits: [UInt8] = []
         package var process: Name?
         package var thread: Name?

@@ -1,18 +1,18 @@
-// The part of a read that lies around one record: so many records before it, itself, and so many
-// after it, in the order of a full read. Who pages through a store goes by records, not by times,
-// so that no record of an equal time is lost or seen twice. A value; any thread.
+// The part of a read around one record: so many records before it, the record itself, and so many
+// after it, in the order of a full read. Paging goes by records, not by times, so records with
+// equal times are neither lost nor seen twice. A value; any thread.
 
 import CordwoodCore
 
 package struct RecordWindow: Sendable {
     package var id: RecordID
-    /// UTC ns: about when the record is shown. Decides where the search for it begins; a wrong one
-    /// costs time, and nothing else.
+    /// UTC ns: roughly when the record is shown. Decides where the search for it begins; a wrong
+    /// time costs time, and nothing else.
     package var timeNs: UInt64
     package var before: Int
     /// nil: all that follow.
     package var after: Int?
-    /// The record does not match what else is asked. It is given nevertheless, and the sources
+    /// The record does not match the other conditions. It is returned nevertheless, and the sources
     /// leave out nothing.
     package var isApart: Bool
 

@@ -1,20 +1,20 @@
-// What a reader does about an archive that it has listed, and that `cordwood compact` replaced
-// before the reader opened it (FORMAT §11): it reads the replacement in its place, without the
-// records that it had from other archives before. The first of them to be missed brings all that
-// are not opened yet; the others then have nothing more. One thread at a time.
+// What a reader does if `cordwood compact` replaced an archive after the reader listed it but
+// before it opened it (FORMAT §11): it reads the replacement instead, without the records that it
+// has read from other archives. The first archive found missing supplies the records of all that
+// are not opened yet; the others then have no more. One thread at a time.
 
 import CordwoodCore
 
 final class ReplacedArchives {
     private let store: String
     private let identities: [AgeIdentity]
-    /// All that were listed, as they were found.
+    /// All archives listed, in the order found.
     private var listed: [[ArchiveInfo]] = []
-    /// Those that were opened to be read, as long as somebody reads them.
+    /// Archives opened for reading, as long as they are read.
     private var opened: [LaneID: Opened] = [:]
-    /// Counted from what is remembered of them, and not read.
+    /// Archives counted from what is remembered of them, without reading.
     private var answered: Set<LaneID> = []
-    /// Their records come, or came, from a replacement.
+    /// Archives whose records come, or came, from a replacement.
     private var supplied: Set<LaneID> = []
 
     private struct Opened { weak var source: ArchiveSource? }
@@ -31,8 +31,8 @@ final class ReplacedArchives {
     }
     func isSupplied(_ info: ArchiveInfo) -> Bool { supplied.contains(info.id) }
 
-    /// The source of all that a replacement has and this reader has not read; nil: nothing replaced
-    /// it, or it cannot be told which of its records are new.
+    /// The source of everything in a replacement that this reader has not read; nil: nothing
+    /// replaced the archive, or it is unclear which of the replacement's records are new.
     func replacement(
         of missing: ArchiveInfo, _ options: ReaderOptions
     ) -> (any RecordSource)? {
@@ -47,7 +47,7 @@ final class ReplacedArchives {
             ArchiveShelf.prepare(source, options)
             return source
         }
-        // The shares count records, so none may be left out before them.
+        // The shares count records, so the source may leave none out.
         var all = ReaderOptions()
         (all.ahead, all.room, all.rendersText) = (options.ahead, options.room, options.rendersText)
         ArchiveShelf.prepare(source, all)
@@ -66,7 +66,7 @@ final class ReplacedArchives {
         return nil
     }
 
-    /// It has no segments beyond those of the members.
+    /// Whether it has no segments beyond those of the members.
     private static func isCovered(_ info: ArchiveInfo, _ members: [ArchiveInfo]) -> Bool {
         let covers = members.flatMap(\.covers)
         return info.covers.allSatisfy { cover in
@@ -81,7 +81,7 @@ final class ReplacedArchives {
         }
     }
 
-    /// By lane, what was read of it; nil: it cannot be told.
+    /// What was read, by lane; nil: that is unclear.
     private func shares(_ members: [ArchiveInfo]) -> [LaneID: ReadShare]? {
         var shares: [LaneID: ReadShare] = [:]
         for lane in Set(members.flatMap { $0.covers.map(\.laneID) }) {
@@ -93,7 +93,7 @@ final class ReplacedArchives {
                 shares[lane] = ReadShare(isWhole: true)
                 continue
             }
-            // A chain opens one after the other, and holds the last one.
+            // A chain opens archives one after another, and holds the last one.
             guard read.count == all.prefix(read.count).count(where: { opened[$0.id] != nil }),
                 read.dropLast().allSatisfy({ $0.covers.count == 1 }),
                 let source = opened[last.id]?.source,
@@ -110,13 +110,14 @@ final class ReplacedArchives {
     }
 }
 
-/// What was read of a lane's archives in a row. A chain of archives interleaves neighbours only
-/// (ChainSource): all records before the last one that was opened come before those behind it.
+/// What was read of a lane's consecutive archives. A chain of archives interleaves only neighbours
+/// (ChainSource): all records of archives before the last one opened come before those of the
+/// archives after it.
 struct ReadShare {
     var isWhole = false
-    /// Records of the archives before the last one that was opened, which are still to come.
+    /// Records still to come of the archives before the last one opened.
     var before: UInt64 = 0
-    /// Of each thread in the last one: its first and last sequence.
+    /// For each thread in the last archive: its first and last sequence.
     var ranges: [UInt32: ClosedRange<UInt64>] = [:]
 
     mutating func hasRead(_ record: borrowing RecordRef) -> Bool {
@@ -132,7 +133,7 @@ struct ReadShare {
     }
 }
 
-/// A replacement without what was read from others.
+/// A replacement without what was read from other archives.
 private final class ReplacementSource: RecordSource {
     private let source: ArchiveSource
     private var shares: [LaneID: ReadShare]

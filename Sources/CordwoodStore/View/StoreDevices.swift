@@ -1,10 +1,10 @@
-// The devices of a store, or what else its records are of: figures by an attribute of the processes
-// that wrote them. Archives say it by what is remembered of them (Facts); one of which nothing is
-// remembered is counted by its columns once. Records are made of lanes alone. One thread at a time.
+// The devices of a store, or figures by another attribute of the processes that wrote the records.
+// Archives supply them from what is remembered (Facts); an archive of which nothing is remembered
+// is counted by its columns once. Records are made only from lanes. One thread at a time.
 
 import CordwoodCore
 
-/// Records of one process in one archive or lane, and about when.
+/// The records of one process in one archive or lane, and roughly when.
 package struct DeviceSpan: Sendable {
     package var timeMin: UInt64
     package var timeMax: UInt64
@@ -21,7 +21,7 @@ package struct DeviceFigures: Sendable {
     package var timeMax: UInt64 = 0
     package var records: UInt64 = 0
     package var errors: UInt64 = 0
-    /// Records that say how many were not kept.
+    /// Gap records, which say how many records were not kept.
     package var gaps: UInt64 = 0
     /// Its share of archives and lanes.
     package var bytes: UInt64 = 0
@@ -39,7 +39,7 @@ package struct DeviceFigures: Sendable {
             DeviceSpan(timeMin: share.timeMin, timeMax: share.timeMax, bins: share.bins))
     }
 
-    /// Records by equal parts of the range. Of a span, each part counts as spread evenly.
+    /// Records in each equal part of the range. Each bin of a span counts as evenly spread.
     package func counts(over range: ClosedRange<UInt64>, parts: Int) -> [UInt64] {
         var bins = [UInt64](repeating: 0, count: parts)
         for span in spans {
@@ -70,7 +70,7 @@ package struct StoreDevices {
 
     package private(set) var devices: [String: DeviceFigures] = [:]
     package private(set) var problems: [String] = []
-    /// Archives whose processes cannot be told: damaged, locked, or of too many.
+    /// Archives whose processes cannot be determined: damaged, locked, or with too many processes.
     package private(set) var unknown = 0
     package private(set) var isStopped = false
     private let attribute: Attribute
@@ -113,7 +113,7 @@ package struct StoreDevices {
         devices[name, default: DeviceFigures(name: name)].add(share, bytes: bytes)
     }
 
-    /// What is not in archives yet: records are read, their texts are not made.
+    /// Adds what is not in archives yet: reads records without making their texts.
     private mutating func addLanes(of reader: StoreReader) {
         var shares: [ObjectIdentifier: OriginShare] = [:]
         var processes: [ProcessInfo] = []

@@ -1,5 +1,5 @@
 // The results of `stats` and `verify` for a store. Both read everything: stats counts, by columns
-// where they suffice; verify judges. A lane whose process died is not damaged; it is reported as
+// where they suffice; verify checks. A lane whose process died is not damaged; it is reported as
 // unclean.
 
 import CShims
@@ -47,7 +47,7 @@ public struct StoreStats: Sendable {
     public var timeMax: UInt64 = 0
     /// Records that were not kept, according to the gap records.
     public var refused: UInt64 = 0
-    /// Names from FORMAT §8.6, in the order in which records have them, each once.
+    /// Names from FORMAT §8.6, in the order in which they appear in records, each once.
     public var refusedCauses: [String] = []
     public var problems: [String] = []
     /// Archives that no identity opens: not damage, and not counted as records.
@@ -84,7 +84,7 @@ public enum StoreInspector {
     /// Records between two reports of progress.
     private static let progressStep: UInt64 = 16_384
 
-    /// Paths of the archives that no other one replaces (FORMAT §11), by name.
+    /// Paths of the archives that no other archive replaces (FORMAT §11), by name.
     private static func wholeArchives(_ store: String) throws(ReadProblem) -> [String] {
         let paths = try StoreFolder.archives(store)
         let infos = paths.map { try? ArchiveInfo.peek(path: $0) }
@@ -125,7 +125,7 @@ public enum StoreInspector {
         add(tally.records, tally.byLevel, tally.timeMin, tally.timeMax, to: &stats)
         add(answers.records, answers.byLevel, answers.timeMin, answers.timeMax, to: &stats)
         stats.refusedCauses = causes.sorted { ($0.value, $0.key) < ($1.value, $1.key) }.map(\.key)
-        // Of equal counts, by name: whatever is read first.
+        // Equal counts are sorted by name, whatever is read first.
         stats.loggers = tally.common.byLogger
         stats.loggers.records.sort { ($1.count, $0.key) < ($0.count, $1.key) }
         stats.processes = tally.common.byProcess
@@ -174,8 +174,8 @@ public enum StoreInspector {
         }
     }
 
-    /// How many records of which times a store or a single file has. Archives say so in their
-    /// footers: only lanes are read, and archives that are encrypted or damaged.
+    /// How many records a store or a single file has, and of which times. Archives say so in their
+    /// footers: only lanes, and archives that are encrypted or damaged, are read.
     package static func totals(
         path: String, options asked: ReaderOptions, shouldStop: @escaping () -> Bool = { false }
     ) throws(ReadProblem) -> StoreStats {

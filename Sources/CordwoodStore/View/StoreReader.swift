@@ -1,5 +1,5 @@
-// A cursor over stores and single files, merged by time; within a thread the order is exact. Reads
-// beside running writers and archivers, which do not notice it. One thread at a time.
+// A cursor over stores and single files, merged by time; within a thread the order is exact. Runs
+// beside writers and archivers without affecting them. One thread at a time.
 
 import CordwoodCore
 
@@ -7,7 +7,7 @@ public enum ReadStatus: Sendable {
     case record
     /// No more records; never returned while following.
     case end
-    /// Following, and nothing is there now: call again after `wait`.
+    /// Following, and there is nothing now: call again after `wait`.
     case again
 }
 
@@ -22,72 +22,73 @@ public final class StoreReader {
     /// Records shown that no sync had covered before the machine went down.
     public private(set) var unverifiedCount = 0
 
-    /// Called now and then with the number of records that were looked at, those that the filter
-    /// leaves out included.
+    /// Called now and then with the number of records looked at, including those that the filter
+    /// leaves out.
     package var onProgress: ((_ records: UInt64) -> Void)?
     private static let progressStep: UInt64 = 16_384
 
     private let paths: [String]
     private let runningBoot: LaneID
     private let asked: QueryPlan
-    /// A record that is given whatever is asked.
+    /// A record that is returned whatever the filter says.
     private let apart: RecordID?
     private var watch: DirectoryWatch?
     private let sourceOptions: ReaderOptions
-    /// Makes the texts of what is returned; sources make none.
+    /// Makes the texts of returned records; sources make none.
     private let text: DeferredText?
-    /// A record's text is made before it is asked.
+    /// The filter needs a record's text, so it is made first.
     private let asksText: Bool
     private let shownSearch: (text: TextSearch, fields: FieldSearch)?
     private let printer = NumberPrinter()
     private var merge = MergeSource()
     private var views: [StoreView] = []
-    /// With `ReaderOptions.last`: whatever is read first, a record of a single file has the same
-    /// ordering time.
+    /// With `ReaderOptions.last`: a record of a single file has the same ordering time, whatever is
+    /// read first.
     private var filesArePlaced = true
     private var singleArchives: [ArchiveInfo] = []
-    /// Reported by the next `advance`. Here and below: one thread at a time, and nothing is called
-    /// back, so accesses need no check.
+    /// Reported by the next `advance`. Here and below: one thread at a time and no callbacks, so
+    /// accesses need no check.
     @exclusivity(unchecked) private var pending: ArraySlice<ReadProblem> = []
     /// With `ReaderOptions.last`: the records to return, once they have been found.
     @exclusivity(unchecked) private var kept: KeptRecords
     private var isGathered: Bool
-    /// Without order: damage met, which is reported where a read in order would, after the records.
+    /// Without order: damage found, reported after the records, in the order of an ordered read.
     private var delayed: [(place: MergePlace, problem: ReadProblem)] = []
-    /// Where the last record would have come in a read in order.
+    /// Where an ordered read would have returned the last record.
     var place: MergePlace { merge.place }
-    /// Asked now and then; true: the read ends as if nothing more were there.
+    /// Asked now and then; true: the read ends as if there were no more records.
     package var shouldStop: (() -> Bool)?
     package private(set) var isStopped = false
-    /// With `ReaderOptions.last`: takes every record that matches if all of the stores must be read
-    /// to find the last ones, which are given after that.
+    /// With `ReaderOptions.last`: receives every matching record if finding the last ones takes
+    /// reading all of the stores. The last ones are returned after that.
     package var onMatch: ((borrowing RecordRef) -> Void)?
-    /// `onMatch` has had all of them.
+    /// `onMatch` has received all of them.
     package private(set) var hasMatchedAll = false
-    /// With `ReaderOptions.last` or `window`: takes those of the records to return that are certain
-    /// while older ones are searched, newest first; `isLast`: of those that are certain now. They
-    /// are returned nevertheless.
+    /// With `ReaderOptions.last` or `window`: receives records to return, newest first, as soon as
+    /// they are certain, while older ones are searched. `isLast`: the last one that is certain now.
+    /// They are returned nevertheless.
     package var onCertain: ((borrowing RecordRef, _ isLast: Bool) -> Void)?
-    /// The oldest that `onCertain` has had.
+    /// The oldest record that `onCertain` has received.
     private var certain: RecordID?
     /// With `ReaderOptions.window`: how many records may still follow; nil: all.
     @exclusivity(unchecked) private var windowLeft: Int?
-    /// With `ReaderOptions.isPage`: older records that were asked for were too large together.
+    /// With `ReaderOptions.isPage`: the requested records were too large together, so older ones
+    /// are missing.
     package private(set) var isCut = false
     /// The window's record is not in the stores.
     package private(set) var isMissing = false
     /// Records looked at so far.
     package var looked: UInt64 { unsafe given &+ passed.count }
-    /// Of those, records that were made, and rows that were not.
+    /// Of these, the records that were made. `passed` counts the rows that were not.
     @exclusivity(unchecked) package private(set) var given: UInt64 = 0
     private let passed = PassedRows()
     @exclusivity(unchecked) private var toldNext = StoreReader.progressStep
-    /// What the next records come from, past `merge`; nil: they come from there.
+    /// The source of the next records, bypassing `merge`; nil: they come from `merge`.
     @exclusivity(unchecked) private var run: RecordRun?
-    /// What a block as a whole does not decide of a record is not asked.
+    /// The filter asks only what a block as a whole may decide.
     private let mayRun: Bool
     private let takesAll: Bool
-    /// Likewise, and a message of a program is never left out.
+    /// Likewise, and a program's messages are never left out.
     private let mayGiveTexts: Bool
 
     /// Store directories or single files (.cwa, .seg, .sealed, .lane), in any mix. Throws if one of
@@ -128,7 +129,7 @@ public final class StoreReader {
 
     deinit { sourceOptions.ahead?.stop() }
 
-    /// Tells how far the read is; true: it is to end.
+    /// Reports progress; true: the read is to end.
     private func mayStop() -> Bool {
         if unsafe looked >= toldNext {
             unsafe toldNext = looked &+ StoreReader.progressStep
@@ -169,7 +170,7 @@ public final class StoreReader {
         try self.init(paths: [path], options: options, runningBoot: runningBoot)
     }
 
-    /// The archives that were there at the start, and the paths of those that cannot be opened.
+    /// The archives that existed at the start, and the paths of those that cannot be opened.
     package var archives: (opened: [ArchiveInfo], others: [String]) {
         (
             views.flatMap(\.archives.opened) + singleArchives,
@@ -209,8 +210,8 @@ public final class StoreReader {
         return try advance(into: &record) ? record : nil
     }
 
-    /// The same, into the caller's record, which copies less. False: the end, or nothing now;
-    /// `record` then holds anything.
+    /// The same, into the caller's record, which copies less. False: the end, or nothing now; the
+    /// content of `record` is then undefined.
     package func advance(into record: inout RecordRef) throws(ReadProblem) -> Bool {
         if unsafe run != nil, goOn(&record) {
             if record.flags.contains(.unverified) { unverifiedCount &+= 1 }
@@ -225,17 +226,17 @@ public final class StoreReader {
         }
     }
 
-    /// The messages of the records that come next, a newline behind each, where one block has them
-    /// behind one another and they have no sections; nil: `advance` gives the next record. Valid
-    /// until the next call.
+    /// The messages of the next records, each followed by a newline, if they lie one after another
+    /// in one block and have no sections; nil: `advance` returns the next record. Valid until the
+    /// next call.
     @safe package func nextTexts() -> UnsafeRawBufferPointer? {
         guard mayGiveTexts, let texts = unsafe run?.texts() else { return nil }
         unsafe given &+= UInt64(texts.count)
         return texts.bytes
     }
 
-    /// The next record of the run, or of those after it, that passes the filter; false: the merge
-    /// has the next one.
+    /// The next record, of this run or a later one, that passes the filter; false: the merge has
+    /// the next record.
     @inline(__always)
     private func goOn(_ record: inout RecordRef) -> Bool {
         while true {
@@ -265,7 +266,7 @@ public final class StoreReader {
             isFound = merge.isOrdered ? try go(&record) : try goPastDamage(&record)
             if isFound, let left = unsafe windowLeft { unsafe windowLeft = left - 1 }
         }
-        // A text that was asked is there.
+        // If the filter asked for the text, it was made.
         if isFound, !asksText { text?.render(&record) }
         return isFound
     }
@@ -284,7 +285,7 @@ public final class StoreReader {
         return false
     }
 
-    /// What was delayed is reported from now on.
+    /// From now on, delayed damage is reported.
     private func takeDelayed() {
         let sorted = delayed.indices.sorted {
             (delayed[$0].place, $0) < (delayed[$1].place, $1)
@@ -305,25 +306,25 @@ public final class StoreReader {
         return false
     }
 
-    /// Following, after `advance` gave nil: blocks the calling thread until there may be more. It
-    /// waits for names that come into the stores' directories, and looks into lanes that may grow
-    /// 11 times a second; without such lanes, once a second. Not an end: `advance` may give nil
-    /// again.
+    /// Following, after `advance` returned nil: blocks the calling thread until there may be more.
+    /// It waits for new names in the stores' directories, and looks into lanes that may grow 11
+    /// times a second; without such lanes, once a second. This is not the end: `advance` may return
+    /// nil again.
     public func wait() {
         if let watch { return followWait().block(watch) }
-        // What changed before there was a watch: the next look finds it.
+        // The next look finds whatever changed before there was a watch.
         watch = makeWatch()
         var first = followWait()
         first.latest = first.earliest
         watch.map(first.block)
     }
 
-    /// Tells of names that come into the stores' directories or leave them.
+    /// Reports names that appear in the stores' directories or disappear.
     package func makeWatch() -> DirectoryWatch {
         DirectoryWatch(paths.flatMap { ["\($0)/lanes", "\($0)/archives"] })
     }
 
-    /// Following, after `advance` gave nil: when to call it again.
+    /// Following, after `advance` returned nil: when to call it again.
     package func followWait() -> FollowWait {
         FollowWait(
             isGrowing: views.contains { $0.isGrowing }, held: views.compactMap(\.heldNs).min())
@@ -357,8 +358,8 @@ public final class StoreReader {
             || FieldSearch.hasParts(record) && shownSearch.fields.mayBeIn(record, printer)
     }
 
-    /// Keeps the last records of the read. If the newest blocks turn out to have too few that pass
-    /// the filter, reads again from four times as far back.
+    /// Keeps the last records of the read. If too few in the newest blocks pass the filter, reads
+    /// again from four times as far back.
     private func gather() {
         var wanted = UInt64(options.last)
         while true {
@@ -403,8 +404,9 @@ public final class StoreReader {
         }
     }
 
-    /// So many of the newest records of a failed attempt came where a full read has them. Those
-    /// that were written since the attempt before are newer than what was told, and left out.
+    /// Passes the newest `count` records of a failed attempt to `onCertain`: they came where a full
+    /// read has them. Records written since the previous attempt are newer than those it passed,
+    /// and left out.
     private func tellCertain(_ count: Int) {
         guard let onCertain else { return }
         unsafe kept.settle()
@@ -422,8 +424,8 @@ public final class StoreReader {
         }
     }
 
-    /// Reads so many records again, in order, and passes over all but the last ones: they are given
-    /// as they come, and none is kept.
+    /// Reads so many records again, in order, and skips all but the last ones, which are returned
+    /// as they come; none is kept.
     private func giveLast(of all: Int, from plan: EndPlan) {
         delayed = []
         unsafe kept.removeAll()
@@ -446,7 +448,7 @@ public final class StoreReader {
         takeDelayed()
     }
 
-    /// Keeps the window's record and those before it. An attempt counts only if all of these come
+    /// Keeps the window's record and those before it. An attempt counts only if all of them come
     /// where a full read has them (`EndPlan.time`); otherwise it reads again from further back.
     private func gather(_ window: RecordWindow) {
         var wanted = UInt64(window.before) &+ 1
@@ -512,7 +514,7 @@ public final class StoreReader {
         return skipProblems(&record) ? Record(record) : nil
     }
 
-    /// The next record, past what is damaged; `problems` has that.
+    /// The next record, skipping damage, which goes to `problems`.
     func skipProblems(_ record: inout RecordRef) -> Bool {
         while true {
             do throws(ReadProblem) { return try advance(into: &record) } catch { continue }

@@ -1,13 +1,13 @@
 // One store directory under a reader: its lanes and archives, and which of them supplies each
 // segment's records. Lanes are listed and opened first, archives afterwards. A segment archived in
-// between is therefore seen twice but never missed; one of its two copies is then skipped. One
-// thread at a time.
+// between may therefore be seen twice but is never missed; one of the two copies is then skipped.
+// One thread at a time.
 
 import CShims
 import CordwoodCore
 
 final class StoreView {
-    /// Lanes held open from the start; further ones are opened when their time comes.
+    /// Lanes held open from the start; others are opened when their time comes.
     private static let lanesOpenMax = 128
     static let reorderWindowNs: UInt64 = 100_000_000
 
@@ -23,32 +23,33 @@ final class StoreView {
     /// Following: lanes that were finished at the start and are read from their own files; a later
     /// archive of them has nothing new.
     private var passed: [LaneID: LaneSource] = [:]
-    /// The followed lanes' inputs of the merge.
+    /// The merge's inputs for the followed lanes.
     private var feeds: [LaneID: LaneFeed] = [:]
     private var knownLanes: Set<String> = []
     private var lostBefore = 0
-    /// Following: younger records of this boot wait (monotonic ns).
+    /// Following: records of this boot that are younger than this wait (monotonic ns).
     private var heldFrom: UInt64?
-    /// Following from the end: older archived records are not new.
+    /// Following from the end: archived records older than this are not new.
     private var startedNs: UInt64 = 0
     private var gone: Set<String> = []
-    /// The covers of archives that existed at the start, of lanes that are opened later.
+    /// For lanes that are opened later: the covers of archives that existed at the start.
     private var archived: [LaneID: [ClosedRange<UInt64>]] = [:]
 
-    /// The archives that were there at the start, and the paths of those that cannot be opened.
+    /// The archives that existed at the start, and the paths of those that cannot be opened.
     var archives: (opened: [ArchiveInfo], others: [String]) { shelf.atFirst ?? ([], []) }
 
-    /// With `ReaderOptions.last`: chains of which a part may be left out.
+    /// With `ReaderOptions.last`: chains that may be left out in part.
     private(set) var ends: [EndChain] = []
-    /// The same: the process of every chain is known, so that each record has the same ordering
-    /// time, whatever is read first.
+    /// The same: the process of every chain is known, so each record has the same ordering time,
+    /// whatever is read first.
     private(set) var isPlaced = true
 
-    /// Where each archive is begun (`EndPlan.starts`); set before the first record is read.
+    /// Where the read of each archive begins (`EndPlan.starts`); set before the first record is
+    /// read.
     final class Starts { var byPath: [String: ArchiveStart] = [:] }
     let starts = Starts()
 
-    /// What opens an archive, once for all of thousands of them.
+    /// What opening an archive needs: one object for thousands of archives.
     private final class Opening {
         let shelf: ArchiveShelf
         let options: ReaderOptions
@@ -62,7 +63,7 @@ final class StoreView {
     }
     private let opening: Opening
 
-    /// Lanes that were archived before they were opened again.
+    /// Lanes that were archived before they could be opened again.
     private final class Vanished { var lanes: Set<LaneID> = [] }
     private let vanished = Vanished()
 
@@ -90,7 +91,7 @@ final class StoreView {
         var lane: String
         var archives: [ArchiveInfo] = []
         var source: LaneSource?
-        /// A lane that is reopened when its time comes, and the segments it had.
+        /// A lane that is reopened when its time comes: its id and its segments.
         var closedAgain: (id: LaneID, segments: [UInt64])?
         var process: ProcessInfo?
         /// Monotonic ns; none of its records is older.
@@ -210,8 +211,8 @@ final class StoreView {
         }
     }
 
-    /// The chain's archives, if a part of them may be left out: each is of this lane, and their
-    /// order among others does not depend on which of them is read first. `EndPlan` finds damage.
+    /// The chain's archives, if they may be left out in part: each is of this lane alone, and their
+    /// order among others does not depend on which of them are read first. `EndPlan` finds damage.
     private func end(of chain: Chain, _ bound: UInt64) -> EndChain? {
         guard let first = chain.archives.first,
             chain.archives.allSatisfy({ $0.covers.count == 1 })
@@ -233,7 +234,7 @@ final class StoreView {
             unsafe source.pausesAtLoss = true
             return source
         } catch {
-            // It disappeared between listing and opening: an archive has it.
+            // The lane disappeared between listing and opening: an archive has it.
             if case .system(_, let number) = error, number == 2 { return nil }
             report(error)
             return nil
@@ -310,7 +311,7 @@ final class StoreView {
     }
 
     /// Archives of lanes whose own files supplied only part of the records, or of lanes never seen;
-    /// also those that hold what these lanes leave to them.
+    /// also archives that hold what these lanes cede.
     private func rests(of archives: [ArchiveInfo]) -> [ArchiveInfo] {
         var found: [ArchiveInfo] = []
         var fresh = archives
@@ -325,8 +326,8 @@ final class StoreView {
             .sorted { ($0.covers.first?.first ?? 0) < ($1.covers.first?.first ?? 0) }
     }
 
-    /// An archive's share of a followed lane comes before the records that follow in the lane; the
-    /// rest is merged by time.
+    /// An archive's share of a followed lane comes before the lane's next records; the rest is
+    /// merged by time.
     private func addRests(of archives: [ArchiveInfo]) {
         for info in rests(of: archives) {
             let part = restPart(info)
@@ -343,7 +344,7 @@ final class StoreView {
 
     private func restPart(_ info: ArchiveInfo) -> ChainSource.Part {
         var options = options
-        // Some of its records may have been given.
+        // Some of its records may have been returned.
         options.tally = nil
         return { [weak self, shelf, options] () throws(ReadProblem) -> (any RecordSource)? in
             guard let source = try shelf.open(info, options) else { return nil }
@@ -351,7 +352,7 @@ final class StoreView {
         }
     }
 
-    /// An archive of lanes whose own files supplied part of the records.
+    /// The records of an archive that its lanes' own files did not supply.
     private func rest(of source: any RecordSource, _ info: ArchiveInfo) -> any RecordSource {
         let mine = Dictionary(
             lanes.values.map { ($0.laneID, $0) }, uniquingKeysWith: { first, _ in first }
@@ -420,8 +421,8 @@ final class StoreView {
         vanished.lanes.count + lanes.values.reduce(0) { $0 + $1.lostSegments.count }
     }
 
-    /// Not following, and everything is read: recovers what lanes have lost meanwhile from archives
-    /// made since. False: there is nothing.
+    /// After a read that does not follow: recovers what lanes lost meanwhile from archives made
+    /// since. False: there is nothing to recover.
     func recover() -> Bool {
         guard lostCount > lostBefore else { return false }
         let fresh = needed()
@@ -454,7 +455,7 @@ final class StoreView {
             }
         }
         for (name, source) in lanes where !present.contains(name) {
-            // Its files are gone; reads once what the descriptors still reach.
+            // Its files are gone: reads once more what the open descriptors still reach.
             if gone.insert(name).inserted {
                 do throws(ReadProblem) {
                     try source.refresh(files: source.filesGone)

@@ -1,10 +1,10 @@
-// One archive file judged from outside: which archive it is, and whether every byte is what its
+// One archive file checked from outside: which archive it is, and whether every byte is what its
 // writer wrote. For programs that receive archives from others, such as the collector. Values only;
 // any thread; each call reads the file anew.
 
 import CordwoodCore
 
-/// Why a file could not be judged.
+/// Why a file could not be checked.
 public struct StoredArchiveProblem: Error, Sendable {
     /// Does not contain the file's path.
     public var text: String
@@ -41,7 +41,7 @@ public struct StoredArchive: Sendable {
         }
     }
 
-    /// Reads all of it, unless its payloads together exceed `rawBytesMax`.
+    /// Reads the whole archive, unless its payloads together exceed `rawBytesMax`.
     public static func verify(
         path: String, rawBytesMax: UInt64 = .max
     ) throws(StoredArchiveProblem) -> StoredArchive {

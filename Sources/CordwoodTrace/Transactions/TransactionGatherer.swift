@@ -26,7 +26,7 @@ public struct StoredTransaction: Sendable {
     public internal(set) var reached: [Int32] = []
     public internal(set) var lastEvent: Int32?
     private var lastEventTime: UInt64 = 0
-    /// The time of its last record that is no event.
+    /// The time of its last record that is not an event.
     private var markTime: UInt64 = 0
     private var isMarkEnd = false
 

@@ -1,4 +1,4 @@
-// The lines of counts that answer a query: bins of time, and what records have in common. Pure.
+// The counts of a query's result as lines: bins of time, and the values of facets. Pure.
 
 import Cordwood
 import struct CordwoodStore.Facets

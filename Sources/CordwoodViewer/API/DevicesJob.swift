@@ -1,5 +1,5 @@
-// /api/devices: what a store's records are of, by an attribute of the processes: when last seen,
-// how many records, errors and bytes, and a picture of when. One thread a job.
+// /api/devices: the sources of a store's records, by an attribute of the processes: when last seen,
+// the number of records, errors and bytes, and their distribution over time. One thread per job.
 
 import Cordwood
 
@@ -10,7 +10,7 @@ struct DevicesJob: Sendable {
 
     private let options: ViewerOptions
     private let attribute: StoreDevices.Attribute
-    /// Part of a name, whatever its case; empty: all.
+    /// Part of a name, in any case; empty: all.
     private let wanted: String
     private let order: String
     /// The name after which the page begins.
@@ -76,7 +76,7 @@ struct DevicesJob: Sendable {
         return .json(out)
     }
 
-    /// The greatest first; names from the first letter on.
+    /// The greatest first; names in ascending order.
     private func isBefore(_ a: DeviceFigures, _ b: DeviceFigures) -> Bool {
         let (x, y): (UInt64, UInt64) =
             switch order {

@@ -1,6 +1,6 @@
-// What is below /api/http/KEY: one exchange in full, its bodies, and the curl command that repeats
-// its request. The key is that of its end, or of its beginning: then the end is looked for. One
-// thread a job.
+// Requests below /api/http/KEY: one exchange in full, its bodies, and the curl command that repeats
+// its request. The key is that of its end, or of its beginning: then the end is searched for. One
+// thread per job.
 
 import Cordwood
 
@@ -79,7 +79,7 @@ struct ExchangeJob: Sendable {
         return Array(object.text.utf8) + [0x0a]
     }
 
-    /// The kept bytes, as they came but for what was replaced in them.
+    /// The kept bytes as they came, except for replaced parts.
     private static func body(
         _ exchange: CapturedExchange, _ message: CapturedExchange.Message, _ stream: LineStream
     ) throws(Rejection) -> Reply? {

@@ -1,7 +1,7 @@
 // /api/http and /api/http.har: captured exchanges, as `cordwood http` gathers them from the records
-// of their beginnings and ends. All are read, since an end may be far from its beginning, but for
-// those that began after a page goes on; as many as a page has are held, sorted by when they began
-// or by how long they took. One thread a job.
+// of their beginnings and ends. All records are read, since an end may be far from its beginning,
+// except for exchanges that began after the point at which a page continues. Holds one page of
+// exchanges, sorted by start or by duration. One thread per job.
 
 import Cordwood
 
@@ -13,7 +13,7 @@ struct ExchangesRequest: Sendable {
         static let words = ["all", "failed", "slow", "pending"]
     }
 
-    /// From here on an exchange is slow.
+    /// An exchange of at least this duration is slow.
     static let slowNs: UInt64 = 1_000_000_000
 
     let selected: Selected
@@ -51,11 +51,11 @@ struct ExchangesJob: Sendable {
         }
     }
 
-    /// Both records of an exchange show the time of its beginning, give or take less than this.
+    /// Both records of an exchange show the time of its beginning, to within less than this.
     private static let slackNs: UInt64 = 1_000_000_000
 
-    /// Gives the exchanges that are asked for; the conditions of `only` are left to `body`.
-    /// `last`: those that began later, by UTC ns, may be missing; 0: none is.
+    /// Passes the requested exchanges to `body`, which applies the conditions of `only`. `last`:
+    /// those that began later, by UTC ns, may be missing; 0: none is.
     private func read(
         _ stream: LineStream, bodies: Bool, last: UInt64 = 0, _ body: (CapturedExchange) -> Void
     ) throws(Rejection) -> Look {
@@ -86,7 +86,7 @@ struct ExchangesJob: Sendable {
         }
         var page = ExchangePage(limit: request.limit, after: from)
         var counts = ExchangeCounts()
-        // Earlier pages have what began later, and the first one counted all.
+        // Earlier pages have the exchanges that began later, and the first page counted all.
         let last = request.sort == .time ? from?.start ?? 0 : 0
         let look = try read(stream, bodies: false, last: last) { exchange in
             let isWanted = counts.add(exchange, request.only, now: began)
@@ -123,7 +123,7 @@ struct ExchangesJob: Sendable {
             writer.append(exchange, to: &out)
             if out.count >= LineStream.bytesMax / 4 { _ = stream.send(&out) }
         }
-        // HAR has no place for damage but this one.
+        // HAR has no other place for damage.
         let missing = look.problemCount
         let comment =
             missing == 0
@@ -133,16 +133,16 @@ struct ExchangesJob: Sendable {
     }
 }
 
-/// How many there are of each state.
+/// The number of exchanges in each state.
 private struct ExchangeCounts {
     var all = 0
     var failed = 0
     var slow = 0
     var pending = 0
-    /// Of those that are asked for.
+    /// The number of those that the request asks for.
     var matched = 0
 
-    /// Whether it is asked for. `now`: UTC ns.
+    /// True if the request asks for it. `now`: UTC ns.
     mutating func add(
         _ exchange: CapturedExchange, _ only: ExchangesRequest.Only, now: UInt64
     ) -> Bool {
@@ -176,7 +176,7 @@ struct ExchangePlace: Comparable {
         id = exchange.id
         switch sort {
         case .time: value = exchange.start
-        // What still runs comes first, whatever time it is now.
+        // Running exchanges come first, whatever the present time.
         case .duration: value = exchange.isOpen ? .max : exchange.duration ?? 0
         }
     }
@@ -197,7 +197,7 @@ private struct ExchangePage {
     private let limit: Int
     private let after: ExchangePlace?
     private var rows: [Row] = []
-    /// What is below it is of no page.
+    /// Exchanges below this place are not on the page.
     private var lowest: ExchangePlace?
 
     init(limit: Int, after: ExchangePlace?) {
@@ -215,14 +215,14 @@ private struct ExchangePage {
         if rows.count >= 2 * limit + 1 { cut() }
     }
 
-    /// One more says whether there are more.
+    /// One extra row shows whether there are more.
     private mutating func cut() {
         rows.sort { $0.place > $1.place }
         if rows.count > limit + 1 { rows.removeLast(rows.count - limit - 1) }
         if rows.count > limit { lowest = rows.last?.place }
     }
 
-    /// Lines `{"exchange":…}`. Returns where the next page goes on; nil: nothing is left.
+    /// Lines `{"exchange":…}`. Returns where the next page continues; nil: nothing is left.
     mutating func append(to out: inout [UInt8], _ stream: LineStream) -> RecordKey? {
         cut()
         for row in rows.prefix(limit) {
@@ -236,7 +236,8 @@ private struct ExchangePage {
 }
 
 enum ExchangeRow {
-    /// What `cordwood http --json` prints, with less of its messages, its key and its beginning.
+    /// The object that `cordwood http --json` prints, with less of its messages, its key and its
+    /// beginning.
     static func text(
         _ exchange: CapturedExchange, _ key: RecordKey, _ part: ExchangeJSON.Part = .brief
     ) -> [UInt8] {

@@ -1,10 +1,10 @@
-// One reader of the viewer, on one thread: gives records, collects what is damaged or locked, and
-// ends when the client has gone. One thread.
+// One reader of the viewer: returns records, collects what is damaged or locked, and ends when the
+// client has gone. One thread.
 
 import Cordwood
 
 final class Look {
-    /// Problems told one by one; the rest is counted.
+    /// The number of problems reported one by one; the rest is counted.
     private static let toldMax = 20
 
     let reader: StoreReader
@@ -14,7 +14,7 @@ final class Look {
     private(set) var problems: [String] = []
     private(set) var problemCount = 0
 
-    /// Of all stores, or of one of them. Throws if a store cannot be opened.
+    /// Reads all stores, or one of them. Throws if a store cannot be opened.
     init(
         _ options: ViewerOptions, _ asked: ReaderOptions, _ stream: LineStream, path: String? = nil
     ) throws(Rejection) {
@@ -27,7 +27,7 @@ final class Look {
         reader.shouldStop = { stream.isOver }
     }
 
-    /// From now on lines say how much of the archives' records was looked at.
+    /// From now on, lines report how much of the archives' records was read.
     func watch() {
         let all = reader.archives.opened.reduce(0) { $0 &+ $1.recordCount }
         var next = Machine.realtimeNs()
@@ -53,7 +53,7 @@ final class Look {
         }
     }
 
-    /// A line `{"problem":…}` for each that was not told.
+    /// A line `{"problem":…}` for each problem that was not reported yet.
     func appendProblems(told: inout Set<String>, to out: inout [UInt8]) {
         func add(_ text: String) {
             guard told.insert(text).inserted else { return }
@@ -67,7 +67,8 @@ final class Look {
         problemCount = 0
     }
 
-    /// Reads one record by its key: where its time says, or else in all of its process's archives.
+    /// Reads one record by its key: at the place of its time, otherwise in all archives of its
+    /// process.
     static func find(
         _ key: RecordKey, _ options: ViewerOptions, _ facts: FactsCache?, _ stream: LineStream
     ) throws(Rejection) -> (record: RecordRef, look: Look) {

@@ -1,5 +1,5 @@
-// /api/preview: a request that a waiting archive would make to a target, without sending it; its
-// body as it is sent (/sent), and before compression (/content). One thread a job.
+// /api/preview: a request that would be made to a target for a waiting archive, without sending it;
+// its body as it is sent (/sent), and before compression (/content). One thread per job.
 
 import Cordwood
 
@@ -88,7 +88,7 @@ struct PreviewJob: Sendable {
         return Array(object.text.utf8) + [0x0a]
     }
 
-    /// As of the body of an exchange.
+    /// The same kinds as for the body of an exchange.
     private static func kind(_ format: String) -> String {
         switch format {
         case "json", "otlp-json": "json"

@@ -1,7 +1,7 @@
 // /api/query: a page of rows, from the newest or the oldest end or from a record on, and counts of
-// the whole result. Rows come first, and those of a page back as soon as they are certain. Records
-// are counted while the rows are searched where all must be read for that, else in a second read,
-// which needs no order and no texts, and makes no records where columns decide. One thread a job.
+// the whole result. Rows come first; those of a backward page are sent as soon as they are certain.
+// If the search for rows reads everything, it also counts; otherwise a second read counts, without
+// order and texts, and without making records if columns suffice. One thread per job.
 
 import Cordwood
 import class CordwoodStore.FacetTally
@@ -57,13 +57,13 @@ struct QueryJob: Sendable {
         let stream: LineStream
         let facts: FactsCache?
         var out: [UInt8] = []
-        /// What the whole result has.
+        /// The counts of the whole result.
         var counts: FacetTally
         var hasCounted = false
         /// Nothing was damaged, locked or left out.
         var isExact = true
         var rows = 0
-        /// The last row given.
+        /// The last row sent.
         var last: RecordKey?
         var next: RecordKey?
         var told: Set<String> = []
@@ -117,7 +117,7 @@ struct QueryJob: Sendable {
     private func rows(_ run: Run) throws(Rejection) {
         var asked = request.selected.readerOptions(options, run.facts)
         asked.isPage = true
-        // One more says whether there are more.
+        // One extra row shows whether there are more.
         let wanted = request.limit + 1
         if let from = request.from {
             asked.window = RecordWindow(
@@ -142,7 +142,7 @@ struct QueryJob: Sendable {
         _ = run.stream.send(&run.out)
     }
 
-    /// The record from which a page goes on is not one of those that are asked for.
+    /// True if the record from which a page continues does not match the request.
     private func isApart(_ key: RecordKey, _ run: Run) throws(Rejection) -> Bool {
         if request.selected.query == nil, request.selected.since == 0, request.selected.until == 0 {
             return false
@@ -151,7 +151,7 @@ struct QueryJob: Sendable {
         return withExtendedLifetime(look) { !request.selected.matches(record) }
     }
 
-    /// The newest first. Those that are certain are sent while older ones are searched.
+    /// Newest first. Certain rows are sent while older ones are searched.
     private func back(_ run: Run, _ look: Look) {
         let row = RowJSON()
         look.reader.onCertain = { [from = request.from?.id] record, isLast in
@@ -160,7 +160,7 @@ struct QueryJob: Sendable {
                 run.last = RecordKey(record)
                 run.rows += 1
             }
-            // If nobody takes it, the reader ends.
+            // If the client has gone, the reader ends.
             if isLast || run.out.count >= LineStream.bytesMax / 4 { _ = run.stream.send(&run.out) }
         }
         var lines: [(key: RecordKey, bytes: Range<Int>)] = []
@@ -172,7 +172,7 @@ struct QueryJob: Sendable {
             row.appendLine(record, to: &text)
             lines.append((RecordKey(record), start..<text.count))
         }
-        // What was written since the first were given is newer than these, and not on this page.
+        // Records written since the first were sent are newer than these, and not on this page.
         var isMore = look.reader.isCut
         if let last = run.last {
             let given = lines.lastIndex { $0.key.id == last.id }

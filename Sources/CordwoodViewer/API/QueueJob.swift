@@ -26,7 +26,7 @@ struct QueueJob: Sendable {
         guard from == nil || from?.count == 3 else { throw Rejection("from takes what next was") }
     }
 
-    /// Of a pair's state: a change is made to what somebody saw.
+    /// The version of a pair's state: a change applies to the state that a user saw.
     static func version(_ entry: QueueEntry) -> String {
         Version.of("\(entry.archive)\n\(entry.target)\n\(entry.state)")
     }

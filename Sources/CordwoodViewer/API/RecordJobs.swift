@@ -1,4 +1,5 @@
-// The other jobs that end: /api/store, /api/record, /api/around and /api/command. One thread a job.
+// The other jobs that end: /api/store, /api/record, /api/around and /api/command. One thread per
+// job.
 
 import Cordwood
 import enum CordwoodFormats.ASCII
@@ -181,7 +182,7 @@ enum CommandText {
         return out
     }
 
-    /// Without quotes where none are needed.
+    /// Without quotes if none are needed.
     private static func word(_ text: String) -> String {
         let isPlain = text.utf8.allSatisfy {
             ASCII.isWordByte($0) || "-./:,@%+".utf8.contains($0)

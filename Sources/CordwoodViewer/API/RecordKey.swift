@@ -1,6 +1,6 @@
-// The name of a record in links and pages: its id, which stays the same however often it is copied
-// and archived, and about when it is shown, so that it is found fast. Base64url without padding of
-// 8 bytes of time, UTC ns, big endian, and the 24 of the id. A value; any thread.
+// The name of a record in links and pages: its id, which stays the same when it is copied or
+// archived, and its approximate time, so that it is found fast. Base64url without padding of 8
+// bytes of time, UTC ns, big endian, and the 24 of the id. A value; any thread.
 
 import Cordwood
 

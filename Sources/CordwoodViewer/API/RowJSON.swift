@@ -33,8 +33,8 @@ struct RowJSON {
         out.append(0x7d)
     }
 
-    /// All that is known of one record: also its thread, its exception, and the bytes that are not
-    /// UTF-8.
+    /// Everything known about one record: also its thread, its exception, and the bytes that are
+    /// not UTF-8.
     func appendWhole(_ record: borrowing RecordRef, to out: inout [UInt8]) {
         let thread = record.thread.name
         let record = copy record

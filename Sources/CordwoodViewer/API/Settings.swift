@@ -1,7 +1,7 @@
-// What a user may change in a store: consent, levels, capture, and the archives that wait. Each is
-// read with a version, a hash of what is there; a change names the version that it was made for,
-// and fails with 409 where that has passed. The changes are those of the command line
-// (StoreSettings), and take the same locks. One thread a job.
+// Changes that a user may make to a store: consent, levels, capture, and the waiting archives. Each
+// setting is read with a version, a hash of its content. A change names the version that it was
+// made for, and fails with 409 if that is outdated. The changes are those of the command line
+// (StoreSettings), and take the same locks. One thread per job.
 
 import Cordwood
 import enum CordwoodFormats.JSONValue
@@ -21,7 +21,7 @@ enum ChangeableStore {
         return store
     }
 
-    /// Neither is a store on read-only media, nor one of another user.
+    /// False for a store on read-only media, or of another user.
     static func isWritable(_ path: String, _ options: ViewerOptions) -> Bool {
         !options.isReadOnly && Files.mayChange(directory: path)
             && FileFacts(at: path + "/store") != nil
@@ -29,7 +29,7 @@ enum ChangeableStore {
 }
 
 enum Version {
-    /// FNV-1a, which tells the contents of one setting apart.
+    /// FNV-1a: only has to distinguish the contents of one setting.
     static func of(_ text: String) -> String {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
         for byte in text.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
@@ -37,7 +37,7 @@ enum Version {
     }
 }
 
-/// What a store says now.
+/// A store's present settings.
 struct StoreState {
     let consent: Consent
     let control: ControlFile
@@ -119,7 +119,7 @@ struct ChangeRequest: Sendable {
 
     private let options: ViewerOptions
     private let store: String
-    /// Empty: whatever is there.
+    /// Empty: any version.
     private let version: String
     private let wish: Wish
 
@@ -191,7 +191,8 @@ struct ChangeRequest: Sendable {
         }
     }
 
-    /// All that fails may be tried again at any time; what is one archive's depends on its state.
+    /// Failed pairs may be retried together at any time; a change to one archive depends on its
+    /// state.
     private func requireVersion() throws(Rejection) {
         if case .queue(let change, let archive, let target) = wish {
             guard archive != nil || change == .retry else {

@@ -1,5 +1,5 @@
-// A job's way through the stores, one after the other, each without its deleted transactions; and
-// the last line of its answer. One thread.
+// Reads the stores for a job, one after the other, each without its deleted transactions, and
+// writes the last line of its answer. One thread.
 
 import Cordwood
 
@@ -21,7 +21,7 @@ struct StoreWalk {
 
     /// - Parameters:
     ///   - selected: nil: all records.
-    ///   - change: what else the reader is to do, or to leave.
+    ///   - change: adapts the reader's options.
     mutating func read(
         _ selected: Selected?, _ change: (inout ReaderOptions) -> Void,
         _ body: (borrowing RecordRef, ForgottenTransactions) -> Void
@@ -45,7 +45,7 @@ struct StoreWalk {
         if !stream.isOver { facts?.save() }
     }
 
-    /// Sends `out`, what could not be read, and the line `{"done":…}`.
+    /// Sends `out`, the problems, and the line `{"done":…}`.
     /// - Parameter next: JSON.
     func end(
         matched: some BinaryInteger, leftOut: some BinaryInteger, isExact isWhole: Bool = true,

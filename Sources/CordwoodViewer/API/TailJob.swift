@@ -1,5 +1,5 @@
-// /api/tail: records as they are written, until the client goes. A screen takes only so many: what
-// comes beyond that is counted, and is in the list when it is scrolled to. One thread a job.
+// /api/tail: records as they are written, until the client goes. A screen shows only so many:
+// further ones are counted, and are in the list when it is scrolled to. One thread per job.
 
 import Cordwood
 
@@ -7,16 +7,16 @@ struct TailJob: Sendable {
     private static let batchMs: UInt64 = 50
     private static let rowsPerSecond = 2_000
     private static let clockMs: UInt64 = 10_000
-    /// Looks for the record to follow from, and the time between two of them.
+    /// The number of searches for the record to follow from, and the time between two.
     private static let looksMax = 40
     private static let lookMs: UInt64 = 50
-    /// Records between two looks at the clock.
+    /// Records between two readings of the clock.
     private static let recordsMax = 256
 
     private let options: ViewerOptions
     private let selected: Selected
     private let from: RecordKey?
-    /// Whoever had no record to name wants all.
+    /// The client had no record to name, and wants all.
     private let isFromFirst: Bool
 
     init(
@@ -31,7 +31,7 @@ struct TailJob: Sendable {
 
     private static func nowMs() -> UInt64 { Machine.monotonicNs() / 1_000_000 }
 
-    /// What is due when.
+    /// The timing of what is sent.
     private struct Pace {
         var second: UInt64
         var rows = 0
@@ -47,8 +47,8 @@ struct TailJob: Sendable {
             for _ in 0..<TailJob.looksMax {
                 let look = try Look(options, try asked(stream), stream)
                 follow(look, stream)
-                // It is there, but so young that a reader that follows holds it back: a slower
-                // thread may still write an older one.
+                // The record exists, but is so young that a following reader holds it back: a
+                // slower thread may still write an older one.
                 guard look.reader.isMissing, !stream.hasBegun, stream.pause(ms: TailJob.lookMs)
                 else { return nil }
             }
@@ -119,7 +119,7 @@ struct TailJob: Sendable {
         }
     }
 
-    /// Not sooner than the screen wants it. False: over.
+    /// Sends no sooner than the screen needs it. False: over.
     private func send(_ pace: inout Pace, _ out: inout [UInt8], _ stream: LineStream) -> Bool {
         let now = TailJob.nowMs()
         let due = pace.sent + TailJob.batchMs

@@ -1,7 +1,6 @@
 // /api/trace/ID: one trace of all stores as spans, and its records on them. A span is an exchange,
-// what a process did of a transaction, or records that share a span id. Times are what each
-// machine said: where a server's part lies outside of the client's, the answer says by how much.
-// One thread a job.
+// a process's part in a transaction, or records that share a span id. Times come from each machine:
+// if a server's part lies outside the client's, the answer says by how much. One thread per job.
 
 import Cordwood
 import enum CordwoodFormats.ASCII
@@ -33,14 +32,14 @@ struct TraceJob: Sendable {
         var key: RecordKey
         var spanID = ""
         var isFailed = false
-        /// Of an exchange: what tells a client's and a server's side of one request.
+        /// For an exchange: matches the client's and the server's side of one request.
         var request = ""
         var isServer = false
         var transaction: TransactionID?
         var parent: Int?
     }
 
-    /// What the records of the trace are.
+    /// The spans and records of the trace.
     private struct Gathered {
         var spans: [Span] = []
         /// By transaction and span id, and by span id alone.
@@ -237,7 +236,7 @@ private struct TraceTree {
         }
     }
 
-    /// By how much a server's part begins before the client's (negative) or ends after it.
+    /// How far a server's part begins before the client's (negative) or ends after it.
     private func skew(_ span: TraceJob.Span) -> Int64 {
         guard span.kind == "exchange", span.isServer, let parent = span.parent,
             spans[parent].kind == "exchange"

@@ -1,17 +1,18 @@
-// /api/traces: the traces that have a record that matches, with figures of all their records. With
-// a query the stores are read twice: which traces, then all of them. One thread a job.
+// /api/traces: the traces that have a matching record, with figures of all their records. With a
+// query the stores are read twice: first for the traces, then for their records. One thread per
+// job.
 
 import Cordwood
 
 struct TracesJob: Sendable {
-    /// Held at a time; beyond it those that began first are left out, and counted.
+    /// The limit of held traces; beyond it those that began first are left out, and counted.
     private static let tracesMax = 65_536
     private static let namesMax = 8
 
     private let options: ViewerOptions
     private let selected: Selected
     private let limit: Int
-    /// The last trace of the page before.
+    /// The last trace of the previous page.
     private let from: (first: UInt64, id: String)?
 
     init(_ options: ViewerOptions, _ parameters: URLParameters) throws(Rejection) {

@@ -1,5 +1,6 @@
-// /api/transactions, /api/transactions/USECASE/funnel and /api/transaction/ID: what `cordwood
-// transactions` says of all stores, each without its deleted transactions. One thread a job.
+// /api/transactions, /api/transactions/USECASE/funnel and /api/transaction/ID: the facts that
+// `cordwood transactions` reports of all stores, without their deleted transactions. One thread per
+// job.
 
 import Cordwood
 

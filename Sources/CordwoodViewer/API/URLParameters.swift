@@ -1,5 +1,5 @@
-// What stands behind the `?` of a request, as browsers write it: percent-encoded, and `+` for a
-// blank (application/x-www-form-urlencoded). Pure.
+// The text after the `?` of a request, as browsers write it: percent-encoded, with `+` for a blank
+// (application/x-www-form-urlencoded). Pure.
 
 import Cordwood
 

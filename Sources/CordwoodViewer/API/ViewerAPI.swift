@@ -1,12 +1,12 @@
-// What is below /api/ (docs/VIEWER.md): finds the job of a request, and refuses a request of which
-// no job can be made. The jobs run on readers' threads and open the stores anew each time,
-// so nothing is shared between them. Any thread.
+// The requests below /api/ (docs/VIEWER.md): finds the job of a request, and refuses a request for
+// which there is none. The jobs run on readers' threads and open the stores anew each time, so
+// nothing is shared between them. Any thread.
 
 import Cordwood
 import NIOHTTP1
 
 struct ViewerAPI: Sendable {
-    /// Gives an answer, or sends lines and gives none.
+    /// Returns an answer, or sends lines and returns none.
     typealias Job = @Sendable (LineStream) -> Reply?
 
     enum Found {
@@ -65,7 +65,7 @@ struct ViewerAPI: Sendable {
         }
     }
 
-    /// Of a request that changes a store. The paths are `ViewerCheck.changes`.
+    /// The job of a request that changes a store. The paths are `ViewerCheck.changes`.
     func findChange(_ path: String, _ body: [UInt8]) -> Found {
         do throws(Rejection) {
             let change = try ChangeRequest(options, path, body)
@@ -103,7 +103,7 @@ struct Rejection: Error {
         self.text = text
     }
 
-    /// - Parameter otherwise: the status where nothing is missing.
+    /// - Parameter otherwise: the status if nothing is missing.
     init(_ error: CordwoodError, otherwise status: HTTPResponseStatus) {
         let isGone = error.status == UploadStatus.notFound.rawValue
         self.init(isGone ? .notFound : status, error.text)
@@ -159,7 +159,7 @@ struct Selected: Sendable {
         return asked
     }
 
-    /// Of a record with its text.
+    /// For a record with its text.
     func matches(_ record: borrowing RecordRef) -> Bool {
         record.timeNs >= since && (until == 0 || record.timeNs < until)
             && query?.matches(record) ?? true

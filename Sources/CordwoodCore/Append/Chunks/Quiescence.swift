@@ -37,7 +37,7 @@ enum Quiescence {
 extension EngineCore {
     /// Unmaps quiet sealed segments, except those worth reusing once they are archived (Recycling):
     /// the oldest, as many as the supply thread wants, with numbers below `keptBelow`. The archiver
-    /// is so far behind the others that nobody keeps them in memory until then.
+    /// is too far behind for the others to stay in memory until then.
     package static func releaseQuiet(_ engine: EngineBlock, keptBelow: UInt64 = .max) {
         let spent = unsafe spentSegments(engine, keptBelow)
         guard unsafe !spent.isEmpty, Quiescence.fence() else { return }
@@ -49,8 +49,8 @@ extension EngineCore {
         }
     }
 
-    /// Lets go of the pages of those that are not worth reusing, which then no longer count as the
-    /// host's memory: the file has them. Only of quiet ones, and not of private memory, which
+    /// Releases the pages of segments that are not worth reusing. They then no longer count as the
+    /// host's memory; the file has them. Only of quiet segments, and not of private memory, which
     /// has no file behind it.
     package static func letPagesGo(_ engine: EngineBlock, keptBelow: UInt64 = .max) {
         guard unsafe !WriteThrough.isOn(engine) else { return }
@@ -58,11 +58,11 @@ extension EngineCore {
         guard unsafe !spent.isEmpty, Quiescence.fence() else { return }
         for i in unsafe spent.indices {
             let segment = unsafe spent[i]
-            // A thread that still stores there must not meet a page that cannot be had again.
+            // A thread that still stores there must not meet a page that cannot be provided again.
             guard unsafe segment.pointee.populated != 0, unsafe !Lost.isLost(segment),
                 unsafe Quiescence.isQuiet(engine, segment)
             else { continue }
-            // From here on nobody takes it for a spare.
+            // From here on it cannot become a spare.
             unsafe segment.pointee.populated = 0
             unsafe Mapping.discard(
                 UnsafeMutableRawPointer(segment.pointee.base)!, bytes: Int(segment.pointee.size))

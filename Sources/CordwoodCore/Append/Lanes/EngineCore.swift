@@ -396,7 +396,8 @@ public enum EngineCore {
         return numbers
     }
 
-    /// On the supply thread, which alone unmaps segments: one is no longer current and not sealed.
+    /// True if a segment is no longer current and not sealed. Only on the supply thread, which
+    /// alone unmaps segments.
     package static func isSealingDue(_ engine: EngineBlock) -> Bool {
         guard let lane = unsafe readyLane(engine) else { return false }
         var isDue = false

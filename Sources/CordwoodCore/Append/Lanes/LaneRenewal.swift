@@ -249,8 +249,8 @@ extension EngineCore {
         return leaving
     }
 
-    /// Seals what is open in a lane that the engine has left: no segment becomes current there any
-    /// more.
+    /// Seals the open segments of a lane that the engine has left. No segment becomes current there
+    /// any more.
     static func sealLeft(_ engine: EngineBlock, _ lane: LaneBlock) {
         unsafe Segments.forEach(engine) { segment in
             let state = unsafe cwa_load_acquire_u32(Segments.stateWord(segment))

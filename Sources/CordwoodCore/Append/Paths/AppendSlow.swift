@@ -319,16 +319,15 @@ public enum AppendSlow {
 }
 
 package enum Clock {
-    /// The time of the engine's next record: ticks of its clock (FORMAT §4), or those that are
-    /// held.
+    /// The time of the engine's next record: ticks of its clock (FORMAT §4), or the held ones.
     static func now(_ engine: EngineBlock) -> UInt64 {
         // ORDER: relaxed. A thread that sees it late takes the time itself (A41).
         let held = unsafe cwa_load_relaxed_u64(cwi_engine_held_ticks_at(engine))
         return held == 0 ? unsafe read(engine) : held
     }
 
-    /// Gives the records that follow the time of now, until it is let go. Only in an engine that
-    /// was opened for it.
+    /// Gives the following records the present time, until `letGo`. Only in an engine that was
+    /// opened for it (`holdsTime`).
     package static func hold(_ engine: EngineBlock) {
         guard unsafe engine.pointee.holds_time != 0 else { return }
         unsafe cwa_store_relaxed_u64(cwi_engine_held_ticks_at(engine), read(engine))

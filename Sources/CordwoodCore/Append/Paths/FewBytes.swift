@@ -20,7 +20,7 @@ enum FewBytes {
         if count == 1 { unsafe ends(UInt8.self, target, source, 1) }
     }
 
-    /// Copies the first and the last word of so many bytes: between one and two of them.
+    /// Copies one to two words' worth of bytes, as their first and their last word.
     @inline(__always)
     private static func ends<Word: BitwiseCopyable>(
         _ word: Word.Type, _ target: UnsafeMutableRawPointer, _ source: UnsafeRawPointer,

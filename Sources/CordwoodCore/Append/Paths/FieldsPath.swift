@@ -1,9 +1,9 @@
 // The usual record of a binding: a text, its place and a few short fields, written straight from
-// the caller's struct (FORMAT §8.1, the bytes that RichBody writes). Everything else is refused
-// here and takes RichBody: long or odd values, JSON, trace ids, an exception, a time of its own,
-// and whatever is wrong with a record. Any thread may enter, as in AppendPath.
-// SAFETY: a pointer is followed only after its length and NULL were looked at, and the same words
-// are used for the room and for the copy; the memory is the caller's during the call.
+// the caller's struct (FORMAT §8.1, the bytes that RichBody writes). This path refuses everything
+// else, which takes RichBody: long or odd values, JSON, trace ids, an exception, a time of its own,
+// and faulty records. Any thread may enter, as in AppendPath.
+// SAFETY: a pointer is followed only after its length and NULL were checked, and room and copy use
+// the same words; the memory is the caller's during the call.
 
 import CCordwood
 import CShims

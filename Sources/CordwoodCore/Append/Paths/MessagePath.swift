@@ -19,8 +19,8 @@ import CShims
 }
 
 public enum MessagePath {
-    // The way of a log call: MessageSites.quick finds the site within the call's own code, `append`
-    // stores the record. Where either fails, `write` does it.
+    // The path of a log call: MessageSites.quick finds the site within the call's own code, and
+    // `append` stores the record. If either fails, `write` does the work.
 
     /// Appends a record of that site with `count` bytes of arguments. False: `write` must do it.
     @inline(never)
@@ -84,7 +84,7 @@ public enum MessagePath {
         } ?? false
     }
 
-    /// Of a record of a site.
+    /// The type of a site's record, in the bits above the level.
     @inlinable @inline(__always)
     public static var kind: UInt32 { 3 << 8 }
 }

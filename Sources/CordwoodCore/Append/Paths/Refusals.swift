@@ -1,5 +1,5 @@
-// Refusing records without asking the system: the disk said no a moment ago, the quota is used up,
-// or no segment is ready and the policy is not to wait. Such a refusal makes no system call; the
+// Refuses records without asking the system: the disk refused a moment ago, the quota is used up,
+// or no segment is ready and the policy does not wait. Such a refusal makes no system call; the
 // disk is asked again every tenth of a second. Any thread, even in a signal handler.
 // docs/CONCURRENCY.md, A26.
 // SAFETY: words of the lane's and the engine's blocks, which are never unmapped.
@@ -8,7 +8,7 @@ import CCordwood
 import CShims
 
 extension Segments {
-    /// How long a disk that refused is left alone. Once there is room again, logging resumes after
+    /// How long a disk that refused is not asked again. Once there is room, logging resumes after
     /// this time at most.
     static let refusalNs: UInt64 = 100_000_000
 

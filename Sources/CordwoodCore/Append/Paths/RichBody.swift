@@ -178,7 +178,8 @@ import CShims
             let cut = i == fieldCount - 1 ? lastCutBytes : 0
             let text = unsafe UnsafeRawBufferPointer(
                 start: field.value.s.data, count: isString ? field.value.s.length - cut : 0)
-            // One that was cut is JSON no more, nor is what a host calls so in error.
+            // A text that was cut is no longer JSON, and a host may call other text JSON by
+            // mistake.
             let isJSON =
                 unsafe field.type == JSONCheck.fieldType && cut == 0 && JSONCheck.isValid(text)
             unsafe cursor.put(isString ? FieldType.string : UInt8(truncatingIfNeeded: field.type))

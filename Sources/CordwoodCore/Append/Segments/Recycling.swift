@@ -33,7 +33,8 @@ public enum Recycling {
             segmentBytes: SegmentSize.of(engine))
     }
 
-    /// What waits for sealing is in the host's memory, too: where that is much, less is kept.
+    /// Segments that wait for sealing are in the host's memory, too, and leave less room for
+    /// others.
     static func wanted(
         ring: Int, spares: Int, unsealedBytes: UInt64, segmentBytes: UInt64
     ) -> Int {
@@ -47,7 +48,7 @@ public enum Recycling {
     }
 
     /// True if a sealed segment is suitable: fully grown, of the present size, not rejected before,
-    /// and its pages are not let go of.
+    /// and with its pages still held.
     static func mayServe(_ engine: EngineBlock, _ segment: SegmentBlock) -> Bool {
         unsafe segment.pointee.retired == 0 && segment.pointee.ready == segment.pointee.size
             && segment.pointee.populated != 0
@@ -71,9 +72,9 @@ public enum Recycling {
         return unsafe begin(engine, lane, segment)
     }
 
-    /// The same for a file that was unmapped before an archive held it: writers are far ahead of
-    /// the archiver. Its pages are in memory, so that mapping it costs a fraction of what the file
-    /// system takes to find other blocks, and to free these. No more than supply would make.
+    /// The same for a file that was unmapped before an archive held it, because writers are far
+    /// ahead of the archiver. Its pages are in memory, so mapping it costs the file system a
+    /// fraction of freeing its blocks and finding others. Reuses no more than supply would make.
     static func reuseUnmapped(
         _ engine: EngineBlock, _ lane: LaneBlock, number: UInt64, generation: UInt32
     ) -> Bool {
@@ -92,7 +93,7 @@ public enum Recycling {
     }
 
     /// Maps a sealed segment's file in a slot that has its number and generation. False: the file
-    /// is gone, another one, or not all of it is in memory.
+    /// is gone, is another one, or is not all in memory.
     private static func mapAgain(
         _ engine: EngineBlock, _ lane: LaneBlock, _ slot: SegmentBlock
     ) -> Bool {
@@ -201,9 +202,8 @@ extension EngineCore {
         return unsafe Recycling.reuseUnmapped(engine, lane, number: number, generation: generation)
     }
 
-    /// True while supply has not unmapped all of these segments. Whoever lets go of a file last
-    /// frees its blocks, which takes some file systems 10 ms and more: so their names stay until
-    /// then.
+    /// True while supply has not unmapped all of these segments. The last to let go of a file frees
+    /// its blocks, which takes some file systems 10 ms and more; so the names stay until then.
     package static func isMapped(_ engine: EngineBlock, _ numbers: ClosedRange<UInt64>) -> Bool {
         guard let lane = unsafe readyLane(engine) else { return false }
         var isMapped = false

@@ -7,10 +7,10 @@ import CShims
 
 extension Segments {
     /// Gives the engine's threads some time, if no spare is ready or sealing is behind: supply
-    /// makes segments beside the writer, and retired segments stay in the host's memory until they
-    /// are sealed. Not for calls that these threads may be waiting for, nor on an alternate stack,
-    /// nor where there may be no such threads (a forked child). Small segments are made as quickly
-    /// as they are waited for, and a crowd fills them faster.
+    /// makes segments alongside the writer, and retired segments stay in the host's memory until
+    /// they are sealed. Not for calls that these threads may be waiting for, nor on an alternate
+    /// stack, nor in a forked child, which may have no such threads. Not for small segments either:
+    /// making one takes no longer than waiting for it, and a crowd fills them faster.
     static func awaitSupply(
         _ engine: EngineBlock, _ lane: LaneBlock, _ oldWord: UInt64, _ thread: ThreadBlock?
     ) {
@@ -49,8 +49,8 @@ extension Segments {
             return blockedWaitNs
         }
         if unsafe unsealedBytes(engine, lane) >= unsealedBytesMax { return sealingWaitNs }
-        // The first one is needed before supply can have made any. And supply that did not come in
-        // time may not come soon: nobody waits again until it has.
+        // The first segment is needed before supply can have made any. If supply came late once, it
+        // may not come soon: no writer waits again until it has made a spare.
         // ORDER: relaxed. A hint (A12).
         let isFirst = unsafe (Claim.current(lane)?.pointee.in_lane ?? 0) != 0
         let isLate = unsafe cwa_load_relaxed_u32(lateWord(lane)) != 0

@@ -368,8 +368,8 @@ package enum Segments {
             ready = firstBytes
             error = unsafe WriteThrough.allocate(engine, descriptor, bytes: ready, isFirst: false)
         }
-        // Faulting in a page that is not in memory reads those around it, too: as single pages,
-        // which make each of the later faults small.
+        // Brings the header page into memory. A fault for an absent page would also read its
+        // neighbours, as single pages, which make each later fault small.
         if error == 0, !inMemory, unsafe !WriteThrough.isOn(engine) {
             let bytes = UInt64(SegmentHeader.bytes)
             _ = FileCalls.writeZeros(descriptor, offset: 0, bytes: bytes)

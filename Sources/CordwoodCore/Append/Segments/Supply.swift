@@ -23,8 +23,8 @@ package struct Supply: Sendable {
         var size: UInt64 = 0
         var used: UInt64 = 0
 
-        /// Bytes that were taken since an earlier look. Several segments may have been filled
-        /// meanwhile: at a full rate one lasts 10 ms.
+        /// Bytes taken since an earlier check. Several segments may have been filled meanwhile: at
+        /// a full rate one lasts 10 ms.
         func since(_ last: Position) -> UInt64 {
             guard segment >= last.segment, segment - last.segment <= UInt64(CWI_SEGMENTS_MAX) else {
                 return used  // another lane
@@ -51,8 +51,8 @@ package struct Supply: Sendable {
             Position(segment: current.pointee.number, size: size, used: used),
             now: cw_monotonic_ns())
         let reserve = reserve(used)
-        // Writers that are faster than page faults of a current segment fill it before these are
-        // done: then the next segment, which costs a fourth of that, is more urgent.
+        // Writers that outrun the page faults of the current segment fill it before these are done.
+        // Then the next segment, which costs a fourth of that, is more urgent.
         if bytesPerSecond > Self.urgentBytesPerSecond, taken > size / 4,
             unsafe Segments.spareCount(lane) == 0
         {
@@ -107,7 +107,7 @@ package struct Supply: Sendable {
         {
             return unsafe made
         }
-        // It lasts a second at most.
+        // Such a segment lasts a second at most.
         let isWhole = unsafe bytesPerSecond >= SegmentSize.of(engine)
         return unsafe Segments.make(engine, lane, isWhole: isWhole)
     }
@@ -139,9 +139,9 @@ package struct Supply: Sendable {
 
     private var isRefreshed = false
 
-    /// Small programs touch little; from 256 KiB on, 1 MiB ahead is worthwhile. At a high rate,
-    /// what an eighth of a second takes: on a busy machine the supply thread may not run for that
-    /// long. Never more than was written so far: a short burst is no rate.
+    /// Small programs touch little; from 256 KiB on, 1 MiB ahead is worthwhile. At a high rate, as
+    /// much as an eighth of a second takes: on a busy machine the supply thread may not run for
+    /// that long. Never more than was written so far: a short burst is no rate.
     private func reserve(_ used: UInt64) -> UInt64 {
         let ahead: UInt64 = used > 256 << 10 ? 1 << 20 : used > 64 << 10 ? 256 << 10 : 32 << 10
         let rated = min(bytesPerSecond / 8, taken, Self.reserveMax)

@@ -34,8 +34,8 @@ enum Abandoned {
         }
     }
 
-    /// As reclaim, for the thread's current block, from where a slow path begins: one whose own
-    /// frames are larger than `slowPathBytes` would take what was left for an append that it
+    /// As reclaim, for the thread's current block. Call where a slow path begins: below frames
+    /// larger than `slowPathBytes`, an abandoned append would look like one that this call
     /// interrupts, now and at every later call.
     @inline(__always)
     static func reclaimFromEntry() {

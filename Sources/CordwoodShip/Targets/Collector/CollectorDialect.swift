@@ -33,9 +33,9 @@ struct CollectorDialect: Dialect {
             }, notLookedAt: "the token, and the room it has")
     }
 
-    /// A collector that is older than the method of a block names it, as in `method 2 of the block
-    /// at 143` (FORMAT §11.2). One that does not know extracts complains of the bytes before
-    /// the footer (§11.11).
+    /// A collector that is older than a block's method names the method, as in `method 2 of the
+    /// block at 143` (FORMAT §11.2). One that does not know extracts complains about the bytes
+    /// before the footer (§11.11).
     func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> AnswerVerdict? {
         guard outcome.httpStatus == 400,
             let error = AnswerText.object(outcome.body)?["error"]?.string,
@@ -44,7 +44,7 @@ struct CollectorDialect: Dialect {
         return .plain
     }
 
-    /// The receipt names what it has; newer collectors also report how much, and what it is.
+    /// The receipt names the archive; it may also report the size, which must then match.
     func isReceipt(_ outcome: TransferOutcome, _ delivery: Delivery) -> Bool {
         guard let answer = AnswerText.object(outcome.body),
             answer["id"]?.string == delivery.archiveID, answer["stored"] == .bool(true)

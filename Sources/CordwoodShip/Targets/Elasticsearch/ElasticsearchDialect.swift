@@ -143,7 +143,7 @@ struct ElasticsearchDialect: Dialect {
             count: UInt32(clamping: answer.refused.count), ordinals: answer.refused)
         guard !answer.again.isEmpty else { return .sent(refused) }
         guard case .retry(let reason, let delayMs) = again else { return again }
-        // The server took none: this proves nothing, and one request at a time tries again.
+        // The server took none, which proves nothing: one request at a time tries again.
         if answer.again.count == Int(delivery.entries) {
             let isBusy = answer.isBusy && reason == .failed && delayMs == nil
             return .retry(isBusy ? .busy : reason, delayMs: delayMs)
@@ -159,7 +159,7 @@ struct BulkAnswer: Equatable {
     private(set) var again: Set<UInt64> = []
     /// Some of them because of overload: 429, 503.
     private(set) var isBusy = false
-    /// Ordinals of the records that it will never take.
+    /// Ordinals of the records that the server will never take.
     private(set) var refused: [UInt64] = []
     /// The index is missing, read-only, or not ours: no document is to blame.
     private(set) var isForbidden = false

@@ -61,8 +61,8 @@ struct ElasticsearchEntry: Sendable {
     }
 
     /// The value decides where a field goes: one that the server's numbers cannot hold (NaN, more
-    /// than 63 bits) is a label. So is JSON, as text: a label is a keyword, and the server refuses
-    /// a record that has an object there.
+    /// than 63 bits) is a label. JSON is a label, too, as text: a label is a keyword, and the
+    /// server refuses a record with an object there.
     private func labels(
         _ fields: [UniqueFields.Field], _ process: ProcessInfo, _ object: inout JSONMembers,
         _ out: inout [UInt8]

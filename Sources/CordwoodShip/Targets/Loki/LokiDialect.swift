@@ -1,8 +1,8 @@
 // Grafana Loki's push interface: JSON with streams, 204. A 400 may mean that Loki stored some lines
 // and refused others (too old, too long). If it says so, the part counts as taken, with that many
 // refused lines, which are kept. An error about a stream means that none of its lines was stored,
-// without their number: it is no success. Loki merges records sent twice: same stream, time and
-// text.
+// without their number, so it is not a success. Loki merges records sent twice: same stream, time
+// and text.
 
 import CordwoodFormats
 import CordwoodStore

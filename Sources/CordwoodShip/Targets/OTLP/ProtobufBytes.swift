@@ -82,7 +82,7 @@ enum ProtobufBytes {
         return found
     }
 
-    /// Whether the message has only fields of bytes with such numbers.
+    /// True if the message consists only of byte fields with known numbers.
     static func isMessage(_ message: [UInt8], _ isKnown: (UInt64) -> Bool) -> Bool {
         var at = 0
         while at < message.count {

@@ -21,7 +21,7 @@ struct S3Dialect: Dialect {
     private let openEnds = OpenEnds()
 
     static let partBytesDefault: UInt64 = 64 << 20
-    /// S3 takes no smaller part except the last, no larger one, and no more than 10,000.
+    /// S3 takes at most 10,000 parts, none larger, and only the last may be smaller.
     static let partBytesMin: UInt64 = 5 << 20
     static let partBytesMax: UInt64 = 5 << 30
     static let partsMax: UInt64 = 10_000
@@ -59,8 +59,8 @@ struct S3Dialect: Dialect {
         return bytes
     }
 
-    /// An object is a file: it stays compressed until its reader opens it, by its name. Some stores
-    /// and clients would undo a Content-Encoding on the way.
+    /// An object is a file: it stays compressed until its reader opens it, going by its name. Some
+    /// stores and clients would undo a Content-Encoding on the way.
     func contentType(_ delivery: Delivery) -> String {
         S3Dialect.contentType(format, delivery.encoding)
     }

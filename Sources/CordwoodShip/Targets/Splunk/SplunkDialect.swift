@@ -1,6 +1,6 @@
 // Splunk's HTTP Event Collector: `Authorization: Splunk TOKEN`, a sequence of objects. Its answer
-// has a code: 0 accepts; 7, 10, 11 and 16 report a wrong setup: the target rests, because no
-// record is to blame; the rest follows its HTTP status (503 again later, 400 refused). A 400 for
+// has a code. 0 accepts; 7, 10, 11 and 16 report a wrong setup, so the target rests, because no
+// record is to blame; the others follow their HTTP status (503 again later, 400 refused). A 400 for
 // one event names it (`invalid-event-number`), and Splunk has stored the events before it. We
 // ignore that number, because the OpenTelemetry Collector's receiver sends it, too, but has stored
 // nothing. Those events are thus stored twice after the body is halved, and never lost.

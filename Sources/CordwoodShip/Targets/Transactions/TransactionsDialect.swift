@@ -81,7 +81,7 @@ struct TransactionsDialect: Dialect {
             let deleted = try DeletedFile.read(storeDirectory: store.root)
             return TransactionsEncoder(device: device, deleted: deleted, store: store.root)
         } catch .damaged(let text), .version(let text) {
-            // The archive is not at fault: it waits until somebody has looked.
+            // The archive is not at fault: it waits until the file can be read.
             throw .limit(text + "; nothing is sent before it can be read")
         }
     }

@@ -23,7 +23,7 @@ struct TransactionsEncoder: RecordEncoder {
         document = TransactionsDocument(device: device)
     }
 
-    /// The frame, and one transaction's head, each byte of whose text may take six.
+    /// The frame, and one transaction's head; each byte of its text may take six.
     var frameBytes: Int { 512 + 3 * 6 * TransactionsDocument.deviceBytesMax }
 
     mutating func begin(_ out: inout [UInt8]) {

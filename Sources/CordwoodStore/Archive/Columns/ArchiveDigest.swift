@@ -1,7 +1,7 @@
-// How many records an archive has, by level: in all, by logger, process and second, with the first
-// and the last time. Counted from the columns of its blocks; no record is made. It answers `stats`
-// without the archive, and is as exact as a read of all records: what columns cannot decide has no
-// digest. Made once, then only read; one thread at a time.
+// How many records an archive has, by level: in total, and by logger, process and second, with the
+// first and the last time. Counted from the columns of its blocks; no record is made. It answers
+// `stats` without the archive, as exactly as a read of all records: if columns cannot decide, there
+// is no digest. Made once, then only read; one thread at a time.
 // SAFETY: views are read below their count and not kept.
 
 import CordwoodCore
@@ -31,7 +31,7 @@ struct ArchiveDigest: Equatable {
     }
 
     static let levelsMax = 25
-    /// The last stream that is looked at: a section may hold another time than the columns.
+    /// The last stream read: a section may hold another time than the columns.
     static let lastStream = 15
     static let parts = BlockParts(last: lastStream, hasNumbers: false)
     private static let nanoseconds: UInt64 = 1_000_000_000
@@ -53,12 +53,12 @@ struct ArchiveDigest: Equatable {
         (a.levels, a.loggers, a.processes) == (b.levels, b.loggers, b.processes)
     }
 
-    /// Gap records say more: how many were not kept.
+    /// False with gap records: these also say how many records were not kept.
     static func suffices(for info: ArchiveInfo) -> Bool {
         info.kinds & (1 << UInt32(RecordRef.gapKind)) == 0
     }
 
-    /// False: the block is damaged, and the digest worth nothing.
+    /// False: the block is damaged, and the digest is worthless.
     @safe mutating func add(_ payload: UnsafeRawBufferPointer, _ head: BlockHead) -> Bool {
         let count = Int(head.recordCount)
         guard let streams = BlockRecords.streams(payload, through: Self.lastStream),
@@ -67,7 +67,7 @@ struct ArchiveDigest: Equatable {
         else { return false }
         let loggers = unsafe dictionaries.loggers.map { place(ofLogger: $0) }
         let threads = dictionaries.threads.map { place(of: $0.process) }
-        // Of this block, by level and index.
+        // For this block, by level and index.
         var byLogger = [UInt64](repeating: 0, count: loggers.count * Self.levelsMax)
         var byThread = [UInt64](repeating: 0, count: threads.count * Self.levelsMax)
         guard read(streams, count, &byLogger, &byThread) else { return false }

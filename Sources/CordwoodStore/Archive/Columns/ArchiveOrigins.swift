@@ -1,13 +1,13 @@
-// Which processes an archive has records of, where these ran, and in outline when: for the list of
-// a fleet's devices, and so that a question for one device passes over the archives of others.
-// Counted from the columns of its blocks once; no record is made. One thread at a time.
+// Which processes an archive has records of, where these ran, and roughly when: for a fleet's list
+// of devices, and so that a query for one device passes over the archives of others. Counted once
+// from the columns of its blocks; no record is made. One thread at a time.
 // SAFETY: views are read below their count and not kept.
 
 import CordwoodCore
 
 /// One process's share of an archive.
 package struct OriginShare: Equatable, Sendable {
-    /// Parts of its time, for a picture.
+    /// Parts of its time, for a chart.
     package static let binsMax = 8
 
     package var label: ProcessLabel
@@ -16,18 +16,18 @@ package struct OriginShare: Equatable, Sendable {
     package var records: UInt64 = 0
     /// Of level ERROR or above.
     package var errors: UInt64 = 0
-    /// Records that say how many were not kept.
+    /// Gap records, which say how many records were not kept.
     package var gaps: UInt64 = 0
     /// UTC ns as written.
     package var timeMin: UInt64 = .max
     package var timeMax: UInt64 = 0
-    /// Records from `timeMin` to `timeMax`, in as many equal parts. About right: a run of records
-    /// counts as spread over its time.
+    /// Records from `timeMin` to `timeMax`, in equal parts. Approximate: a run of records counts as
+    /// spread over its time.
     package var bins = [UInt64](repeating: 0, count: binsMax)
 }
 
 extension OriginShare {
-    /// Of no record so far.
+    /// Without records so far.
     init(of process: ProcessInfo) {
         self.init(
             label: ProcessLabel(process), version: process.attribute("service.version") ?? "")
@@ -45,11 +45,11 @@ extension OriginShare {
 
 struct ArchiveOrigins: Equatable {
     private static let lastStream = 15
-    /// Less of a dense block would be without its fields.
+    /// Fewer parts of a dense block would lack its fields.
     static let parts = BlockParts.all
-    /// An archive of more processes is read where it is asked for.
+    /// An archive of more processes is read whenever it is needed.
     static let processesMax = 256
-    /// Runs of a block's rows that count as spread evenly.
+    /// The number of runs of a block's rows; each counts as spread evenly.
     private static let runsMax = 8
     private enum Column {
         static let (contexts, thread, time, offset, level, kind) = (4, 5, 6, 7, 9, 10)
@@ -57,7 +57,7 @@ struct ArchiveOrigins: Equatable {
     }
 
     private(set) var shares: [OriginShare] = []
-    /// A record may have a field of the name `host.name`, or `service.name`, which comes before the
+    /// A record may have a field named `host.name`, or `service.name`, which overrides the
     /// attribute of its process.
     private(set) var mayNameHosts = false
     private(set) var mayNameServices = false
@@ -86,7 +86,7 @@ struct ArchiveOrigins: Equatable {
             == (b.shares, b.mayNameHosts, b.mayNameServices)
     }
 
-    /// False: the block is damaged, or of too many processes.
+    /// False: the block is damaged, or has too many processes.
     @safe mutating func add(_ payload: UnsafeRawBufferPointer, _ head: BlockHead) -> Bool {
         let count = Int(head.recordCount)
         guard let streams = BlockRecords.streams(payload, through: Self.lastStream),
@@ -158,7 +158,7 @@ struct ArchiveOrigins: Equatable {
         }
     }
 
-    /// After the last block.
+    /// Call after the last block.
     mutating func settle() {
         for run in runs {
             let share = shares[run.share]
@@ -167,7 +167,7 @@ struct ArchiveOrigins: Equatable {
                 into: &shares[run.share].bins)
         }
         runs = []
-        // Of a dictionary's processes some may have no record.
+        // A dictionary may name processes without records.
         shares.removeAll { $0.records == 0 }
     }
 
@@ -219,7 +219,7 @@ struct ArchiveOrigins: Equatable {
     }
 }
 
-/// Counts by equal parts of a range of time, for pictures. Pure.
+/// Counts by equal parts of a range of time, for charts. Pure.
 package enum TimeBins {
     /// Spreads records evenly over their time; the sum over all bins is exact.
     package static func spread(

@@ -1,13 +1,13 @@
 // Counts the records of whole blocks by the header and the columns up to that of loggers (FORMAT
 // §11.2, §11.4): no record is made, and the rest of the frame is not inflated. Its checksum was
-// compared, those of the columns were not. One reader owns it; one thread at a time.
-// SAFETY: views are read below their count and not kept; a byte's count is one of 256. Sendable,
-// since options are: only the thread that reads with them uses it.
+// compared, but not those of the columns. One reader owns it; one thread at a time.
+// SAFETY: views are read below their count and not kept; a byte's count is one of 256. Sendable
+// because options are; only the thread that reads with them uses it.
 
 import CordwoodCore
 
 package final class BlockTally: BlockCounter, @unchecked Sendable {
-    /// The last stream that is looked at.
+    /// The last stream read.
     static let last = 11
     private enum Column { static let (thread, time, offset, level, kind) = (5, 6, 7, 9, 10) }
 
@@ -17,17 +17,17 @@ package final class BlockTally: BlockCounter, @unchecked Sendable {
     /// UTC ns.
     package private(set) var timeMin: UInt64 = .max
     package private(set) var timeMax: UInt64 = 0
-    /// By logger, process and hour; records that are made are counted here, too.
+    /// By logger, process and hour; includes records that are made.
     var common = RecordTally()
 
     package init() {}
 
-    /// Where all of it is wanted. Gap records say more: how many were not kept.
+    /// If the whole block is wanted, and has no gap records: these also say how many were not kept.
     func mayCount(_ block: BlockEntry, _ limits: RowLimits) -> Bool {
         limits.wantsAll(block) && block.kinds & (1 << UInt32(RecordRef.gapKind)) == 0
     }
 
-    /// What is looked at: times only where the header's do not say which hour it is.
+    /// The parts to read: times only if those of the header do not determine the hour.
     func parts(of block: BlockEntry) -> BlockParts {
         let isOfOneHour =
             block.timeMin / RecordTally.hourNs == block.timeMax / RecordTally.hourNs
@@ -72,7 +72,8 @@ package final class BlockTally: BlockCounter, @unchecked Sendable {
         return .counted
     }
 
-    /// How many records have each level. Apart, so that a record costs no access to this object.
+    /// The number of records with each level. A separate function, so that a record costs no access
+    /// to this object.
     @safe private func levels(_ column: UnsafeRawBufferPointer) -> [UInt64] {
         let octets = Self.octets(column)
         var found = Array(octets.prefix(byLevel.count))
@@ -80,7 +81,7 @@ package final class BlockTally: BlockCounter, @unchecked Sendable {
         return found
     }
 
-    /// How often each byte is in a column.
+    /// The number of times each byte is in a column.
     @safe static func octets(_ column: UnsafeRawBufferPointer) -> [UInt64] {
         var found = [UInt64](repeating: 0, count: 256)
         unsafe found.withUnsafeMutableBufferPointer { found in
@@ -122,12 +123,12 @@ package final class BlockTally: BlockCounter, @unchecked Sendable {
         return times
     }
 
-    /// How often a column has each index of a dictionary; nil: damaged.
+    /// The number of times a column has each index of a dictionary; nil: damaged.
     @safe private func indexes(
         _ column: UnsafeRawBufferPointer, _ count: Int, _ entries: Int
     ) -> [UInt64]? {
         if column.count == count {
-            // Each is one byte: one that goes on would leave none for another.
+            // One byte each: a longer number would leave no byte for another.
             let octets = Self.octets(column)
             let known = min(entries, 128)
             if octets[known...].contains(where: { $0 > 0 }) { return nil }

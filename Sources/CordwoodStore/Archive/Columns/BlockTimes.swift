@@ -1,21 +1,21 @@
-// The times of one inflated block, from its columns alone (FORMAT §11.4): what decides whether a
+// The times of one inflated block, from its columns alone (FORMAT §11.4): they decide whether a
 // reader of the last records needs the block. No record is made. A value; any thread.
 
 import CordwoodCore
 
 struct BlockTimes {
-    /// Ordering times (FORMAT §4): of the first record, and the greatest.
+    /// Ordering times (FORMAT §4): that of the first record, and the greatest.
     let first: UInt64
     let greatest: UInt64
-    /// The last stream that is looked at.
+    /// The last stream read.
     static let last = 7
     /// The stream of monotonic times.
     static let monotonic = 6
     /// UTC minus ordering time of the last record, modulo 2^64.
     let shift: UInt64
 
-    /// `offset`: from monotonic to ordering time. nil: the columns are damaged, there is no
-    /// record, or the block names another process, whose offset may be another.
+    /// `offset`: from monotonic to ordering time. nil: the columns are damaged, there is no record,
+    /// or the block names another process, whose offset may differ.
     @safe init?(
         _ payload: UnsafeRawBufferPointer, recordCount: UInt32, of process: ProcessInfo,
         offset: UInt64

@@ -1,15 +1,16 @@
-// Counts the records that a question of levels, kinds, loggers and times wants by time, level,
-// logger, thread and place: of whole blocks by their columns (FORMAT §11.4), where no record is
-// made and no text inflated, and of others one by one. One reader owns it; one thread at a time.
-// SAFETY: views are read below their count and not kept; counts of a block lie where indexes that
-// were compared with the dictionaries' sizes point. Sendable, since options are: only the
-// thread that reads with them uses it.
+// Counts records by time, level, logger, thread and place, for a query that limits only levels,
+// kinds, loggers and times. Whole blocks are counted by their columns (FORMAT §11.4), without
+// making records or inflating text; other records one by one. One reader owns it; one thread at a
+// time.
+// SAFETY: views are read below their count and not kept; counts of a block are indexed only after a
+// comparison with the dictionaries' sizes. Sendable because options are; only the thread that reads
+// with them uses it.
 
 import CordwoodCore
 
 package final class FacetTally: BlockCounter, @unchecked Sendable {
     @exclusivity(unchecked) package private(set) var matched: UInt64 = 0
-    /// Of all that matched; empty if not asked for.
+    /// All matching records; empty if not requested.
     @exclusivity(unchecked) package var histogram = TimeHistogram()
     @exclusivity(unchecked) package var facets = Facets()
     private let hasHistogram: Bool
@@ -28,7 +29,7 @@ package final class FacetTally: BlockCounter, @unchecked Sendable {
 
     // MARK: Blocks
 
-    /// The limits say all that is asked.
+    /// The limits express everything that is asked.
     func mayCount(_ block: BlockEntry, _ limits: RowLimits) -> Bool { true }
 
     func parts(of block: BlockEntry) -> BlockParts { parts }
@@ -67,7 +68,7 @@ package final class FacetTally: BlockCounter, @unchecked Sendable {
     }
 }
 
-/// The rows of one block, counted by the indexes that its columns have.
+/// The rows of one block, counted by the indexes in its columns.
 private struct FacetRows {
     private enum Column {
         static let (thread, time, offset, level, kind, logger) = (5, 6, 7, 9, 10, 11)
@@ -75,9 +76,9 @@ private struct FacetRows {
     }
 
     var matched: UInt64 = 0
-    /// Of each bin its beginning, UTC ns; one may be there more than once.
+    /// The beginning of each bin, UTC ns; may contain the same one more than once.
     var starts: [UInt64] = []
-    /// Of each bin, by group of levels.
+    /// The counts of each bin, by group of levels.
     var bins: [UInt64] = []
     private let stepNs: UInt64
     private let least: UInt8
@@ -91,7 +92,7 @@ private struct FacetRows {
     private var loggers: [UInt64]
     private var formats: [UInt64]
     private var sites: [UInt64]
-    /// Of records with a place of their own, or none.
+    /// Records with their own place, or none.
     private var places: [Facets.Place: UInt64] = [:]
     private var withoutPlace: UInt64 = 0
 
@@ -113,7 +114,7 @@ private struct FacetRows {
         _ streams: [UnsafeRawBufferPointer], _ count: Int, _ dictionaries: BlockDictionaries,
         hasPlaces: Bool
     ) -> Bool {
-        // One behind the other, in memory that no row asks to be its own.
+        // One after the other, in memory whose uniqueness no row checks.
         let sizes = [threads.count, loggers.count, formats.count, sites.count]
         var counts = [UInt64](repeating: 0, count: sizes.reduce(0, +))
         let isWhole = unsafe counts.withUnsafeMutableBufferPointer {
@@ -132,7 +133,7 @@ private struct FacetRows {
         return true
     }
 
-    /// - Parameter counts: of all threads, then of all loggers, formats and sites.
+    /// - Parameter counts: of all threads, then all loggers, formats and sites.
     private mutating func read(
         _ streams: [UnsafeRawBufferPointer], _ count: Int, hasPlaces: Bool,
         counts: UnsafeMutableBufferPointer<UInt64>
@@ -151,7 +152,7 @@ private struct FacetRows {
         var format = unsafe hasPlaces ? ByteCursor(streams[Column.format]) : ByteCursor(Bytes.none)
         var (monotonic, offset): (UInt64, UInt64) = (0, 0)
         var inBin = [UInt64](repeating: 0, count: levels.count)
-        // Where the bin begins that is counted, and how long it is: 0 before the first.
+        // The beginning of the current bin, and its length: 0 before the first.
         var (start, width): (UInt64, UInt64) = (0, 0)
         for at in 0..<count {
             guard let who = thread.varint(), who < threadCount,

@@ -1,5 +1,5 @@
-// Counts records by what they have in common. Threads are counted by their objects, which is one
-// comparison for a record in most cases, and named later. A value; one thread.
+// Counts records by what they have in common. Threads are counted by their objects, usually with
+// one comparison per record, and named later. A value; one thread.
 // SAFETY: a view is compared, or copied once for each name.
 
 import CShims
@@ -27,8 +27,8 @@ package struct Facets {
     private var services = Tally<String>()
     private var hosts = Tally<String>()
     private var threads = Tally<String>()
-    /// By a hash of their objects, which are kept: no other one gets the place of one that is
-    /// counted.
+    /// By a hash of their objects, which are retained: no other object takes the place of a counted
+    /// one.
     private var seen = [Seen](repeating: Seen(), count: slots)
     private var objects: [ObjectIdentifier: Seen] = [:]
 

@@ -1,8 +1,8 @@
 // Decides by the text of a dense block alone (FORMAT §11.6, bit 0 of the flags) that none of its
-// records has some bytes, so that a search inflates one frame and decodes no message. It looks for
-// a run of letters of what is wanted, where no codec cuts and which nothing prints that is stored
-// as a number. It errs on the side of decoding. A value; any thread.
-// SAFETY: views are those of the caller and are not kept.
+// records contains certain bytes, so that a search inflates one frame and decodes no message. It
+// looks for a run of letters among the wanted bytes that no codec splits and that nothing stored as
+// a number can print. Errs on the side of decoding. A value; any thread.
+// SAFETY: views are the caller's and are not kept.
 
 import CordwoodCore
 import CordwoodFormats
@@ -27,7 +27,7 @@ struct LetterRun: Sendable {
         wanted = TextSearch(bytes)
     }
 
-    /// `text`: content of the block's text frame. `formats`: its stream 16.
+    /// `text`: the content of the block's text frame. `formats`: its stream 16.
     func isMissing(in text: Slice, formats: Slice) -> Bool {
         guard !run.isIn(text.bytes), let formats = BlockDictionaries.formats(formats.bytes) else {
             return false
@@ -43,7 +43,7 @@ struct LetterRun: Sendable {
     }
 
     /// The run bytes[start ..< end] without what may be the rest of an escape that only the shown
-    /// text has (`\n`, `\x1b`, `\u2028`), or the letter of one at which lines are cut.
+    /// text has (`\n`, `\x1b`, `\u2028`), or the letter of one at which lines are split.
     private static func kept(_ bytes: [UInt8], _ start: Int, _ end: Int) -> ArraySlice<UInt8> {
         let run = bytes[start..<end]
         let before = start > 0 ? bytes[start - 1] : 0x5C
@@ -59,7 +59,7 @@ struct LetterRun: Sendable {
 
     private static func isOfHex(_ byte: UInt8) -> Bool { (0x61...0x66).contains(byte | 0x20) }
 
-    /// False: a number, a truth, a month or a key that is not stored may show it.
+    /// False: a number, a bool, a month or a key that is not stored may show it.
     private static func isStored(_ run: ArraySlice<UInt8>) -> Bool {
         guard run.contains(where: { !isOfHex($0) && $0 | 0x20 != 0x78 }) else { return false }
         let lower = run.map { $0 | 0x20 }
@@ -73,18 +73,18 @@ struct LetterRun: Sendable {
         "null nil", "exception type message stacktrace",
     ]
 
-    /// True: what the format prints has no run of letters that is partly of one argument.
+    /// True: no run of letters in the format's output belongs only partly to one argument.
     private static func keepsRunsApart(_ format: BlockDictionaries.Format) -> Bool {
         let text = format.format
         let types = format.types
         for index in 0..<types.count {
             switch Bytes.u8(types, index) {
-            // Words of the system; text that is stored in another form.
+            // The system's words; text that is stored in another form.
             case ArgumentType.error, ArgumentType.wide: return false
             default: break
             }
         }
-        // Whether a letter, or something that may print one, comes before the next piece.
+        // Whether a letter, or something that may print one, precedes the next piece.
         var isAfterLetter = false
         var isAfterArgument = false
         func takes(_ start: Int, _ end: Int) -> Bool {

@@ -1,6 +1,6 @@
-// Counts a store's records by logger, process and hour for `stats`. Looks a name up by a small
-// cache first, so that a record costs no hash of it and no allocation, and holds a limited number
-// of names. One thread.
+// Counts a store's records by logger, process and hour for `stats`. A small cache finds names
+// first, so a record costs neither a hash of a name nor an allocation. Holds a limited number of
+// names. One thread.
 // SAFETY: a logger's bytes are those of the record, and are copied once for each name.
 
 import CordwoodCore
@@ -9,13 +9,13 @@ import CordwoodFormats
 /// Records by what they have in common, the most frequent first; hours in their own order.
 public struct RecordCounts<Key: Sendable>: Sendable {
     public var records: [(key: Key, count: UInt64)] = []
-    /// Of keys beyond the limit of those that are told apart.
+    /// The records of keys beyond the number that is told apart.
     public var others: UInt64 = 0
 
     public init() {}
 
-    /// The counts of keys that have something in common, the most frequent first. Those without
-    /// it, "", are left out.
+    /// The counts of keys that share a part, the most frequent first. Keys without that part ("")
+    /// are left out.
     public func by(_ part: (Key) -> String) -> RecordCounts<String> {
         var tally = Tally<String>()
         for (key, count) in records {
@@ -31,8 +31,8 @@ public struct RecordCounts<Key: Sendable>: Sendable {
     }
 }
 
-/// A program's name, its process id, and its service.name and host.name; "": not set. Ids are used
-/// again.
+/// A program's name, its process id, and its service.name and host.name; "": not set. Ids are
+/// reused.
 public struct ProcessLabel: Hashable, Sendable {
     public var name: String
     public var id: UInt32
@@ -97,14 +97,14 @@ struct RecordTally {
         }
     }
 
-    /// Bytes that are not UTF-8 may make two names one.
+    /// Names with bytes that are not UTF-8 may coincide.
     var byLogger: RecordCounts<String> { loggers.sum { String(decoding: $0, as: UTF8.self) } }
 
     var byProcess: RecordCounts<ProcessLabel> {
         lanes.sum { processes[$0] ?? ProcessLabel(name: "", id: 0) }
     }
 
-    /// By the hour's beginning, UTC ns.
+    /// By the start of the hour, UTC ns.
     var byHour: RecordCounts<UInt64> {
         var found = hours.sum { $0 &* RecordTally.hourNs }
         found.records.sort { $0.key < $1.key }
@@ -112,7 +112,7 @@ struct RecordTally {
     }
 }
 
-/// Counts by key, of which it tells so many apart.
+/// Counts by key; tells a limited number of keys apart.
 package struct Tally<Key: Hashable & Sendable> {
     private static var keysMax: Int { 65_536 }
     private static var slots: Int { 256 }
@@ -120,7 +120,7 @@ package struct Tally<Key: Hashable & Sendable> {
     private var keys: [Key] = []
     private var counts: [UInt64] = []
     private var places: [Key: Int] = [:]
-    /// Places of keys seen lately, by slot; -1: none.
+    /// Places of recently seen keys, by slot; -1: none.
     private var cache = [Int](repeating: -1, count: slots)
     private var others: UInt64 = 0
 
@@ -158,7 +158,7 @@ package struct Tally<Key: Hashable & Sendable> {
         return true
     }
 
-    /// The most frequent first; the same order for equal counts each time.
+    /// The most frequent first; equal counts always in the same order.
     package func sum<Name: Hashable>(_ name: (Key) -> Name) -> RecordCounts<Name> {
         var result = RecordCounts<Name>()
         var places: [Name: Int] = [:]

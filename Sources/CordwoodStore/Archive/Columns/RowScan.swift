@@ -1,6 +1,6 @@
-// Looks which rows of a block may be wanted, ahead of the reader, in the few columns that say so,
-// and has the reader step over the others column by column. Owned by the block's BlockRecords.
-// SAFETY: cursors and views are those of the block; `expected` is indexed below its count.
+// Checks ahead of the reader which rows of a block may be wanted, in the few columns that tell, and
+// has the reader step over the others column by column. Owned by the block's BlockRecords.
+// SAFETY: cursors and views are the block's; `expected` is indexed below its count.
 
 import CordwoodCore
 
@@ -19,10 +19,10 @@ struct RowScan {
     private var messageHits = ColumnHits([])
     private var argumentHits = ColumnHits([])
     private var sectionHits = ColumnHits([])
-    /// A row does not parse: from it on, all may be wanted.
+    /// A row does not parse: all rows from it on may be wanted.
     private var isDamaged = false
 
-    /// Begins where the reader is.
+    /// Begins at the reader's position.
     init(_ block: borrowing BlockRecords, _ test: borrowing RowTest) {
         level = block.level
         kind = block.kind
@@ -40,7 +40,7 @@ struct RowScan {
         sectionHits = ColumnHits(text.fieldPieces)
     }
 
-    /// Steps over rows that the level alone leaves out, at most so many; returns how many.
+    /// Steps over rows that the level alone excludes, at most this many; returns their number.
     mutating func passLevels(below least: UInt8, most: UInt32) -> UInt32 {
         let levels = unsafe level.rest
         let end = min(Int(most), levels.count)
@@ -107,7 +107,7 @@ struct RowScan {
         return isWanted && hasBytes
     }
 
-    /// Apart, so that rows without sections cost nothing.
+    /// A separate function, so that rows without sections cost nothing.
     @inline(never)
     private mutating func mayBeInSections(_ text: TextTest, _ size: Int) -> Bool {
         if let digits = text.digits {
@@ -145,9 +145,9 @@ struct RowScan {
 }
 
 extension BlockRecords {
-    /// Passes over rows that the test leaves out and that decide nothing about the order of those
-    /// that follow: the next one is in this block and not older. `next` reports damage.
-    /// Returns how many.
+    /// Passes over rows that the test leaves out and that do not affect the order of later rows,
+    /// because the next one is in this block and not older. Returns the number of rows. `next`
+    /// reports damage.
     mutating func pass(_ test: borrowing RowTest) -> UInt32 {
         if !isAheadWanted, left > 0 { lookAhead(test) }
         guard unwanted > 0, left > 1, !isDamaged else { return 0 }
@@ -160,8 +160,8 @@ extension BlockRecords {
         return count
     }
 
-    /// Passes over the rows before the first one of that monotonic time or later. `next` reports
-    /// damage. Returns how many.
+    /// Passes over the rows before the first one at that monotonic time or later. Returns the
+    /// number of rows. `next` reports damage.
     mutating func pass(before start: UInt64) -> UInt32 {
         var steps = time
         var (here, latest, count) = (time, lastTime, UInt32(0))
@@ -194,8 +194,8 @@ extension BlockRecords {
         }
     }
 
-    /// Steps over the times of at most so many rows, as long as the next one is not older. Returns
-    /// how many.
+    /// Steps over the times of at most this many rows, as long as the next one is not older.
+    /// Returns the number of rows.
     private mutating func stepInOrder(_ most: UInt32) -> UInt32 {
         var steps = time
         guard var step = steps.zigzag() else { return 0 }
@@ -211,7 +211,7 @@ extension BlockRecords {
         return count
     }
 
-    /// Steps over so many rows in every column but the times; false: damaged.
+    /// Steps over this many rows in every column except the times; false: damaged.
     private mutating func step(_ count: UInt32) -> Bool {
         guard stepThreads(count), let offsets = offset.sum(ofSteps: Int(count)),
             level.skip(UInt64(count)), let bits = kind.bytes(UInt64(count)),
@@ -250,7 +250,7 @@ extension BlockRecords {
         return isWhole
     }
 
-    /// How many of the bytes have that bit.
+    /// The number of bytes that have that bit.
     @safe private static func count(_ bit: UInt8, in bytes: UnsafeRawBufferPointer) -> Int {
         let bits = UInt64(bit) &* 0x0101_0101_0101_0101
         var found = 0
@@ -269,12 +269,12 @@ extension BlockRecords {
 }
 
 extension ByteCursor {
-    /// False: there are fewer.
+    /// False: there are fewer numbers.
     fileprivate mutating func skipVarints(_ count: Int) -> Bool {
         let bytes = unsafe rest
         var left = count
         var at = 0
-        // So that no number goes on behind eight of them.
+        // So that no number continues beyond eight of them.
         while left > 8, at &+ 8 <= bytes.count {
             let word = unsafe bytes.loadUnaligned(fromByteOffset: at, as: UInt64.self)
             left &-= (~word & 0x8080_8080_8080_8080).nonzeroBitCount
@@ -288,7 +288,7 @@ extension ByteCursor {
         return true
     }
 
-    /// The sum of so many numbers; nil: there are fewer, or one is larger than that.
+    /// The sum of `count` numbers; nil: there are fewer, or one is larger than `most`.
     fileprivate mutating func sum(of count: Int, most: Int) -> UInt64? {
         var sum: UInt64 = 0
         for _ in 0..<count {
@@ -298,7 +298,7 @@ extension ByteCursor {
         return sum
     }
 
-    /// The sum of so many steps; nil: there are fewer.
+    /// The sum of `count` steps; nil: there are fewer.
     fileprivate mutating func sum(ofSteps count: Int) -> UInt64? {
         var sum: UInt64 = 0
         var left = count

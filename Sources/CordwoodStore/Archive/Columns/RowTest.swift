@@ -1,11 +1,11 @@
 // What a reader wants of an archive, as far as the footer and a block's columns tell: blocks and
-// rows that cannot have it are passed over before records are made. It only ever errs on the side
-// of wanting; the reader tests each record that comes (docs/ARCHITECTURE.md). A value.
-// SAFETY: views are those of the block and are not kept.
+// rows that cannot match are passed over before records are made. Only ever errs on the side of
+// wanting; the reader tests each record it gets (docs/ARCHITECTURE.md). A value.
+// SAFETY: views are the block's and are not kept.
 
 import CordwoodCore
 
-/// Of all blocks.
+/// Limits for all blocks.
 @safe package struct RowLimits {
     /// UTC ns, inclusive; 0: open.
     package var since: UInt64 = 0
@@ -36,7 +36,7 @@ import CordwoodCore
 }
 
 extension RowLimits {
-    /// What a dense block is asked for; nil: everything in it is wanted.
+    /// The rows to request of a dense block; nil: everything in it is wanted.
     func rows(of block: BlockEntry) -> DenseRows? {
         if wantsAll(block) { return nil }
         return unsafe DenseRows(
@@ -46,17 +46,17 @@ extension RowLimits {
     }
 }
 
-/// How many rows no record was made for, in all archives of a reader.
-/// SAFETY: Sendable, since options are: only the thread that reads with them uses it.
+/// The number of rows of which no record was made, in all archives of a reader.
+/// SAFETY: Sendable because options are; only the thread that reads with them uses it.
 final class PassedRows: @unchecked Sendable {
     @exclusivity(unchecked) var count: UInt64 = 0
-    /// Asked before each block, however long no record comes; true: nothing more is read.
+    /// Asked before each block, even while no record is returned; true: nothing more is read.
     @exclusivity(unchecked) var shouldStop: (() -> Bool)?
 
     var isStopped: Bool { unsafe shouldStop?() ?? false }
 }
 
-/// Of the rows of one block.
+/// The test for the rows of one block.
 struct RowTest {
     let level: UInt8
     let kinds: UInt32
@@ -83,7 +83,7 @@ struct RowTest {
     static func has(_ level: UInt8, _ least: UInt8) -> Bool { (level <= 24 ? level : 0) >= least }
 }
 
-/// Whether texts and fields of one block may have bytes. A class: testing a row would copy it.
+/// Whether texts and fields of one block may contain bytes. A class: testing a row would copy it.
 final class TextTest {
     let wanted: TextSearch
     /// By format.
@@ -91,15 +91,15 @@ final class TextTest {
     /// Likewise, with a range of `needs`.
     let ways: [Way]
     let needs: [NumberNeed]
-    /// All that `odds` asks of arguments.
+    /// All bytes that `odds` requires of arguments.
     let pieces: [TextSearch]
     let mayBePlain: Bool
     let mayBeInFields: Bool
-    /// By context, whether its fields may.
+    /// By context: whether its fields may contain the bytes.
     let contexts: [Bool]
-    /// Sections have this if they may; empty: any may, unless there are `digits`.
+    /// Sections that may match contain this; empty: any may match, unless there are `digits`.
     let fieldPieces: [TextSearch]
-    /// What fields are asked for instead.
+    /// What fields are searched for instead.
     let digits: DigitSearch?
     let printer = NumberPrinter()
 
@@ -134,7 +134,7 @@ final class TextTest {
         mayBeInFields = fields.map(block.mayHaveInFields) ?? false
     }
 
-    /// False: no text or field of the block has the bytes.
+    /// False: no text or field of the block contains the bytes.
     var mayHaveBytes: Bool {
         mayBePlain || mayBeInFields || odds.contains { $0.isPossible }
     }

@@ -1,6 +1,6 @@
-// Counts records by time and level in at most so many bins, without knowing the range before: bins
-// that become too many are put together, each step of the ladder being a multiple of the one
-// before. A value.
+// Counts records by time and level in a limited number of bins, without knowing the range in
+// advance: when there are too many bins, they are merged. Each step of the ladder is a multiple of
+// the one before. A value.
 
 package struct TimeHistogram {
     package static let binsMax = 200
@@ -16,17 +16,17 @@ package struct TimeHistogram {
 
     package private(set) var stepNs = ladder[0]
     private var rung = 0
-    /// Eight counts each, by the number of the step since 1970.
+    /// Eight counts each, by step number since 1970.
     private var bins: [UInt64: [UInt64]] = [:]
     private var lowest = UInt64.max
     private var highest: UInt64 = 0
-    /// The bin of the last record, and what was counted in it since.
+    /// The bin of the last record, and the counts in it since it became current.
     private var current = UInt64.max
     private var counts = [UInt64](repeating: 0, count: groups)
 
     package init() {}
 
-    /// 0: none; trace, debug, info, notice, warn, error, fatal.
+    /// 0: no level; trace, debug, info, notice, warn, error, fatal.
     static func group(_ level: UInt8) -> Int {
         switch level {
         case 0: 0
@@ -87,7 +87,7 @@ package struct TimeHistogram {
         for (bin, counts) in all { add(counts, to: bin * old / stepNs) }
     }
 
-    /// In the order of their times. - Returns: of each bin its beginning, UTC ns, and eight counts.
+    /// In order of time. - Returns: the beginning of each bin, UTC ns, and eight counts.
     package mutating func sums() -> [(startNs: UInt64, counts: [UInt64])] {
         settle()
         return bins.keys.sorted().map { ($0 &* stepNs, bins[$0] ?? []) }

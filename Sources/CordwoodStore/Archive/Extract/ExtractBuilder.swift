@@ -10,11 +10,11 @@ struct ExtractBuilder: ~Copyable {
     private let timeStepNs: UInt64
     private var isWanted: Bool
 
-    /// Bytes of payload; an extract beyond that would no longer be a small part of its archive.
+    /// Limit on the payload; a larger extract would no longer be a small part of its archive.
     private static let target = 256 << 10
-    /// An archive of fewer blocks is read quickly without an extract.
+    /// Archives with fewer blocks are read quickly without an extract.
     private static let blocksLeast = 4
-    /// The archive must have at least this many records for each copied one.
+    /// The archive must have at least this many records per copied one.
     private static let recordsLeast: UInt64 = 64
 
     init(isWanted: Bool, timeStepNs: UInt64) {
@@ -27,7 +27,8 @@ struct ExtractBuilder: ~Copyable {
     var summary: BlockSummary { builder.summary }
 
     /// Looks at the archive's next record and copies it if it is severe. If a record is older than
-    /// the one before it, readers need all records to establish their order: no extract then.
+    /// the one before it, readers need all records to establish their order, so there is no
+    /// extract.
     @inline(__always)
     mutating func note(_ record: borrowing RecordRef) {
         guard isWanted else { return }

@@ -1,6 +1,5 @@
-// Some rows of an inflated block as a payload of their own (FORMAT §11.4), with all dictionaries: a
-// reader keeps it where memory is short, and lets go of the block. Called once per piece; one
-// thread.
+// Some rows of an inflated block as an independent payload (FORMAT §11.4), with all dictionaries:
+// if memory is short, a reader keeps it and releases the block. Called once per piece; one thread.
 // SAFETY: views are of the payload, which the caller keeps during the call.
 
 import CordwoodCore
@@ -23,7 +22,7 @@ struct BlockCut {
     private var lastSequence: UInt64 = 0
     private var lastThread = 0
 
-    /// Replaces `out` by a payload with these rows. False: a row is damaged, or memory ran out.
+    /// Replaces `out` with a payload of these rows. False: a row is damaged, or memory ran out.
     @safe static func cut(
         _ payload: UnsafeRawBufferPointer, _ dictionaries: BlockDictionaries, rows: Range<Int>,
         of recordCount: Int, into out: inout GrowingBytes
@@ -32,7 +31,7 @@ struct BlockCut {
         var walk = BlockCut(streams, dictionaries)
         for _ in 0..<rows.lowerBound where !walk.step() { return false }
         let before = walk
-        // What the first row adds to: nothing in a payload of its own.
+        // The base of the first row's steps: zero in an independent payload.
         var times = GrowingBytes()
         var offsets = GrowingBytes()
         var sequences = GrowingBytes()
@@ -47,7 +46,7 @@ struct BlockCut {
             times.append(zigzag: walk.lastTime)
             offsets.append(zigzag: walk.lastOffset)
         }
-        // Bytes that no row uses show as damage where the last row is.
+        // Bytes that no row uses show as damage at the last row.
         let isLast = rows.upperBound == recordCount
         func rest(_ column: Int, since start: BlockCut) -> UnsafeRawBufferPointer {
             let all = unsafe start.cursors[column].rest
@@ -83,7 +82,7 @@ struct BlockCut {
         expected = Array(repeating: 0, count: dictionaries.threads.count)
     }
 
-    /// Passes over a row, as `BlockRecords` reads it. False: damage.
+    /// Passes over a row as `BlockRecords` reads it. False: damage.
     private mutating func step() -> Bool {
         guard let who = cursors[Column.thread].varint(), who < UInt64(expected.count),
             let timeStep = cursors[Column.time].zigzag(),

@@ -1,6 +1,6 @@
-// What inflates and decodes blocks, lent for one block each: as many as threads load blocks at a
-// time have memory, however many archives a reader has open. One reader owns them; any thread.
-// SAFETY: Sendable, since `monitor` guards the list, and one borrower at a time has what is lent.
+// Inflaters and decoders, lent for one block each. However many archives a reader has open, only as
+// many of these hold memory as threads load blocks at a time. One reader owns them; any thread.
+// SAFETY: Sendable, because `monitor` guards the list, and what is lent has one borrower at a time.
 
 import CordwoodCore
 
@@ -10,7 +10,7 @@ final class BlockDecoders: @unchecked Sendable {
         @exclusivity(unchecked) var decompressor = BlockDecompressor()
     }
 
-    /// A reader and the thread that loads ahead.
+    /// One for a reader, and one for the thread that loads ahead.
     private static let keptMax = 2
 
     private let monitor = Monitor()

@@ -1,30 +1,30 @@
 // The memory that all archives of one reader hold in blocks, and their open files. While there is
-// room, each keeps its whole block. A further one keeps only the next rows of its block, and loads
-// it again for those that follow (BlockCut). One reader owns it; one thread at a time.
-// SAFETY: Sendable, since options are: only the thread that reads with them uses it.
+// room, each archive keeps its whole block. A further one keeps only the next rows of its block,
+// and loads it again for later rows (BlockCut). One reader owns it; one thread at a time.
+// SAFETY: Sendable because options are; only the thread that reads with them uses it.
 
 import CordwoodCore
 
 final class BlockRoom: @unchecked Sendable {
-    /// Of whole blocks. Merging so many lanes as have more is rare.
+    /// Limit on whole blocks. Few merges have so many lanes that they exceed it.
     private static let wholeMax = 64 << 20
     /// The same for readers that probably stop early, or begin near the end.
     private static let briefMax = 24 << 20
-    /// From this share of the room on, what only loading needs is let go of after it.
+    /// Above this share of the room, memory that only loading needs is freed afterwards.
     private static let leanShare = 4
 
     private let limit: Int
     private(set) var held = 0
     let decoders: BlockDecoders
     let files: OpenFiles
-    /// Loads for all that keep no block: its memory is used again.
+    /// Loads for all archives that keep no block: its memory is reused.
     var loader: BlockLoader
 
     convenience init(isBrief: Bool) {
         self.init(bytesMax: isBrief ? Self.briefMax : Self.wholeMax)
     }
 
-    /// `filesMax`: nil: what the process may have decides.
+    /// `filesMax`: nil: the process's descriptor limit decides.
     init(bytesMax: Int, filesMax: Int? = nil) {
         limit = bytesMax
         files = OpenFiles(limit: filesMax)
@@ -41,7 +41,7 @@ final class BlockRoom: @unchecked Sendable {
         return true
     }
 
-    /// Without asking, for what is as small as can be.
+    /// Adds without checking, for what cannot be smaller.
     func add(_ bytes: Int) { held &+= bytes }
 
     func remove(_ bytes: Int) { held &-= bytes }
@@ -49,7 +49,7 @@ final class BlockRoom: @unchecked Sendable {
 
 /// A block of which only some rows are kept.
 struct BlockPieces {
-    /// A block is decoded so often at most: the last piece is all that is left.
+    /// The most times that a block is decoded: the last piece is everything that is left.
     private static let decodesMax = 4
     /// The first piece is small: many readers need no more than the first row.
     private static let firstShare = 32

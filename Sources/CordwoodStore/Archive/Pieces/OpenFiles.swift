@@ -1,17 +1,17 @@
-// The files of one reader's archives, of which a part is open at a time: a merge of ten thousand
-// archives needs a record of each, and a process has fewer descriptors, or its host needs them. The
-// file that was not read for longest is closed, and opened again by its name, if that still leads
-// to it. Up to the limit, an archive that is deleted meanwhile is read to its end. A host that has
-// used nearly all descriptors leaves fewer: then files that nobody reads are closed sooner. One
-// reader owns it; two threads.
-// SAFETY: @unchecked Sendable, since `monitor` guards the list and every descriptor; one that is
-// lent is not closed. Reads go into the caller's room.
+// The files of one reader's archives, only some of which are open at a time: a merge of ten
+// thousand archives needs a record of each, but a process has fewer descriptors, or its host needs
+// them. The file that was not read for longest is closed. It is opened again by its name, if that
+// still leads to it. Up to the limit, an archive that is deleted meanwhile is read to its end. If a
+// host has used nearly all descriptors, files that are not being read are closed sooner. One reader
+// owns it; two threads.
+// SAFETY: @unchecked Sendable, because `monitor` guards the list and every descriptor; a lent one
+// is not closed. Reads go into the caller's room.
 
 import CShims
 import CordwoodCore
 
 final class OpenFiles: @unchecked Sendable {
-    /// A reader takes at most this share of the descriptors that the process may have.
+    /// A reader takes at most this share of the process's descriptor limit.
     private static let share: UInt64 = 4
     private static let least: UInt64 = 8
     private static let most: UInt64 = 1_024
@@ -20,22 +20,22 @@ final class OpenFiles: @unchecked Sendable {
     private let limit: Int
     private var opened: [OpenFile] = []
     private var turn: UInt64 = 0
-    /// Threads that wait for a descriptor of another thread.
+    /// Threads that wait for another thread's descriptor.
     private var waiting = 0
 
-    /// `limit`: nil: what the process may have decides.
+    /// `limit`: nil: the process's descriptor limit decides.
     init(limit: Int? = nil) {
         let usual = cw_descriptor_limit() / Self.share
         self.limit = limit ?? Int(min(max(usual, Self.least), Self.most))
     }
 
-    /// Takes a file that is open.
+    /// Adds a file that is open.
     func add(_ file: OpenFile) {
         monitor.locked { keep(file) }
     }
 
-    /// It is open until `takeBack`. -1, with the reason in `Errno.last`: it cannot be opened, or is
-    /// another file by now.
+    /// The file stays open until `takeBack`. -1, with the reason in `Errno.last`: it cannot be
+    /// opened, or is another file by now.
     func lend(_ file: OpenFile) -> Int32 {
         monitor.locked {
             let wasClosed = file.descriptor < 0
@@ -44,16 +44,16 @@ final class OpenFiles: @unchecked Sendable {
                     guard OpenFiles.isForLack(Errno.last), giveUp() else { return -1 }
                 }
             }
-            // Before it is kept: where the other thread has all that may be open, it would be the
-            // one to close.
+            // Before it is kept: if the other thread is using all files that may be open, this one
+            // would be closed.
             file.borrowers += 1
             if wasClosed { keep(file) } else { use(file) }
             return file.descriptor
         }
     }
 
-    /// Makes what needs a descriptor. Where the process has none left, closes archives, one by one,
-    /// and tries again.
+    /// Runs `make`, which needs a descriptor. If the process has none left, closes archives one by
+    /// one and tries again.
     func making<Made>(_ make: () throws(ReadProblem) -> Made) throws(ReadProblem) -> Made {
         while true {
             do throws(ReadProblem) { return try make() } catch {
@@ -98,8 +98,8 @@ final class OpenFiles: @unchecked Sendable {
         while opened.count > limit, closeIdle() {}
     }
 
-    /// Likewise, where the process has no descriptor left. Closes a file that nobody reads, or
-    /// waits until the other thread has read its own. False: none is open.
+    /// Likewise; the process has no descriptor left. Closes a file that is not being read, or waits
+    /// until the other thread has finished reading. False: none is open.
     private func giveUp() -> Bool {
         while !closeIdle() {
             if opened.isEmpty { return false }
@@ -128,7 +128,7 @@ final class OpenFiles: @unchecked Sendable {
     }
 }
 
-/// One of them. By itself, it stays open.
+/// One of these files. Without a pool, it stays open.
 final class OpenFile: @unchecked Sendable {
     private let path: String
     private let facts: FileFacts
@@ -139,7 +139,7 @@ final class OpenFile: @unchecked Sendable {
     /// Set once, before another thread reads.
     private var pool: OpenFiles?
 
-    /// Owns the descriptor, which `facts` is of.
+    /// Owns the descriptor; `facts` describes it.
     init(_ descriptor: Int32, _ facts: FileFacts, path: String) {
         self.descriptor = descriptor
         self.facts = facts
@@ -154,13 +154,13 @@ final class OpenFile: @unchecked Sendable {
         pool.add(self)
     }
 
-    /// Before its owner lets go of it.
+    /// Call before its owner releases it.
     func end() { pool?.remove(self) }
 
     /// It was closed, and could not be opened again.
     var isGone: Bool { pool?.isGone(self) ?? false }
 
-    /// While it is in no pool.
+    /// Only while it is in no pool.
     var held: Int32 { descriptor }
 
     /// Returns the bytes read, or -1.

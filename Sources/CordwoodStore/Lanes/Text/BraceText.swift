@@ -1,13 +1,14 @@
 // Formats text by a std::format string (FORMAT §8.7, style 2): each field as the C++ standard
-// specifies it, in the C locale. The C library prints numbers whose form it shares. Bytes of texts
-// and widths, of which a record may name millions, go where memory may run out (GrowingBytes).
+// specifies it, in the C locale. The C library prints numbers in forms that both share. Texts and
+// widths, which may amount to millions of bytes in one record, go to memory that may run out
+// (GrowingBytes).
 // SAFETY: views are slices of the record that was checked; nothing is kept.
 
 import CShims
 import CordwoodCore
 
 struct BraceText: ~Copyable {
-    /// One argument, by its type.
+    /// One argument, according to its type.
     @safe enum Value {
         case signed(Int64)
         case unsigned(UInt64)
@@ -23,8 +24,7 @@ struct BraceText: ~Copyable {
     /// A field without its sign and its padding.
     private var body = GrowingBytes()
 
-    /// Appends one field. False: the value cannot be shown this way; the format then becomes the
-    /// text.
+    /// Appends one field. False: the value cannot be shown this way; the text is then the format.
     /// - Parameter isSwift: style 3: a double without type and precision is printed as Swift prints
     ///   it.
     @safe mutating func put(
@@ -89,7 +89,7 @@ struct BraceText: ~Copyable {
         return true
     }
 
-    /// A larger body's memory is given back.
+    /// Memory of a larger body is released.
     private static let keptMax = 64 << 10
 
     private mutating func append(_ bytes: [UInt8]) {
@@ -274,7 +274,7 @@ struct BraceText: ~Copyable {
         return columns
     }
 
-    /// The whole text, or what fits so many columns; that has U+FFFD for what is not UTF-8.
+    /// The whole text, or as much as fits in so many columns, with U+FFFD for what is not UTF-8.
     @safe private mutating func append(_ text: UnsafeRawBufferPointer, columns: Int?) {
         guard let columns else { return body.append(text) }
         if Self.isASCII(text) {
@@ -293,7 +293,7 @@ struct BraceText: ~Copyable {
         unsafe text.allSatisfy { $0 < 0x80 }
     }
 
-    /// Decodes without memory, until the body has enough.
+    /// Decodes without allocating, until `body` returns false.
     @safe private static func each(
         _ text: UnsafeRawBufferPointer, _ body: (Unicode.Scalar) -> Bool
     ) {

@@ -1,7 +1,8 @@
 // Makes the text of a deferred record (FORMAT §8.7) from its format and the copied arguments. The C
 // library prints each directive, one at a time, in the C locale. The content of a damaged or
 // hostile file is checked: missing arguments or absurd widths end the text. Integers, strings and
-// doubles in fixed notation, without flags and widths, are printed here: the same, in less time.
+// doubles in fixed notation, without flags and widths, are printed here: the same text in less
+// time.
 // SAFETY: arguments are slices that were checked against their types; a directive's own format is
 // built from parts that PrintfFormat has read, for exactly one value of that type.
 
@@ -13,10 +14,10 @@ package final class DeferredText {
     static let numberMax = 1 << 20
     /// Longer text is cut.
     static let bytesMax = 64 << 20
-    /// Format and arguments of so many bytes do not make that much, without a width.
+    /// Format and arguments up to this size never make that much text, unless there is a width.
     static let shortMax = 1 << 20
 
-    /// One thread at a time, and printing never comes back here: no need to check each access.
+    /// One thread at a time, and printing never calls back: accesses need no check.
     @exclusivity(unchecked) private var printer = ArgumentPrinter()
 
     package init() {}
@@ -40,7 +41,8 @@ package final class DeferredText {
     }
 }
 
-/// What a text is made from: views of the record's, which itself would be copied to hand it on.
+/// What a text is made from: views of the record's. The record itself would be copied when passed
+/// on.
 @safe private struct DeferredParts {
     let style: UInt8
     /// `RecordRef.formatNumber`
@@ -50,19 +52,19 @@ package final class DeferredText {
     @safe let arguments: UnsafeRawBufferPointer
 }
 
-/// Its state: the text, and what it is made from.
+/// The state of printing: the text, and what it is made from.
 struct ArgumentPrinter: ~Copyable {
     private var out = GrowingBytes()
     private var brace = BraceText()
     private var values: [Value] = []
-    /// By the hash of the format.
+    /// By a hash of the format.
     private var plans = [PrintfPlan?](repeating: nil, count: ArgumentPrinter.plansMost)
-    /// By the format's number; empty before the first that has one.
+    /// By the format's number; empty before the first format with a number.
     private var numbered: [NumberedPlan] = []
     private static let plansMost = 64
-    /// The arguments are read as they are printed; `values` has none.
+    /// The arguments are read as they are printed; `values` is then empty.
     private var isInOrder = false
-    /// Where the next of them begins.
+    /// Offset of the next argument.
     private var argumentAt = 0
 
     init() {}
@@ -138,7 +140,7 @@ struct ArgumentPrinter: ~Copyable {
         record.message = unsafe out.bytes
     }
 
-    /// As it was read before, or anew.
+    /// A known plan, or a new one.
     @inline(__always)
     private mutating func plan(_ record: DeferredParts) -> PrintfPlan {
         let slot = Int(truncatingIfNeeded: record.number & UInt64(Self.plansMost - 1))
@@ -156,7 +158,7 @@ struct ArgumentPrinter: ~Copyable {
         return found
     }
 
-    /// By what the format and its types are.
+    /// Finds the plan by the format and its types.
     @inline(never)
     private mutating func findPlan(_ record: DeferredParts) -> PrintfPlan {
         let format = record.format
@@ -168,7 +170,7 @@ struct ArgumentPrinter: ~Copyable {
         return made
     }
 
-    /// False: the arguments do not fit, and the text is the format.
+    /// False: the arguments do not fit, so the text is the format.
     @inline(__always)
     private mutating func print(
         _ step: PrintfPlan.Step, _ plan: PrintfPlan, _ record: DeferredParts
@@ -208,7 +210,7 @@ struct ArgumentPrinter: ~Copyable {
         return true
     }
 
-    /// Where the argument of so many bytes is; less than 0 without one.
+    /// The offset of an argument of this size; less than 0: there is none.
     @inline(__always)
     private mutating func place(
         _ index: Int, _ type: UInt8, _ bytes: Int, _ record: DeferredParts
@@ -386,8 +388,8 @@ struct ArgumentPrinter: ~Copyable {
 
     // MARK: Output
 
-    /// Prints a string in its width. nil means NULL, which the C library shows if there is room for
-    /// six bytes.
+    /// Prints a string padded to its width. nil means NULL, which the C library shows if there is
+    /// room for six bytes.
     @safe private mutating func put(_ spec: Spec, _ text: UnsafeRawBufferPointer?) {
         var text =
             unsafe text ?? (spec.precision ?? 6 >= 6 ? Bytes.literal("(null)") : Bytes.none)
@@ -473,16 +475,16 @@ struct ArgumentPrinter: ~Copyable {
 }
 
 extension GrowingBytes {
-    /// Appends what the C library prints: a format for one value of that type.
+    /// Appends what the C library prints for one value of that type.
     mutating func print(_ format: UnsafePointer<CChar>, _ type: UInt8, _ value: UnsafeRawPointer) {
         let start = count
         var room = 512
         while reserve(room) {
             let text = unsafe (base + start).assumingMemoryBound(to: CChar.self)
             let printed = unsafe Int(cwi_print(text, room, format, type, value))
-            // The C library takes memory, too.
+            // The C library may also run out of memory.
             if printed < 0 { return fail() }
-            // A NUL ends it.
+            // The text ends in a NUL.
             if printed < room { return resize(start &+ printed) }
             room = printed &+ 1
         }

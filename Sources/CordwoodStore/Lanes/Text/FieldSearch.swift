@@ -1,19 +1,19 @@
-// Whether the fields or the stack trace of a record may have the bytes that somebody looks for: as
-// TextLine.Shown has them, or their end if they begin in the message; or as a query has them, by
-// themselves and without quotes and escapes. Decided without making the
-// text, by pieces of what is wanted that can only come from a key or a string as it lies in memory.
-// A value; any thread.
-// SAFETY: views are those of the caller and are not kept.
+// Whether the fields or the stack trace of a record may contain the wanted bytes. They may appear
+// as in TextLine.Shown, perhaps as the end of a match that begins in the message; or as a query
+// sees them, by themselves, without quotes and escapes. Decided without making the text, by pieces
+// of the wanted bytes that can only come from a key or a string as stored in memory. A value; any
+// thread.
+// SAFETY: views are the caller's and are not kept.
 
 import CordwoodCore
 import CordwoodFormats
 
 package struct FieldSearch: Sendable {
-    /// Of the last word, which is not in the message; nil: there is no such piece.
+    /// From the last word, which is not in the message; nil: there is no such piece.
     private let last: TextSearch?
-    /// Of any word, wherever it is.
+    /// From any word, wherever it is.
     let anywhere: TextSearch?
-    /// All of it, if that is digits.
+    /// All wanted bytes, if they are digits.
     let digits: DigitSearch?
 
     package init(_ wanted: [UInt8]) {
@@ -23,13 +23,13 @@ package struct FieldSearch: Sendable {
         digits = DigitSearch(wanted)
     }
 
-    /// Most records have no fields: looking that up costs less than any search.
+    /// Most records have no fields: checking that costs less than any search.
     @inline(__always)
     package static func hasParts(_ record: borrowing RecordRef) -> Bool {
         record.sections.count | record.context.count != 0
     }
 
-    /// - Parameter hasMessage: false: its text is not made yet.
+    /// - Parameter hasMessage: false: its text has not been made yet.
     package func mayBeIn(
         _ record: borrowing RecordRef, hasMessage: Bool = true, _ printer: NumberPrinter
     ) -> Bool {
@@ -46,18 +46,18 @@ package struct FieldSearch: Sendable {
         return hasLast(record.sections) || hasLast(record.context)
     }
 
-    /// - Parameter stored: sections or fields as they are stored, of one record or of many.
+    /// - Parameter stored: stored sections or fields, of one record or of many.
     @safe func hasLast(_ stored: UnsafeRawBufferPointer) -> Bool {
         last?.isIn(stored) ?? (stored.count > 0)
     }
 
-    /// What `hasLast` looks for; empty: anything.
+    /// The pieces that `hasLast` looks for; empty: anything.
     var pieces: [TextSearch] { last.map { [$0] } ?? [] }
 
     private static func isBlank(_ byte: UInt8) -> Bool { byte <= 0x20 || byte == 0x7F }
 
-    /// The longest part that lies whole within one key or one value, wherever it is found: signs
-    /// that only the text has part what is wanted, and what an escape may end with is left out.
+    /// The longest part that always lies whole within one key or one value. The wanted bytes are
+    /// split at signs that only the text has, and what may be the end of an escape is left out.
     private static func longest(_ wanted: [UInt8], from start: Int) -> TextSearch? {
         wanted[start...].split { isBlank($0) || $0 == 0x22 || $0 == 0x3d || $0 == 0x5c }
             .map { piece in
@@ -71,7 +71,7 @@ package struct FieldSearch: Sendable {
             .max { $0.count < $1.count }.map { TextSearch(Array($0)) }
     }
 
-    /// Without the rest of `\n`, `\x1b` or `\u2028`, of which any part may be before it.
+    /// Without the rest of `\n`, `\x1b` or `\u2028`, any part of which may come before it.
     private static func afterEscape(_ piece: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
         guard let first = piece.first else { return piece }
         let isLetter = "nrtxu".utf8.contains(first)
@@ -84,7 +84,8 @@ package struct FieldSearch: Sendable {
         ASCII.isDigit(byte) || (0x61...0x66).contains(byte)
     }
 
-    /// False: it may be of a number, a truth, or a key that is not stored. Numbers follow a `=`.
+    /// False: it may be part of a number, a bool, or a key that is not stored. Numbers follow a
+    /// `=`.
     private static func isOfText(_ piece: ArraySlice<UInt8>, isAfterBlank: Bool) -> Bool {
         let keys = ["exception.type", "exception.message", "exception.stacktrace"]
         if isAfterBlank { return !keys.contains { $0.utf8.starts(with: piece) } }

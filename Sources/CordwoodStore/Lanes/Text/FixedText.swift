@@ -1,5 +1,5 @@
 // `%.3f` of a double as the C library prints it: rounded exactly, ties to even. A double is an
-// integer times a power of two, so one multiplication and a shift give all digits. Pure.
+// integer times a power of two, so one multiplication and a shift yield all digits. Pure.
 
 import CordwoodCore
 
@@ -7,7 +7,7 @@ enum FixedText {
     /// More digits need a product of more than 128 bits.
     private static let digitsMax = 9
 
-    /// False, and nothing appended: the number is too large, not a number, or has too many digits.
+    /// False, with nothing appended: the number is too large, not a number, or has too many digits.
     static func append(_ number: Double, digits: Int, to out: inout GrowingBytes) -> Bool {
         guard digits >= 0, digits <= digitsMax, number.magnitude < 0x1p52 else { return false }
         let power = power(digits)

@@ -1,35 +1,34 @@
-// Whether a text that is made of a format and arguments (FORMAT §8.7) can have certain bytes, and
-// what its strings and numbers must have for it. The format becomes literals, strings, numbers, and
-// runs of the bytes that other arguments are printed with; what is looked for is laid over them in
-// every way. Made for one format; one thread.
-// SAFETY: views are those of the caller, read below their count and not kept.
+// Whether a text made from a format and arguments (FORMAT §8.7) can contain the wanted bytes, and
+// what its strings and numbers must then contain. The format becomes literals, strings, numbers,
+// and runs of the bytes that other arguments are printed with; the wanted bytes are laid over them
+// in every way. Made for one format; one thread.
+// SAFETY: views are the caller's, read below their count and not kept.
 
 import CordwoodCore
 
 struct FormatSearch {
     /// A part of a text.
     private enum Token {
-        /// From, up to.
+        /// From, up to (offsets).
         case literal(Int, Int)
         /// Any number of these bytes, in any order.
         case some(ByteSet)
-        /// A string of the arguments, as it is.
+        /// A string argument, unchanged.
         case string
-        /// A number that is printed without a call to the C library; filled up to so many
-        /// characters with zeros.
+        /// A number printed without the C library, filled with zeros up to so many characters.
         case number(Int, NumberForm, width: Int)
-        /// What NULL is printed as, or a part of it.
+        /// The text of NULL, or a part of it.
         case null
     }
 
-    /// What the arguments must have so that the bytes stand there.
+    /// What the arguments must contain so that the wanted bytes are at that place.
     private enum Need: Equatable {
         case nothing
-        /// A string that is NULL: its length.
+        /// A NULL string: its length.
         case null
-        /// The bytes from, up to.
+        /// The wanted bytes from, up to.
         case piece(Int, Int)
-        /// The number of that token has the bytes from, up to, in that place.
+        /// The number of that token contains the wanted bytes from, up to, at that place.
         case number(Int, NumberPlace, Int, Int)
 
         var weight: Int {
@@ -41,16 +40,16 @@ struct FormatSearch {
         }
     }
 
-    /// A text up to here ends with so many of the bytes.
+    /// The text so far ends with the first `count` wanted bytes.
     private struct State: Equatable {
         var count: Int
         var need: Need
     }
 
-    /// More ways than these are not told apart.
+    /// With more states than this, the search gives up.
     private static let statesMax = 256
     private static let needsMax = 16
-    /// A number has no more characters than these, if `NumberNeed` is to look at them.
+    /// `NumberNeed` looks only at numbers of at most so many characters.
     private static let widthMax = 20
 
     private let wanted: [UInt8]
@@ -58,12 +57,12 @@ struct FormatSearch {
     private var found: [Need] = []
     private var isUnclear = false
 
-    /// `types`: of the arguments.
+    /// `types`: the types of the arguments.
     @safe static func odds(
         _ wanted: [UInt8], of format: UnsafeRawBufferPointer, style: UInt8,
         types: UnsafeRawBufferPointer
     ) -> TextSearch.Odds {
-        // The format itself is the text where arguments do not fit it.
+        // If the arguments do not fit, the format itself is the text.
         if TextSearch(wanted).isIn(format) { return .any }
         if style == SiteLayout.styleText { return .never }
         for index in 0..<types.count {
@@ -148,7 +147,7 @@ struct FormatSearch {
         }
     }
 
-    /// At least one byte: no text goes on behind it that does not have it.
+    /// At least one byte: no match continues behind a number without containing part of it.
     private mutating func number(_ token: Int, _ bytes: ByteSet) {
         var before: [State] = []
         swap(&before, &states)
@@ -179,12 +178,12 @@ struct FormatSearch {
         if !found.contains(need) { found.append(need) }
     }
 
-    /// Either is enough to know.
+    /// Checking either need suffices: keeps the heavier one.
     private static func more(_ one: Need, _ other: Need) -> Need {
         other.weight > one.weight ? other : one
     }
 
-    /// The bytes that what follows may begin with.
+    /// The bytes with which the following tokens may begin.
     @safe private static func first(
         _ tokens: ArraySlice<Token>, _ format: UnsafeRawBufferPointer
     ) -> ByteSet {
@@ -208,7 +207,7 @@ struct FormatSearch {
 
     // MARK: What a format is made of
 
-    /// nil: that cannot be said.
+    /// nil: that is unknown.
     @safe private static func tokens(
         _ format: UnsafeRawBufferPointer, _ style: UInt8, _ types: UnsafeRawBufferPointer,
         _ wanted: [UInt8]
@@ -232,7 +231,7 @@ struct FormatSearch {
                 case ArgumentType.text:
                     let pad = Token.some(ByteSet(" "))
                     tokens += [pad, .string, .null, pad]
-                // Not as it is stored.
+                // Its stored form differs.
                 case ArgumentType.wide: tokens.append(.some(.all))
                 default:
                     if let known = number(directive, format, types) {
@@ -256,7 +255,7 @@ struct FormatSearch {
             return nil
         }
         let isInteger = directive.type == ArgumentType.int || directive.type == ArgumentType.long
-        // `h` cuts a number.
+        // `h` truncates a number.
         guard isInteger == (directive.conversion != 0x66),
             Bytes.u8(format, directive.end &- 2) != 0x68
         else { return nil }
@@ -282,7 +281,7 @@ struct FormatSearch {
         }
     }
 
-    /// The only flag of a conversion. Returns 0 without flags and nil for several.
+    /// The only flag of a conversion; 0: no flags; nil: several flags.
     @safe private static func flags(
         _ directive: PrintfFormat.Directive, _ format: UnsafeRawBufferPointer
     ) -> UInt8? {
@@ -307,7 +306,7 @@ struct FormatSearch {
                 var fill = ByteSet(" ")
                 for at in field.fillStart..<field.fillEnd { fill.add(Bytes.u8(format, at)) }
                 if type == ArgumentType.text {
-                    // Cutting a string repairs what is no UTF-8 in it.
+                    // Cutting a string repairs invalid UTF-8 in it.
                     let isKept = isASCII || field.precision == .none
                     tokens += [.some(fill), isKept ? .string : .some(.all), .some(fill)]
                     continue
@@ -361,8 +360,8 @@ struct FormatSearch {
         ArgumentType.int, ArgumentType.long, ArgumentType.uint, ArgumentType.ulong,
     ]
 
-    /// What a conversion prints of numbers, pointers and bools in the C locale, with signs, padding
-    /// and the prefixes of the alternate form; nil: it prints a character.
+    /// The bytes that a conversion prints for numbers, pointers and bools in the C locale,
+    /// including signs, padding and the prefixes of the alternate form; nil: it prints a character.
     private static func bytes(of conversion: UInt8) -> ByteSet? {
         var found = ByteSet(" 0123456789+-")
         switch Unicode.Scalar(conversion) {
@@ -379,14 +378,14 @@ struct FormatSearch {
         case "p": found.add(ByteSet("(nil)abcdefx"))
         case "P": found.add(ByteSet("ABCDEFX"))
         case "c", "C": return nil
-        // Of std::format and Swift: a bool, or a number without a type, also snan(0x…).
+        // std::format and Swift: a bool, or a number without a type, also snan(0x…).
         default: found.add(ByteSet(".()abcdefilnprstux"))
         }
         return found
     }
 }
 
-/// A set of bytes: a bit for each.
+/// A set of bytes, one bit each.
 private struct ByteSet {
     private var words = SIMD4<UInt64>()
 

@@ -1,7 +1,7 @@
-// Whether a number has certain bytes once it is printed: asked of arguments (FORMAT §8.7) and
-// fields as they are stored, so that a search for digits makes no text. Small numbers are left out
-// by one comparison, others are printed by themselves. It errs on the side of yes. Values; the
-// printer belongs to one thread.
+// Whether a number contains certain bytes once it is printed. Applied to arguments (FORMAT §8.7)
+// and fields as they are stored, so a search for digits makes no text. One comparison rules out
+// small numbers; others are printed on their own. Errs on the side of yes. Values; the printer
+// belongs to one thread.
 // SAFETY: words are read from the printer's memory, which has room for one more behind any number.
 
 import CordwoodCore
@@ -13,22 +13,23 @@ enum NumberForm: Equatable {
     case signed, unsigned
     /// Of an unsigned number.
     case hex(isUpper: Bool)
-    /// A double in fixed notation with so many digits behind the point.
+    /// A double in fixed notation with so many digits after the point.
     case fixed(Int)
 }
 
-/// Where in a number the bytes must be.
+/// Where in the number the bytes must be.
 enum NumberPlace: Equatable { case anywhere, start, end, whole }
 
-/// Bytes that are looked for in numbers. At least one. Of many, the first and the last eight count.
+/// Bytes to look for in numbers, at least one. Of more than eight, the first and the last eight
+/// count.
 struct NumberNeedle: Equatable {
     let count: Int
-    /// The first eight, or what there is of them.
+    /// The first eight, or fewer if there are fewer.
     private let word: UInt64
     private let mask: UInt64
     /// The last eight, if there are more.
     private let end: UInt64
-    /// A number that has the bytes, as digits of its whole part, is not less.
+    /// No smaller number can contain the bytes as digits of its whole part.
     let least: UInt64
     let isDigits: Bool
 
@@ -38,7 +39,7 @@ struct NumberNeedle: Equatable {
         end = NumberNeedle.word(wanted.suffix(8))
         mask = wanted.count < 8 ? 1 &<< UInt64(wanted.count * 8) &- 1 : .max
         isDigits = wanted.allSatisfy(ASCII.isDigit)
-        // Of a sign and digits, the digits' value; 0 where that says nothing.
+        // The value of the digits, after a sign if any; 0 if that excludes nothing.
         let digits = wanted.first == 0x2D ? wanted[1...] : wanted[...]
         var least: UInt64 = 0
         for byte in digits {
@@ -84,20 +85,20 @@ struct NumberNeedle: Equatable {
     }
 }
 
-/// A number among the arguments of a format that must have bytes for a text to have what is wanted.
+/// A number argument that must contain bytes for a text to contain what is wanted.
 struct NumberNeed: Equatable {
     let argument: Int
     /// ArgumentType.
     let type: UInt8
     let form: NumberForm
-    /// Characters that zeros fill up to.
+    /// Characters up to which zeros fill.
     let width: Int
     let place: NumberPlace
     let needle: NumberNeedle
-    /// Where the argument is, without the content of strings before it.
+    /// Offset of the argument, without the content of strings before it.
     private let at: Int
-    /// Where the length of the only string before it is. -1: no string is before it. -2: its place
-    /// is found by walking the types.
+    /// Offset of the length of the only string before it. -1: no string is before it. -2: the
+    /// offset is found by walking the types.
     private let lengthAt: Int
 
     init(
@@ -159,7 +160,7 @@ struct NumberNeed: Equatable {
             ? UInt64(Bytes.u32(arguments, at)) : Bytes.u64(arguments, at)
     }
 
-    /// Less than 0: they do not fit.
+    /// Less than 0: the arguments do not fit.
     @safe private func behindStrings(
         _ types: UnsafeRawBufferPointer, _ arguments: UnsafeRawBufferPointer
     ) -> Int {
@@ -185,7 +186,7 @@ struct NumberNeed: Equatable {
     }
 }
 
-/// Prints a number to look at it.
+/// Prints a number to search in it.
 package final class NumberPrinter {
     /// Here and below: one thread at a time, and nothing calls back.
     @exclusivity(unchecked) private var out = GrowingBytes()
@@ -239,8 +240,8 @@ package final class NumberPrinter {
     fileprivate func has(
         _ needle: NumberNeedle, _ place: NumberPlace, _ number: Double, digits: Int
     ) -> Bool {
-        // More digits than are behind the point: they are before it, perhaps rounded up. Comparing
-        // is false of what is no number.
+        // With more digits than there are after the point, some are before it, perhaps rounded up.
+        // The comparison is false for NaN.
         if needle.isDigits, needle.count > digits, place != .end,
             number.magnitude + 1 < Double(needle.least)
         {
@@ -252,14 +253,14 @@ package final class NumberPrinter {
         return has(needle, place)
     }
 
-    /// Whether a field's value has digits as readers show it.
+    /// Whether a field's value contains the digits as readers show it.
     fileprivate func has(_ needle: NumberNeedle, _ value: FieldValue) -> Bool {
         switch value {
         case .int(let number): return has(needle, .anywhere, number.magnitude, false, width: 1)
         case .uint(let number): return has(needle, .anywhere, number, false, width: 1)
         case .bool: return false
         case .double(let number):
-            // Without more decimals than three it is shown so, but for zeros at its end.
+            // With three decimals or fewer it is shown like this, except for trailing zeros.
             let scaled = (number.magnitude * 1_000).rounded()
             if scaled < 1e15, scaled / 1_000 == number.magnitude {
                 return has(needle, .anywhere, number, digits: 3)
@@ -273,14 +274,15 @@ package final class NumberPrinter {
     }
 }
 
-/// Looks for digits in fields: no sign that parts words, keys and values has one, so they are whole
-/// in a key or in a value. A text whose bytes may be escaped may have any: `\x1b`, `\u2028`.
+/// Looks for digits in fields. No sign that separates words, keys and values is a digit, so they
+/// lie whole in a key or in a value. A text with bytes that may be escaped may contain any: `\x1b`,
+/// `\u2028`.
 struct DigitSearch: Equatable {
     private let text: TextSearch
     private let first: UInt8
     private let needle: NumberNeedle
 
-    /// nil: they are not all digits.
+    /// nil: not all of them are digits.
     init?(_ wanted: [UInt8]) {
         guard let first = wanted.first, wanted.allSatisfy(ASCII.isDigit) else { return nil }
         self.first = first
@@ -294,7 +296,7 @@ struct DigitSearch: Equatable {
         while let (kind, body) = all.next() {
             switch kind {
             case SectionKind.fields: if mayBeIn(fields: body, printer) { return true }
-            // The lengths of its texts, then these.
+            // The lengths of the texts, then the texts.
             case SectionKind.exception:
                 let texts = unsafe Bytes.slice(body, 12, body.count &- 12) ?? Bytes.none
                 if mayBeIn(texts) { return true }
@@ -327,7 +329,8 @@ struct DigitSearch: Equatable {
         return hasFirst && self.text.isIn(text)
     }
 
-    /// As more than a letter, which no digit follows that is not in the text.
+    /// Whether it is escaped as more than a letter. An escape of one letter adds no digits to the
+    /// text.
     private static func mayBeEscaped(_ byte: UInt8) -> Bool {
         switch byte {
         case 0x09, 0x0A, 0x0D: false

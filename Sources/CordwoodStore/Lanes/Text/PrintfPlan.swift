@@ -1,7 +1,7 @@
 // A printf format that was read once: what to print for it, piece by piece. Readers keep one for
-// each format that they meet (FORMAT §8.7), since a store has few formats and many records. One
+// each format that they meet (FORMAT §8.7), because a store has few formats and many records. One
 // printer owns it.
-// SAFETY: views are compared, not kept: the plan has bytes of its own.
+// SAFETY: views are compared, not kept: the plan has its own bytes.
 
 import CordwoodCore
 
@@ -9,19 +9,19 @@ final class PrintfPlan {
     enum Step {
         /// From, up to.
         case literal(Int, Int)
-        /// An int or long without flags, width and precision; of that argument and type.
+        /// An int or long without flags, width and precision: its argument and type.
         case signed(Int, UInt8)
         case unsigned(Int, UInt8)
         /// A string, likewise.
         case text(Int)
-        /// A double in fixed notation with so many digits; the directive's index.
+        /// A double in fixed notation: its argument, its digits, and the directive's index.
         case fixed(Int, digits: Int, Int)
         /// The index of a directive.
         case other(Int)
         /// The text is the format.
         case invalid
 
-        /// The argument that it prints by itself, and its type.
+        /// The argument that the step prints by itself, and its type.
         fileprivate var argument: (index: Int, type: UInt8)? {
             switch self {
             case .signed(let index, let type), .unsigned(let index, let type): (index, type)
@@ -34,16 +34,16 @@ final class PrintfPlan {
 
     private let format: [UInt8]
     private let types: [UInt8]
-    /// Both, where they are short: compared without counting references.
+    /// Both, if they are short: compared without counting references.
     private let short: (format: ReadyBytes, types: ReadyBytes)?
     let steps: [Step]
     let directives: [PrintfFormat.Directive]
     /// Without a directive, the format itself is the text.
     let isPlain: Bool
-    /// The steps print all arguments, one after the other.
+    /// The steps print all arguments in order.
     let isInOrder: Bool
 
-    /// Of arguments with these types.
+    /// For arguments of these types.
     @safe init(_ text: UnsafeRawBufferPointer, types: UnsafeRawBufferPointer) {
         unsafe format = Array(text)
         unsafe self.types = Array(types)
@@ -115,11 +115,11 @@ final class PrintfPlan {
         let index = directive.argument
         guard directive.flagsStart == directive.flagsEnd, directive.width == .none, index >= 0
         else { return .other(place) }
-        // Behind the flags: a precision, a modifier, the conversion.
+        // After the flags: a precision, a modifier, the conversion.
         let isBare = directive.end &- directive.flagsEnd == 1
         switch directive.conversion {
         case 0x64, 0x69, 0x75:  // d i u
-            // `h` cuts an int; the modifiers of a long change nothing.
+            // `h` truncates an int; the modifiers of a long change nothing.
             guard directive.precision == .none, isBare || directive.type == ArgumentType.long else {
                 return .other(place)
             }

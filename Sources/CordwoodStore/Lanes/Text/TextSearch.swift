@@ -1,6 +1,6 @@
-// Looks for bytes in the text of records without making it: in a message as it lies in memory, or
-// in what a format and its arguments can become (FORMAT §8.7). A value; any thread.
-// SAFETY: views are those of the caller and are not kept.
+// Looks for bytes in the text of records without making it: in a message in memory, or in what a
+// format and its arguments can become (FORMAT §8.7). A value; any thread.
+// SAFETY: views are the caller's and are not kept.
 
 import CShims
 import CordwoodCore
@@ -20,7 +20,7 @@ package struct TextSearch: Sendable, Equatable {
         wanted.isEmpty || TextSearch(wanted).first(in: text) != nil
     }
 
-    /// Where the bytes are for the first time.
+    /// The first place of the bytes.
     @safe package func first(in text: UnsafeRawBufferPointer) -> Int? {
         guard let start = text.baseAddress, text.count >= wanted.count else { return nil }
         let bytes = unsafe start.assumingMemoryBound(to: UInt8.self)
@@ -28,11 +28,12 @@ package struct TextSearch: Sendable, Equatable {
         return at < text.count ? at : nil
     }
 
-    /// What can become of a format.
+    /// Whether texts of a format may contain the bytes.
     enum Odds: Sendable {
-        /// No text of it has the bytes.
+        /// None of its texts contains the bytes.
         case never
-        /// A text has them only if its arguments have one of these, or numbers that are needed.
+        /// A text contains them only if its arguments contain one of these, or numbers that are
+        /// needed.
         case with([TextSearch], [NumberNeed])
         case any
 
@@ -45,7 +46,7 @@ package struct TextSearch: Sendable, Equatable {
         FormatSearch.odds(wanted, of: format, style: style, types: types)
     }
 
-    /// Whether a text made with these arguments may have the bytes.
+    /// Whether a text made with these arguments may contain the bytes.
     @safe static func isPossible(
         _ odds: Odds, _ types: UnsafeRawBufferPointer, _ arguments: UnsafeRawBufferPointer,
         _ printer: NumberPrinter
@@ -60,10 +61,10 @@ package struct TextSearch: Sendable, Equatable {
     }
 }
 
-/// Where a column has one of some texts: it is searched once, in the order of its rows.
+/// Finds some texts in a column, which is searched once, in the order of its rows.
 @safe struct ColumnHits {
     let searches: [TextSearch]
-    /// Of each, the bytes from its next hit to the column's end; 0: no more hits.
+    /// For each text, the bytes from its next hit to the column's end; 0: no more hits.
     private var lefts: [Int]
 
     init(_ searches: [TextSearch]) {
@@ -71,7 +72,7 @@ package struct TextSearch: Sendable, Equatable {
         lefts = Array(repeating: .max, count: searches.count)
     }
 
-    /// Whether one lies whole in the first bytes of the rest of the column.
+    /// Whether one lies whole within the first `size` bytes of the rest of the column.
     @safe mutating func areIn(_ rest: UnsafeRawBufferPointer, first size: Int) -> Bool {
         for index in searches.indices {
             if lefts[index] > rest.count {

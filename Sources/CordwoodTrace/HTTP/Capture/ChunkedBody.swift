@@ -1,6 +1,6 @@
 // A body that may arrive in chunks (RFC 9112 §7.1); removes the framing as the bytes pass. A secret
-// split over two chunks is thus whole again before anybody looks. As lenient as clients that undo
-// the framing themselves; bytes that they would refuse are not kept. Belongs to one exchange.
+// split over two chunks is thus whole again before it is searched for. As lenient as clients that
+// undo the framing themselves; bytes that they would refuse are not kept. Belongs to one exchange.
 
 import CordwoodCore
 import CordwoodFormats

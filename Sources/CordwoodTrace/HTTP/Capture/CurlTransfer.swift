@@ -440,8 +440,8 @@ import CordwoodFormats
 
 /// libcurl's codes, whose numbers never change.
 package enum CurlCode {
-    /// A callback of the host's refused to write, to continue or to send. libcurl uses the code for
-    /// a failed write also for packed bodies that it cannot unpack.
+    /// A host's callback refused to write, to continue or to send. libcurl uses the code for a
+    /// failed write also for packed bodies that it cannot unpack.
     static func isCancelled(_ code: Int32, isPacked: Bool) -> Bool {
         code == 42 || code == 23 && !isPacked
     }

@@ -14,7 +14,7 @@ struct HTTPBody: ~Copyable {
     /// The body without chunk framing, if the headers announce it.
     private var chunked = ChunkedBody()
 
-    /// Applies the message's headers. Of the bytes that came already, it reads the kept ones.
+    /// Applies the message's headers, also to the bytes kept so far.
     mutating func expectChunks(_ isOn: Bool, bytesMax: Int) {
         chunked.clear(keeping: bytesMax)
         chunked.begin(isOn)

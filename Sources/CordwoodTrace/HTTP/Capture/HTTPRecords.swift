@@ -103,7 +103,7 @@ extension ExchangeState {
         guard let given = unsafe given else { return }
         for i in 0..<min(count, HTTPCapture.ownFieldsMax) {
             let field = unsafe given[i]
-            // From a host that has a conversation in force and no header for it.
+            // Set by a host that has a conversation in force but no header for it.
             let key = unsafe ByteText(field.key)
             if !hasConversation, unsafe field.type == UInt32(FieldType.string),
                 key.equals("http.conversation")

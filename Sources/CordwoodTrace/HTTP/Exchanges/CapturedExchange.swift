@@ -83,7 +83,7 @@ public struct CapturedExchange: Sendable {
     public var id = ""
     /// It began, and no record of its end exists.
     public var isOpen = false
-    /// It has no end, and none will come: its lane has no writer any more. `isOpen` is false.
+    /// It has no end and never will: its lane no longer has a writer. `isOpen` is false.
     public var isLost = false
     public var isServer = false
     public var methodBytes: [UInt8] = []

@@ -16,7 +16,7 @@ public struct ExchangeGatherer: Sendable {
 
     /// Returns beginnings at once, in the state `isOpen`, and later their ends.
     public var isLive = false
-    /// Asked of the last record of each exchange; others are left out.
+    /// Tested on the last record of each exchange; exchanges that do not match are left out.
     public var query: Query?
 
     private let bodies: Bool

@@ -1,15 +1,15 @@
-// An exchange as an object of JSON: with all of it, as `cordwood http --json` prints it, or with
-// less of its messages, for lists. Pure.
+// An exchange as a JSON object: complete, as `cordwood http --json` prints it, or with less of its
+// messages, for lists. Pure.
 
 import CordwoodFormats
 import CordwoodStore
 
 package enum ExchangeJSON {
-    /// What is said of the two messages.
+    /// How much of the two messages is written.
     package enum Part: Sendable {
         /// Headers and bodies.
         case whole
-        /// Headers; of bodies their kind and how many bytes were kept.
+        /// Headers, and the kind and the kept size of bodies.
         case described
         /// Content-Type and sizes.
         case brief
@@ -107,7 +107,7 @@ package enum ExchangeJSON {
         }
     }
 
-    /// Text that a reader may be shown, or bytes.
+    /// An image, a form of text that a reader may be shown, or bytes.
     private static func kind(_ message: CapturedExchange.Message, _ body: [UInt8]) -> String {
         let type = BodyKind.mediaType(message.header("Content-Type") ?? "")
         if images.contains(type) { return "image" }
@@ -116,7 +116,7 @@ package enum ExchangeJSON {
         return BodyKind.isForm(type) ? "form" : "text"
     }
 
-    /// Those that browsers draw without running anything.
+    /// Images that browsers draw without running anything.
     private static let images = ["image/png", "image/jpeg", "image/gif", "image/webp"]
 
     /// SAFETY: the view is read in the call only.

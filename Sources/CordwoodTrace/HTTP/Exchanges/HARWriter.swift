@@ -25,7 +25,7 @@ public struct HARWriter: Sendable {
 
     public mutating func finish(_ out: inout [UInt8]) { finish(comment: "", &out) }
 
-    /// - Parameter comment: what is to be said of the whole; empty: nothing.
+    /// - Parameter comment: a remark about the whole; empty: none.
     package mutating func finish(comment: String, _ out: inout [UInt8]) {
         out += "\n]".utf8
         if !comment.isEmpty {

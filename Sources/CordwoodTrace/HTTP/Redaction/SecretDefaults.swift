@@ -36,7 +36,7 @@ enum SecretDefaults {
         "master_key", "consumer_key", "session", "sid", "sessid", "phpsessid",
     ]
 
-    /// Only without anything before them: max_tokens is no secret.
+    /// Only without anything before them: max_tokens is not a secret.
     static let wholes = ["tokens"]
 
     /// The same, for items of URLs and forms.

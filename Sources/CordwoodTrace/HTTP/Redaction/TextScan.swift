@@ -2,8 +2,8 @@
 // itself is not changed. One pass looks for `name=value` as in queries, forms and cookies, for
 // passwords in URLs, tokens with a known prefix, credentials after "Bearer" and "Basic", and
 // private keys. Percent-encoded values are decoded and scanned as texts of their own. Linear: each
-// byte is looked at a bounded number of times. A value on one thread; the text may be damaged or
-// come from anybody.
+// byte is looked at a bounded number of times. A value on one thread; the text is untrusted and may
+// be damaged.
 
 import CordwoodFormats
 

@@ -36,7 +36,7 @@ def _load() -> Any:
 
 
 def stdlib(record: type, names: Iterable[str]) -> Optional[Callable[..., bool]]:
-    """The shortest way of a record of `logging` (speed/stdlib.h), or None."""
+    """The fastest path for a record of `logging` (speed/stdlib.h), or None."""
     if module is None or not module.usual(record, tuple(names)):
         return None
     put: Callable[..., bool] = module.put_usual

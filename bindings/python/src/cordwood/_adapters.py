@@ -1,5 +1,5 @@
-"""Adapters for two logging packages of PyPI, loguru and structlog: what a program has bound to a
-logger becomes typed fields of the record, not a part of its text.
+"""Adapters for two logging packages of PyPI, loguru and structlog: values that a program has bound
+to a logger become typed fields of the record, not a part of its text.
 
     loguru.logger.add(cordwood.LoguruSink(engine))
     structlog.configure(processors=[..., cordwood.StructlogProcessor(engine)])
@@ -25,7 +25,7 @@ _RUNNERS = ("asyncio", "concurrent", "threading")
 
 def _source(name: str, path: str, function: str, line: int, created: float,
             exc_info: Any) -> logging.LogRecord:
-    """What Logger.put_stdlib asks of a record, and Handler.handleError shows."""
+    """The members that Logger.put_stdlib needs and Handler.handleError shows."""
     return logging.makeLogRecord({"name": name, "pathname": path, "funcName": function,
                                   "lineno": line, "created": created, "exc_info": exc_info})
 
@@ -59,9 +59,9 @@ class _Adapter:
 
 
 class LoguruSink(_Adapter):
-    """`loguru.logger.add(cordwood.LoguruSink(engine))`: what is bound, contextualized or given by
-    keyword is a field. loguru's own format is not used: place, level, time and exception are the
-    record's, and SUCCESS is NOTICE. The module is the logger's name."""
+    """`loguru.logger.add(cordwood.LoguruSink(engine))`: values that are bound, contextualized or
+    passed by keyword are fields. loguru's own format is not used: place, level, time and exception
+    are the record's, and SUCCESS is NOTICE. The module is the logger's name."""
 
     def __call__(self, message: Any) -> None:
         """A message of loguru: a text with its record."""
@@ -104,8 +104,8 @@ class StructlogProcessor(_Adapter):
 
 
 def _level(method: str, fields: Dict[str, Any]) -> int:
-    """The one that add_log_level wrote, else the method's. `msg` and `log` are INFO. A `level` that
-    does not name one stays a field."""
+    """The level that add_log_level wrote, otherwise the method's. `msg` and `log` are INFO. A
+    `level` that does not name one stays a field."""
     for name in (fields.get("level"), "error" if method == "exception" else method):
         if type(name) is str:
             level, problem = _levels.of_call(name)
@@ -117,12 +117,12 @@ def _level(method: str, fields: Dict[str, Any]) -> int:
 
 
 def _exc_info(given: Any) -> Any:
-    """True means the exception that is being handled now."""
+    """True means the exception being handled."""
     return sys.exc_info() if given is True else given
 
 
 def _place(fields: Dict[str, Any]) -> Tuple[str, str, int]:
-    """Of CallsiteParameterAdder, else the first frame that is not structlog's."""
+    """CallsiteParameterAdder's place, otherwise the first frame that is not structlog's."""
     if {"pathname", "func_name", "lineno"} <= fields.keys():
         return fields.pop("pathname"), fields.pop("func_name"), fields.pop("lineno")
     frame: Optional[FrameType] = sys._getframe(2)

@@ -4,8 +4,7 @@
 place is kept, and the logger's name is the record's. Any thread, without the lock of other
 handlers. A failure inside goes to logging.Handler.handleError, never to the host's code. Problems
 of a record (arguments that do not fit, a formatter that raises, an unknown level, a bad name) go
-there as well, as `logging` does it. The record is kept first, though, and its fields name the
-problem.
+there too, as with `logging`. The record is kept first, though, and its fields name the problem.
 """
 import copy
 import logging
@@ -22,7 +21,7 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", 
 _USUAL = list(vars(logging.LogRecord("", 0, "", 0, "", (), None)))
 _LEVELS = {number: _levels.from_stdlib(number) for number in (10, 20, 25, 30, 40, 50)}
 _NONE: Mapping[str, Any] = {}
-# Writes a record that is nothing but what `logging` makes, in one call; None: there is no such way.
+# Writes a record exactly as `logging` makes it, in one call; None: not available.
 _put_usual = _accelerator.stdlib(logging.LogRecord, _USUAL)
 _GET_MESSAGE = logging.LogRecord.getMessage
 # The record's own name, if the library rejects it for a logger; the root writes the record then.

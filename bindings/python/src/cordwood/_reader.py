@@ -55,8 +55,8 @@ class PlainCursor:
     def _begin(self, address: int) -> None:
         self._pointer = ctypes.c_void_p(address)
         self._view = _abi.RecordView(ctypes.sizeof(_abi.RecordView))
-        # Where the resource of the record before is, and what it says: at the same address, the
-        # attributes are the same.
+        # The address of the previous record's resource, and its attributes: at the same address,
+        # they are the same.
         self._resource_at: Optional[int] = None
         self._resource: Dict[str, str] = {}
 
@@ -79,7 +79,7 @@ class PlainCursor:
         raise NotImplementedError
 
     def _known_resource(self) -> Dict[str, str]:
-        """Each record has a dict of its own, which its reader may change."""
+        """A new dict for each record, because the host may change it."""
         at = ctypes.cast(self._view.resource, ctypes.c_void_p).value
         if at is None or at != self._resource_at:
             self._resource_at, self._resource = at, resource_of(self._view)
@@ -119,7 +119,8 @@ class Reader(_Cursor):
         def __next__(self) -> Record: ...
 
     def _met(self, status: int, detail: str, tries: int) -> bool:
-        """An answer that is no record, after `tries` others in the same call: True to go on."""
+        """Handles an answer that is not a record, after `tries` others in the same call. True:
+        continue."""
         if tries == 0:
             self._idle_since = None
         if status == _abi.E_DAMAGED:
@@ -161,9 +162,9 @@ def read(path: PathLike, level: Optional[_levels.Level] = None, since: Optional[
     seconds since 1970. logger: this name and all names below it. kinds: names, or "all". follow:
     wait for more, forever or until nothing came for idle_timeout seconds; from_end: skip existing
     records. identity: a file of age identities that opens encrypted archives; archives that it does
-    not open are skipped and counted (`Reader.encrypted`). query: what must also be true, as in
-    'level>=warn order=7 "timed out"' (docs/QUERY.md); kinds still chooses, so for exchanges and
-    transactions it needs kinds="all".
+    not open are skipped and counted (`Reader.encrypted`). query: a further condition, such as
+    'level>=warn order=7 "timed out"' (docs/QUERY.md); kinds still applies, so exchanges and
+    transactions need kinds="all".
     Raises NotFoundError, StoreError, DamagedError, EncryptedError (a single file that is unreadable
     without its key); ArgumentError for a file that holds no identities and for a wrong query, whose
     column it names; ValueError for an unknown word."""

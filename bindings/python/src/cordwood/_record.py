@@ -1,9 +1,9 @@
 """One cw_record that is filled again and again, so that a log call makes no struct of its own.
 
-A `Draft` belongs to whoever took it from its place's list, until it is put back. A nested call (a
-signal handler, a __str__ that logs) or another thread takes or makes another one. Members are set
-through cells, ctypes objects that share its memory: half the price of a struct's attributes. The
-record borrows bytes objects, which the cells keep alive; nothing is copied.
+A `Draft` belongs to the call that took it from its place's list, until it is put back. A nested
+call (a signal handler, a __str__ that logs) or another thread takes or makes another one. Members
+are set through cells, ctypes objects that share its memory: half the price of a struct's
+attributes. The record borrows bytes objects, which the cells keep alive; nothing is copied.
 """
 from ctypes import (Structure, byref, c_bool, c_char_p, c_double, c_int64, c_size_t, c_uint32,
                     c_uint64, sizeof)

@@ -1,8 +1,8 @@
-"""A record that was read, and how it is made of what the library shows.
+"""A record that was read, and how it is made from the library's view.
 
 `Record` is a named tuple of copies. The accelerator has a type of its own that copies once and
-makes members when they are asked for (speed/records.h); `dress` gives it the rest of the named
-tuple's attributes, so that both are used alike. Pure; any thread.
+makes members when they are used (speed/records.h); `dress` gives it the rest of the named tuple's
+attributes, so that both are used alike. Pure; any thread.
 """
 import json
 from datetime import datetime, timedelta, timezone
@@ -103,8 +103,8 @@ def _value(field: _abi.ReadField) -> FieldValue:
 
 
 def json_value(text: str) -> FieldValue:
-    """What JSON stands for; a number that Python does not read (of thousands of digits) leaves the
-    text."""
+    """The value of JSON text; the text itself if it holds a number that Python refuses to read
+    (thousands of digits)."""
     try:
         found: FieldValue = json.loads(text)
     except ValueError:
@@ -146,7 +146,7 @@ def record_of(view: _abi.RecordView, resource: Dict[str, str]) -> Record:
 
 
 def dress(kind: Any) -> Any:
-    """Gives the accelerator's type what it leaves to the named tuple."""
+    """Adds the members that the accelerator's type leaves to the named tuple."""
     def make(cls: Any, values: Any) -> Any:
         return cls(*values)
 

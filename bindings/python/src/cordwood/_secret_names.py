@@ -1,5 +1,5 @@
-"""Tells from a header's name whether its value is a secret: the hooks must keep out of log records
-what the engine replaces in exchanges. The rules are those of the engine's SecretNames
+"""Tells from a header's name whether its value is a secret: the hooks must keep values that the
+engine replaces in exchanges out of log records. The rules are those of the engine's SecretNames
 (docs/HTTP.md, "Names"). Its lists must not have more than these; a test compares them. Pure.
 """
 import re

@@ -18,7 +18,7 @@ FIELDS_MAX = 4096
 _KEY_BYTES_MAX = 65_535
 _KEY_CUT = "…".encode()
 
-# What the library takes for JSON; anything else it would keep as this text.
+# The library's limits for JSON; it would keep anything beyond them as plain text.
 JSON_BYTES_MAX = 262_144
 JSON_DEPTH_MAX = 20
 

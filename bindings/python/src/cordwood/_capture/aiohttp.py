@@ -44,7 +44,7 @@ def _forgotten(number: int) -> None:
 
 
 class _Context:
-    """One request of the host's, hop after hop."""
+    """One request of the host, hop after hop."""
 
     __slots__ = ("hooks", "recording", "request", "phases", "at", "chunks", "attempt")
 

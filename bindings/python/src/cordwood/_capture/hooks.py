@@ -2,8 +2,8 @@
 
 `install` patches each client at one level, at once or when the host imports it; exchanges go to
 the newest hooks installed. Process-wide state: `_stack`, guarded by the lock. A failure in here is
-reported once, under `Cordwood.HTTP`, and the host's request goes on. The modules beside
-this one that bear a client's name know that client; they record through `record`.
+reported once, under `Cordwood.HTTP`, and the host's request goes on. Each module here that is named
+after a client patches that client, and records through `record`.
 """
 import ctypes
 import importlib
@@ -153,8 +153,7 @@ class Patches:
         setattr(owner, name, after)
 
     def undo(self) -> None:
-        """A wrapper that somebody put around ours stays: without hooks ours only passes calls
-        on."""
+        """Another wrapper around ours stays: without hooks ours only passes calls on."""
         for owner, name, before, after, own in reversed(self._done):
             if vars(owner).get(name) is after:
                 if own:

@@ -62,7 +62,7 @@ def decoded(transfer_encoding: str) -> int:
 
 def is_cancelled(error: Optional[BaseException]) -> bool:
     """Whether the host cancelled it: a cancelled task, a generator that is closed, Ctrl-C."""
-    asyncio = sys.modules.get("asyncio")  # whoever cancels has imported it
+    asyncio = sys.modules.get("asyncio")  # cancelling requires its import
     return error is not None and (
         not isinstance(error, Exception)
         or asyncio is not None and isinstance(error, asyncio.CancelledError))

@@ -1,2 +1,2 @@
-"""What became of a request, from the exceptions and answers of Python's clients
+"""Finds the outcome of a request from the exceptions and answers of Python's clients
 (docs/HTTP.md)."""

@@ -1,4 +1,4 @@
-"""How requests of the host's own failed: `NetworkError.of` makes an error from an answer or an
+"""How the host's own requests failed: `NetworkError.of` makes an error from an answer or an
 exception of requests, httpx, aiohttp, urllib or http.client, with the decoder and the text of our
 uploads.
 
@@ -22,7 +22,7 @@ _OWN_FIELDS_MAX = 32  # what the library adds to an error's record, without its 
 
 
 class NetworkError(Failure, Exception):
-    """A request of the host's that failed; each is one of the five classes below."""
+    """A failed request of the host; always one of the five classes below."""
 
     method = url = exchange_id = ""
     """url: without user, query and fragment. exchange_id: the captured exchange that it belongs

@@ -2,7 +2,8 @@
 urllib and http.client. They are recognised by their attributes, so no client is imported. The only
 exception raised here is TypeError, for an object of another kind.
 
-Texts of exceptions name addresses with their queries; the innermost cause says the same without.
+Texts of exceptions name addresses with their queries; the innermost cause says the same without
+them.
 """
 import re
 from typing import Any, Iterator, List, NamedTuple, Optional, Tuple
