@@ -4,15 +4,15 @@ import PackageDescription
 // Layers and their directions are drawn in docs/ARCHITECTURE.md and enforced by `./dev check`.
 // Each dependency has its reason in docs/HACKING.md.
 
-// Of every target under Sources: what the compiler cannot prove safe is marked `unsafe` there, or
-// does not build (docs/HACKING.md).
+// For every target under Sources: code that the compiler cannot prove safe must be marked `unsafe`,
+// or it does not build (docs/HACKING.md).
 let strict: [SwiftSetting] = [
     .strictMemorySafety(), .treatWarning("StrictMemorySafety", as: .error),
 ]
 
-// SwiftPM compiles a target again only if one of the modules that it names has changed. A module
-// that imports Cordwood has layouts and constants of these within it, by `Exports.swift`, and names
-// them for that reason alone: without it a build would mix old and new ones.
+// SwiftPM recompiles a target only if a module that it names has changed. A module that imports
+// Cordwood also contains layouts and constants of these modules (by `Exports.swift`). It names them
+// only for that reason: otherwise a build would mix old and new ones.
 let underCordwood: [Target.Dependency] = [
     "CordwoodEngine", "CordwoodShip", "CordwoodTrace", "CordwoodStore", "CordwoodCore",
     "CordwoodFormats",
@@ -120,7 +120,7 @@ let package = Package(
                 .product(name: "NIOHTTP1", package: "swift-nio"),
             ],
             swiftSettings: strict),
-        // Its files lie in page/ and are embedded by page.c.
+        // page.c embeds its files, which lie in page/.
         .target(name: "CViewerPage", exclude: ["page"]),
         .target(
             name: "CordwoodViewer",

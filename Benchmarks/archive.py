@@ -1,6 +1,6 @@
-"""Archiving plain lines beside `zstd -3` on the same file: size of the archive, and how fast; also
-the size with dense blocks, and that of `zstd -19`. What instructions and memory that takes, and
-what the typed records of something like a service take. Sizes, instructions and memory gate."""
+"""Compares archives of plain lines with `zstd -3` on the same file: size, speed, and the sizes of
+dense blocks and of `zstd -19`. Measures the instructions and memory of archiving, and the cost of
+typed records like a service's. Sizes, instructions and memory gate."""
 
 import math
 import os
@@ -17,15 +17,14 @@ from read import counted
 
 # Files above count as large; the others are samples of a few thousand lines.
 LARGE_BYTES = 2_000_000
-# Of these, instructions and memory are counted, where they are there.
+# Instructions and memory are counted for these, if they are present.
 COUNTED = ("kafka.log", "Linux_full.log", "apache_elastic.log")
 SERVICE_RECORDS, SERVICE_THREADS, LANE_RECORDS = 400_000, 4, 5_000
-# Of so many, instructions are counted.
+# Records whose instructions are counted.
 COUNTED_RECORDS = 40_000
 ARCHIVINGS = 5
 EXPORT = [CORDWOOD, "export", "--format", "raw"]
-# So much is archived or exported in a run: less takes too little time to be told from the tool's
-# start.
+# Bytes archived or exported in a run: with fewer, the time cannot be told from the tool's startup.
 TIMED_BYTES = 32_000_000
 
 
@@ -70,7 +69,7 @@ def archived_bytes(store):
     return sum(path.stat().st_size for path in Path(store).rglob("*.cwa"))
 
 
-# A child's memory begins with its parent's, and this process is large: a small one starts it.
+# A child's peak memory starts at its parent's, and this process is large: a small one starts it.
 RESIDENT = """import os, sys
 quiet = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
 child = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=quiet)
@@ -84,27 +83,27 @@ def resident_kib(command):
 
 
 def logged(house, source, copies=1):
-    """A store of the file's lines, or of as many copies, one behind the other."""
+    """A store of the file's lines, repeated `copies` times."""
     store = house.where()
     output(CORDWOOD, "log", "--store", store, "--logger", "bench", *[source] * copies)
     return store
 
 
 def densely(house, source, copies=1):
-    """The same, archived."""
+    """The same, archived in dense blocks."""
     store = logged(house, source, copies)
     output(CORDWOOD, "archive", "--method", "dense", store)
     return str(store)
 
 
 def exporting_seconds(store):
-    """Of a processor, the least of some exports of the file's own lines."""
+    """The least processor time of several exports of the original lines."""
     return min(seconds_of([*EXPORT, store])[1] for _ in range(ARCHIVINGS))
 
 
 def speeds(house, files):
-    """Megabytes of each file that a processor's second archives and gives back, without what the
-    tool takes for nothing."""
+    """Megabytes of each file that are archived and exported in a second of processor time, without
+    the time for an empty store."""
     in_own = archiving_seconds(house, logged(house, os.devnull))
     out_own = exporting_seconds(densely(house, os.devnull))
     rows = []
@@ -119,9 +118,9 @@ def speeds(house, files):
 
 
 def costs(house, source):
-    """Instructions of archiving in dense blocks, beside those of `zstd -3`, and of giving the file
-    back (`export --format raw`); memory of archiving and of compacting. An archive of no records is
-    subtracted: that is the tool's own."""
+    """Instructions of archiving in dense blocks, compared with `zstd -3`, and of exporting the file
+    (`export --format raw`); memory of archiving and compacting. The tool's own cost, that of an
+    empty archive, is subtracted."""
     empty = logged(house, os.devnull)
     size = source.stat().st_size
     archive = [CORDWOOD, "archive", "--method", "dense"]
@@ -146,7 +145,7 @@ def served(house, records, threads):
 
 
 def typed_cost(house):
-    """Instructions of archiving a service's records, each; an archive of none is subtracted."""
+    """Instructions of archiving one record of a service, without those for an empty archive."""
     archive = [CORDWOOD, "archive", "--method", "dense"]
     own, _ = counted(house, [*archive, str(logged(house, os.devnull))])
     all_of_them, _ = counted(
@@ -155,15 +154,15 @@ def typed_cost(house):
 
 
 def typed_speed(house, records):
-    """Millions of a service's records archived in a second of a processor; archiving none is
-    subtracted."""
+    """Millions of a service's records archived in a second of processor time, without the time for
+    an empty archive."""
     own = archiving_seconds(house, logged(house, os.devnull))
     store = served(house, records, SERVICE_THREADS)
     return round(records / 1e6 / max(archiving_seconds(house, store) - own, 1e-3), 2)
 
 
 def archiving_seconds(house, store):
-    """Of a processor, the least of some archivings of that store."""
+    """The least processor time of several archivings of that store."""
     found = []
     for _ in range(ARCHIVINGS):
         copy = house.where()
@@ -174,7 +173,7 @@ def archiving_seconds(house, store):
 
 
 def typed(house, records, threads):
-    """Typed records of nine places, and `zstd -3` of their text."""
+    """Typed records of nine places, compared with `zstd -3` of their text."""
     store = served(house, records, threads)
     lines = house.folder / "service.txt"
     with lines.open("wb") as file:
@@ -189,12 +188,12 @@ def typed(house, records, threads):
 
 
 def mean(rows, name):
-    """The geometric one."""
+    """The geometric mean."""
     return round(math.exp(sum(math.log(row[name]) for row in rows) / len(rows)), 3)
 
 
 def gates(house, rows, files):
-    """What files of `rows` allow; `files`: where they are."""
+    """Adds the gates that the files in `rows` permit; `files`: their paths."""
     limits = house.limits["archive"]
     large = [row for row in rows[1:] if row["raw_bytes"] > LARGE_BYTES]
     small = [row for row in rows[1:] if row["raw_bytes"] <= LARGE_BYTES]

@@ -1,14 +1,14 @@
-/* What no engine can be faster than: the bytes of each record copied behind those of the one
- * before, into memory that is there already. The modes of load.h. No header, nothing kept: its tail
- * is this machine's own. No time either, unless it is built with -DTICKS: each record then begins
- * with the processor's counter, as ours hold it. */
+/* The lower bound for any engine: copies each record's bytes after the previous one's, into memory
+ * that is already resident. The modes of load.h. No header, nothing kept: its tail is the machine's
+ * own. No time either, unless built with -DTICKS: each record then begins with the processor's
+ * counter, as ours do. */
 #include "load.h"
 
-enum { MEMORY_BYTES = 256 << 20 }; /* far beyond the caches, as a journal's next pages are */
+enum { MEMORY_BYTES = 256 << 20 }; /* too large for the caches, like a journal's next pages */
 
 static char *memory;
 static size_t used;
-static volatile char seen; /* no compiler may leave the copies out */
+static volatile char seen; /* keeps the compiler from dropping the copies */
 
 static void engine_open(const char *where) {
     (void)where;
@@ -46,7 +46,7 @@ static inline void copy(size_t number, size_t bytes) {
 #endif
     used += bytes;
 }
-/* As many bytes as ours take in a segment. */
+/* As many bytes as our records take in a segment. */
 WRITER write_w1(size_t first, size_t count) {
     for (size_t i = first; i < first + count; i++) copy(i, 24);
 }

@@ -1,6 +1,6 @@
-/* Fills folders as devices would whose archives a collector receives: devices FOLDER DEVICES
- * ARCHIVES RECORDS SEED. Device N logs to FOLDER/dev-N, as host.name dev-N, and makes so many
- * archives of so many records each. What a record says follows from the seed, its device and its
+/* Fills folders like devices that send their archives to a collector: devices FOLDER DEVICES
+ * ARCHIVES RECORDS SEED. Device N logs to FOLDER/dev-N, as host.name dev-N, and makes ARCHIVES
+ * archives of RECORDS records each. A record's content follows from the seed, its device and its
  * number; one in a hundred is an error. */
 #define _GNU_SOURCE 1
 #include "fixture.h"

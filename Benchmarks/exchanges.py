@@ -1,5 +1,5 @@
-"""What a captured HTTP exchange costs its host, and the counts of it that gate. What the hooks of
-clients add is http_hooks.py's, and swift's HTTPHooks."""
+"""The cost of a captured HTTP exchange to its host, and its counts that gate. http_hooks.py and
+Swift's HTTPHooks measure what the hooks of clients add."""
 
 import hot
 from house import OURS, last_json, output

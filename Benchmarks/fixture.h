@@ -1,4 +1,4 @@
-/* What the programs that make stores for benchmarks share: how they fail, and numbers that look
+/* Shared by the programs that make stores for benchmarks: how they fail, and numbers that look
  * random but follow from others. */
 #ifndef BENCH_FIXTURE_H
 #define BENCH_FIXTURE_H

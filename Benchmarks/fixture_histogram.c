@@ -1,5 +1,5 @@
-/* For test_bench.py: reads tenths of nanoseconds, a number a line, and prints what histogram.h
- * makes of them, as the programs that measure print it. Joins two halves, as threads are joined. */
+/* For test_bench.py: reads tenths of nanoseconds, one number a line, into two histograms, joins
+ * them like those of two threads, and prints the result as the benchmarks do. */
 #include "histogram.h"
 
 #include <stdlib.h>

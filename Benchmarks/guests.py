@@ -1,8 +1,8 @@
-"""Benchmarks in other languages, each a program that prints as its last line JSON: an object of
-{"mean", "p50", "p99", "p99.9", "max", "records", "kept", …} a name, where kept counts the records
-on file, and `instructions` where it counts them.
+"""Benchmarks in other languages. Each is a program whose last line is a JSON object: for each name
+{"mean", "p50", "p99", "p99.9", "max", "records", "kept", …}, where kept counts the records on file,
+and `instructions` if it counts them.
 
-Python's peers come from PyPI into build/bench-venv. What is not there is said, not failed."""
+Python's peers come from PyPI into build/bench-venv. A missing peer is noted and fails nothing."""
 
 import json
 import os
@@ -24,7 +24,7 @@ PYTHON_COUNTS = (2_000, 12_000)
 
 
 def venv(house, install):
-    """The interpreter with the peers of PyPI, or without them where they cannot be had."""
+    """The interpreter with the peers from PyPI, or without them if they cannot be installed."""
     python = VENV / "bin/python"
     if python.exists():
         return str(python)
@@ -34,7 +34,7 @@ def venv(house, install):
         return sys.executable
     done = subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=False)
     if done.returncode == 0:
-        for package in PYPI:  # one by one: a peer without a wheel takes no other with it
+        for package in PYPI:  # one by one: a peer without a wheel must not fail the rest
             if subprocess.run([str(python), "-m", "pip", "install", "-q", package],
                               check=False).returncode:
                 house.note(f"pip cannot install {package}: left out")
@@ -44,7 +44,7 @@ def venv(house, install):
 
 
 def take(house, part, command, environment):
-    """Runs it, adds a row a name."""
+    """Runs the command and adds one row for each name."""
     try:
         done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True, cwd=ROOT,
                               env=dict(os.environ, **environment), timeout=RUN_WAIT_S)
@@ -64,7 +64,7 @@ def take(house, part, command, environment):
 
 
 def python_counts(house, script):
-    """Instructions a call, with the interpreter's own; a peer's package has no part in them."""
+    """Instructions a call, the interpreter's included; no peer's package is involved."""
     sys.path.insert(0, str(ROOT / "bindings/python/tests"))
     import run
     try:
@@ -110,7 +110,7 @@ SWIFT_LOADS = (*WORKLOADS, "off", "fields", "context", "swiftlog-cordwood", "swi
 
 
 def swift_program(house):
-    """Without its debug information, which valgrind cannot read. None: it does not build."""
+    """The program without debug information, unreadable to valgrind. None: it does not build."""
     try:
         built = swift_hosts.program("HotSwift")
     except (OSError, subprocess.CalledProcessError) as error:
@@ -124,7 +124,7 @@ def swift_program(house):
 
 
 def swift(house):
-    """Times of Swift's messages and of swift-log over ours and over its own handler; the counts
+    """Times of Swift's messages, and of swift-log over our handler and over its own; the counts
     gate."""
     program = swift_program(house)
     if program is None:

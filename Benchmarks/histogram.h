@@ -1,5 +1,5 @@
 /* A histogram of times, for programs that measure millions: exact to 409.5 ns in steps of 0.1 ns,
- * beyond that to 1 part in 2,048. One thread adds; another may take it over once that one ended.
+ * beyond that to 1 part in 2,048. One thread adds; another may take over once that one has ended.
  * C11 and C++17. */
 #ifndef BENCH_HISTOGRAM_H
 #define BENCH_HISTOGRAM_H
@@ -12,7 +12,7 @@ enum { HISTOGRAM_LINEAR = 4096, HISTOGRAM_STEPS = 2048, HISTOGRAM_BITS = 12 };
 enum { HISTOGRAM_BUCKETS = HISTOGRAM_LINEAR + (64 - HISTOGRAM_BITS) * HISTOGRAM_STEPS };
 
 typedef struct histogram {
-    uint64_t count, sum, least, most; /* of tenths of a nanosecond */
+    uint64_t count, sum, least, most; /* in tenths of a nanosecond */
     uint64_t buckets[HISTOGRAM_BUCKETS];
 } histogram;
 
@@ -23,7 +23,7 @@ static inline size_t histogram_bucket(uint64_t tenths) {
                     ((tenths >> shift) - HISTOGRAM_STEPS));
 }
 
-/* The middle of what falls into a bucket. */
+/* The middle of a bucket's range. */
 static inline uint64_t histogram_value(size_t bucket) {
     if (bucket < HISTOGRAM_LINEAR) return bucket;
     size_t above = bucket - HISTOGRAM_LINEAR, shift = above / HISTOGRAM_STEPS + 1;
@@ -63,7 +63,7 @@ static inline uint64_t histogram_quantile(const histogram *all, double part) {
     return all->most;
 }
 
-/* `"mean":…,"p50":…,…,"max":…` in nanoseconds, `less` of them (the clock's own) taken off each. */
+/* `"mean":…,"p50":…,…,"max":…` in nanoseconds, each without the clock's cost: `less` tenths. */
 static inline void histogram_print(const histogram *all, uint64_t less) {
     static const struct {
         const char *name;

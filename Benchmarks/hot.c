@@ -1,14 +1,14 @@
 /* One record, seen from a C host: hot STORE MODE N WORKLOAD [THREADS]. The modes of load.h, and
  *
  *   costs N     allocations and system calls of the writing thread in N bursts of 100
- *   bytes N     what N records take in their segments
+ *   bytes N     bytes a record in its segment, over N records
  *   lines N     N times: a few records of one thread, then of another; lines.py follows the stores
  *
  * w1 a constant text, w2 an int and a double, w3 a string of 40 bytes and an int, all by CW_INFO;
  * w4 a ready message of 100 bytes by cw_write; off a CW_DEBUG below the threshold,
  * by tens.
- * Built with -DPLACES, w2 has 1,000 places. Built with -DSHARED, a line is stored to by both
- * threads: what lines.py must find. */
+ * Built with -DPLACES, w2 has 1,000 places. Built with -DSHARED, both threads store to one line,
+ * which lines.py must find. */
 #define LOAD_OFF
 #include "hot.h"
 
@@ -19,7 +19,7 @@
 enum { SMALL_BURST = 100, LINES_BURST = 8, LINES_WARM = 2000 };
 
 #ifdef SHARED
-static uint64_t shared_words[2]; /* of two threads, in one line */
+static uint64_t shared_words[2]; /* one for each thread, in the same line */
 static __thread size_t shared_mine;
 #define SHARE() (*(volatile uint64_t *)&shared_words[shared_mine] += 1)
 #else
@@ -33,7 +33,7 @@ WRITER write_w1(size_t first, size_t count) {
     }
 }
 #ifdef PLACES
-/* Each record is another place's than the 999 before it: the count is one of thousands. */
+/* Each record comes from another place than the 999 before it: counts are whole thousands. */
 #define TEN(text) text text text text text text text text text text
 #define PLACE CW_INFO(logger, "order %d at %f", (int)i, prices[i % VARIANTS]); i++;
 #define PLACES_100(name)                                                                           \
@@ -67,7 +67,7 @@ WRITER write_w4(size_t first, size_t count) {
         SHARE();
     }
 }
-/* Ten places, so that the loop's own count and branch are a tenth of what is measured. */
+/* Ten places, so that only a tenth of the loop's counter and branch falls on each. */
 WRITER write_off(size_t first, size_t count) {
 #define OFF() CW_DEBUG(logger, "order %d at %f", (int)i, prices[i % VARIANTS])
     for (size_t i = first; i < first + count; i += 10) {
@@ -90,7 +90,7 @@ void *realloc(void *old, size_t size) { allocations++; return __libc_realloc(old
 static volatile char dispatch; /* SYSCALL_DISPATCH_FILTER_ALLOW 0, _BLOCK 1 */
 static volatile uint64_t bursts_with_calls;
 
-/* Counts the burst, lets the rest of it through and makes the call again (2 bytes back). */
+/* Counts the burst, lets its later calls pass, and repeats this call (2 bytes back). */
 static void on_system_call(int number, siginfo_t *info, void *context) {
     (void)number;
     ucontext_t *machine = context;
@@ -104,7 +104,7 @@ static void costs(size_t count) {
     struct sigaction action = {.sa_sigaction = on_system_call, .sa_flags = SA_SIGINFO | SA_NODEFER};
     sigaction(SIGSYS, &action, NULL);
     size_t number = BURST * 100;
-    write_some(0, number); /* chunks have grown to their full size */
+    write_some(0, number); /* until chunks have their full size */
     if (prctl(PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, 0, 0, &dispatch) != 0) {
         printf("{\"unsupported\":true}\n");
         return;
@@ -135,8 +135,8 @@ static void bytes(size_t count) {
 
 /* ── two threads in turn, for lines.py ── */
 
-/* A store to a thread's own mark says in a trace of all stores: from here it is this thread. The
- * other one waits; no system call lies between begin and end unless a record makes one. */
+/* In a trace of all stores, those to a thread's mark begin and end its sections. The other thread
+ * waits meanwhile; a section contains no system call unless a record makes one. */
 typedef struct lines_thread {
     _Alignas(4096) volatile uint64_t mark;
     size_t index, count;

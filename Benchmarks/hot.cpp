@@ -1,7 +1,7 @@
-// One record, seen from a C++ host: as hot.c, with braces: logger.info("order {} at {}", …), whose
-// arguments are copied raw and whose text is made when somebody reads. w1 is logger.info("…"),
+// One record, seen from a C++ host: like hot.c, with braces: logger.info("order {} at {}", …),
+// whose arguments are copied raw and whose text is made by the reader. w1 is logger.info("…"),
 // which keeps its place; w4 is the ready message by logger.write.
-// -DMACROS: by CORDWOOD_INFO instead of logger.info; its w1 keeps the text's address alone.
+// -DMACROS: by CORDWOOD_INFO instead of logger.info; its w1 keeps only the text's address.
 // hotpp STORE MODE N WORKLOAD [THREADS], the modes of load.h.
 #define LOAD_OFF
 #include "hot.h"

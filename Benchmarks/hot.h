@@ -1,8 +1,8 @@
-/* How hot.c and hot.cpp open and close a store: settings by environment, so that both do alike.
+/* How hot.c and hot.cpp open and close a store, with the same settings from the environment:
  *   LOAD_SEGMENT_BYTES   of each segment; default the engine's
  *   LOAD_TMPFS           1: CW_FLAG_TMPFS
  *   LOAD_COARSE          1: CW_FLAG_COARSE_CLOCK
- * No quota and no expiry: all that was logged is counted afterwards. */
+ * No quota and no expiry: all records logged are counted afterwards. */
 #ifndef BENCH_HOT_H
 #define BENCH_HOT_H
 

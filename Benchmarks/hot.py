@@ -1,5 +1,5 @@
-"""The append path of ours: nanoseconds in bursts and single calls, from C and from C++, and the
-counts that gate: instructions (callgrind), allocations, system calls, bytes, shared lines."""
+"""Our append path: nanoseconds in bursts and in single calls, from C and from C++, and the counts
+that gate: instructions (callgrind), allocations, system calls, bytes, shared lines."""
 
 import os
 import re
@@ -14,7 +14,7 @@ COPY = "a TSC read and a copy"
 
 
 def instructions(house, program, workload, few=FEW, many=MANY, environment=None):
-    """Of the loop, the call and whatever it calls: what a record more adds under callgrind."""
+    """Instructions that one more record adds under callgrind: loop, call and everything called."""
     totals = []
     for count in (few, many):
         store = house.where()
@@ -28,7 +28,7 @@ def instructions(house, program, workload, few=FEW, many=MANY, environment=None)
 
 
 def place_bytes(house):
-    """Of code, of a function that is one place of w2."""
+    """Bytes of code of a function that is one place of w2."""
     place = house.folder / "place.o"
     subprocess.run([*C, "-x", "c", "-", "-c", *OURS[:1], "-o", str(place)], check=True, text=True,
                    input="#include <cordwood/cordwood.h>\nvoid place(cw_logger *, int, double);\n"
@@ -42,8 +42,8 @@ def copy_program(house):
 
 
 def beside_copy(house):
-    """What an append costs beside reading the counter and copying as many bytes, which no engine
-    that keeps the time can go below. The programs take turns; the ratio is that of one round."""
+    """Compares an append with reading the counter and copying as many bytes, the lower bound for
+    any engine that keeps the time. The programs take turns; each ratio is of one round."""
     engines = {COPY: copy_program(house), "cordwood C": house.hot(),
                "cordwood C++ macros": house.hot_macros()}
     for load in WORKLOADS:
@@ -59,7 +59,7 @@ def beside_copy(house):
 
 
 def counts(house):
-    """Machine-independent. Those of Swift's program are guests.py's."""
+    """Counts that do not depend on the machine. guests.py has those of Swift's program."""
     seen, limits = {}, house.limits
     for language, program in (("c", house.hot()), ("c coarse clock", house.hot()),
                               ("cpp", house.hot_cpp()), ("cpp macros", house.hot_macros())):

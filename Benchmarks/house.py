@@ -1,8 +1,8 @@
-"""What all parts of `./dev bench` share: where programs are built and stores made, how a program
-is run and what it says, how a store is read back and counted, and what machine this is.
+"""Shared by all parts of `./dev bench`: where programs are built and stores made, how a program is
+run and its output parsed, how a store is read back and counted, and which machine this is.
 
-Everything lies under build/bench, on the file system of the checkout; stores are removed after
-each run. One run at a time."""
+Everything lies under build/bench, on the file system of the checkout. Stores are removed after each
+run. One run at a time."""
 
 import datetime
 import json
@@ -22,16 +22,16 @@ WORKLOADS = ("w1", "w2", "w3", "w4")
 KEPT, KEPT_TMPFS = "yes: a mapped file", "yes: a mapped file in memory"
 OURS = [f"-I{ROOT}/include", f"-I{HERE}", f"-L{ROOT}/build/lib", "-lcordwood", "-lpthread",
         f"-Wl,-rpath,{ROOT}/build/lib"]
-# A writer in one piece: callgrind counts from its name to its end.
+# Keeps a writer in one piece: callgrind counts from its name to its end.
 WHOLE = ["-fno-reorder-blocks-and-partition"]
 C = ["cc", "-std=gnu11", "-D_GNU_SOURCE", "-O2", *WHOLE, "-Wall", "-Wextra", "-Werror"]
-# Without the checkout's path in __FILE__, whose length some counts would depend on.
+# Keeps the checkout's path, whose length would affect some counts, out of __FILE__.
 CXX = ["g++", "-std=c++17", "-D_GNU_SOURCE", "-O2", *WHOLE, "-Wall", "-Wextra", "-Werror",
        f"-fmacro-prefix-map={HERE}/=Benchmarks/"]
 
 
 class Unsupported(Exception):
-    """What was asked for is not installed, or does not run here; the text says what."""
+    """Something required is not installed, or does not run here; the text says what."""
 
 
 def output(*command, **more):
@@ -65,7 +65,7 @@ class House:
         print(text, flush=True)
 
     def note(self, text):
-        """Something that was left out, and why."""
+        """Notes what was left out, and why."""
         self.notes.append(text)
         self.say(f"note: {text}")
 
@@ -74,7 +74,7 @@ class House:
                            "good": figure <= limit})
 
     def program(self, name, source, *flags, compiler=None):
-        """Built once a run."""
+        """Builds a program, once a run."""
         if name not in self.programs:
             path = self.folder / name
             with_what = compiler or (CXX if source.endswith(".cpp") else C)
@@ -102,11 +102,11 @@ class House:
         return path
 
     def check(self, store, workload):
-        """Every record of a store, compared with what was logged."""
+        """Compares every record of a store with what was logged."""
         return last_json(output(self.program("check", "check.c", *OURS), store, workload))
 
     def run(self, program, mode, count, workload, threads=1, environment=None, counted=True):
-        """One run of one of our programs: what it said, and the records counted afterwards."""
+        """Runs one of our programs: its output, and the records counted afterwards."""
         store = self.where()
         try:
             done = subprocess.run([program, str(store), mode, str(count), workload, str(threads)],
@@ -138,7 +138,7 @@ class House:
 
 
 def joined(rounds):
-    """One row of several runs of the same: times by the median, the worst `max`, sums of counts."""
+    """Joins several runs into one row: the median of times, the worst `max`, the sums of counts."""
     out = dict(rounds[0])
     for key, value in out.items():
         values = sorted(row[key] for row in rounds if isinstance(row.get(key), (int, float)))
@@ -169,7 +169,7 @@ def first_line(*command):
 
 
 def versions():
-    """Of everything that takes part, as far as it is here."""
+    """Versions of everything involved, as far as installed."""
     found = {"cordwood": first_line(CORDWOOD, "--version"),
              "commit": first_line("git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD"),
              "swift": first_line("swift", "--version"), "gcc": first_line("cc", "--version"),

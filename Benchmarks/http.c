@@ -1,8 +1,8 @@
-/* What a captured HTTP exchange costs its host. A request and an answer of 1 KB of JSON each with
- * the headers that such have; begin, answer and end together.
- *   http STORE times N    one by one, in bursts with pauses, as a client's threads have them; then
- *                         cw_http_begin alone where nothing is captured. A line of JSON: mean and
- *                         percentiles, ns, and the writing thread's allocations.
+/* The cost of a captured HTTP exchange to its host: a request and an answer of 1 KB of JSON each,
+ * with typical headers; begin, answer and end together.
+ *   http STORE times N    one by one, in bursts with pauses, as in a client's threads; then
+ *                         cw_http_begin alone with capture off. Prints a line of JSON: mean and
+ *                         percentiles in ns, and the writing thread's allocations.
  *   http STORE count N    N exchanges and nothing else, for callgrind */
 #define _GNU_SOURCE 1
 #include <cordwood/cordwood.h>
@@ -103,7 +103,7 @@ static void times(cw_engine *engine, cw_http_options *capture, long wanted) {
     long bursts = wanted / BURST < BURSTS_MAX ? wanted / BURST : BURSTS_MAX;
     struct timespec pause = {0, 2000000};
     double sum = 0;
-    for (int i = 0; i < BURST; i++) write_http(engine); /* buffers and chunks have grown */
+    for (int i = 0; i < BURST; i++) write_http(engine); /* until buffers and chunks have grown */
     uint64_t allocated = allocations;
     for (long burst = 0; burst < bursts; burst++) {
         double before = now_ns();

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What the hooks of HTTP clients cost a request, beside the same client without them: `none` (no
-hook), `off` (installed, capture off), `on` (captured). One keep-alive connection to a server of
-loopback that answers 2 KB, in rounds that take turns; the median and the lowest of the rounds'
+"""What the hooks of HTTP clients cost a request, compared with the same client without them: `none`
+(no hook), `off` (installed, capture off), `on` (captured). One keep-alive connection to a loopback
+server that answers 2 KB. The three take turns. Prints the median and the lowest of the rounds'
 means, in microseconds.
 
     build/http-venv/bin/python Benchmarks/http_hooks.py [--requests N] [--rounds N]
 
-The clients that are not installed are left out."""
+Clients that are not installed are left out."""
 
 import argparse
 import http.client
@@ -30,7 +30,7 @@ ANSWER = (b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\
 
 
 def serve(listener):
-    """Answers whatever ends with an empty line; a thread a connection."""
+    """Answers every request, which ends with an empty line; one thread a connection."""
     def one(connection):
         with connection:
             kept = b""
@@ -46,7 +46,7 @@ def serve(listener):
 
 
 def clients(port):
-    """Of each client that is there a call that makes a request."""
+    """For each installed client, a call that makes a request."""
     url = f"http://127.0.0.1:{port}/"
     found = {}
     connection = http.client.HTTPConnection("127.0.0.1", port)
@@ -72,7 +72,7 @@ def clients(port):
 
 
 def mean_us(call, count):
-    """Of so many calls."""
+    """The mean of `count` calls."""
     began = time.perf_counter_ns()
     for _ in range(count):
         call()
@@ -90,7 +90,7 @@ def main():
     if asked.serve:
         print(f"http://127.0.0.1:{listener.getsockname()[1]}/", flush=True)
         serve(listener)
-    # A process of its own: in ours it would share the interpreter's lock.
+    # A separate process: in ours it would share the interpreter's lock.
     fork = multiprocessing.get_context("fork")
     server = fork.Process(target=serve, args=(listener,), daemon=True)
     server.start()

@@ -1,7 +1,7 @@
-/* What an idle engine costs its host: idle [STORE]. Compiled with ENGINE and without, where it is
- * the program that does nothing. Prints its resident memory, what of that is its own and no page of
- * a file that others map, too, the time of cw_open, and how often the engine's threads woke in a
- * second. With SHORT it ends at once: what strace counts is the start and the end. */
+/* The cost of an idle engine to its host: idle [STORE]. Compiled without ENGINE, it is the program
+ * that does nothing. Prints its resident memory, its own part of that (no pages of files, which
+ * others may map, too), the time of cw_open, and how often the engine's threads woke in a second.
+ * With SHORT it ends at once, so that strace counts only its start and end. */
 #include "wakes.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ static double now_ms(void) {
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-/* A line of the kernel's, KiB; 0: it is not there. */
+/* A line of the process's status, in KiB; 0: there is no such line. */
 static long status_kib(const char *name) {
     char line[256];
     long kib = 0;
@@ -45,7 +45,7 @@ int main(int argc, char **argv) {
 #endif
     double open_ms = now_ms() - begin;
 #ifndef SHORT
-    /* The helpers have started and done their first rounds. */
+    /* Until the helpers have started and done their first rounds. */
     struct timespec pause = {2, 0};
     nanosleep(&pause, NULL);
     long before = helper_wakes();

@@ -1,6 +1,6 @@
-/* Preloaded into a reader: counts the zstd frames that it inflates, and the bytes that come of
- * them, by the trace that libzstd offers. Writes both to the file INFLATED names when the process
- * ends. Two threads may inflate at the same time. */
+/* Preloaded into a reader: counts the zstd frames that it inflates and their inflated bytes,
+ * through libzstd's trace hooks. When the process ends, writes both to the file INFLATED names. Two
+ * threads may inflate at the same time. */
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>

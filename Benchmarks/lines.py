@@ -1,10 +1,10 @@
-"""Which cache lines two producers both store to, by a trace of every store (valgrind's lackey): a
-proof by counts that does not depend on the machine.
+"""Finds the cache lines that two producers both store to, in a trace of every store (valgrind's
+lackey): a proof by counts that does not depend on the machine.
 
 `hot STORE lines N WORKLOAD` lets two threads log in turn, a few records each, between two stores to
-a mark of the thread's own. Nearly all sections take the same number of instructions: those are
-quiet. One that takes more holds the claim of a chunk, which may touch shared words, or what another
-thread did meanwhile. No line may be stored to in quiet sections of both."""
+the thread's mark. Nearly all these sections run the same number of instructions: they are quiet. A
+longer one contains the claim of a chunk, which may touch shared words, or another thread's work. No
+line may be stored to in quiet sections of both threads."""
 
 import os
 import re
@@ -16,7 +16,7 @@ SECTIONS = 24
 
 
 class NoProof(Exception):
-    """The trace does not hold what it must to say anything."""
+    """The trace does not suffice for a proof."""
 
 
 def sections(trace, marks):
@@ -41,7 +41,7 @@ def sections(trace, marks):
 
 
 def shared(found):
-    """What the sections say: how many were quiet, and the lines that both threads stored to."""
+    """How many sections were quiet, and the lines that both threads stored to."""
     by_thread, writers, quiet = defaultdict(list), defaultdict(set), defaultdict(int)
     for thread, count, stores in found:
         by_thread[thread].append((count, stores))
@@ -76,8 +76,8 @@ def measure(house, program, workload):
     with open(trace, "rb") as lines:
         seen = shared(sections(lines, marks))
     os.unlink(trace)
-    # An address is one line only while nothing else is mapped there: all sections must be in the
-    # segment behind the lane's own, which the warming up has filled.
+    # An address stands for one line only while nothing else is mapped there: all sections must lie
+    # in the segment after the lane file's own, which the warm-up has filled.
     if not list((store / "lanes").glob("*.00000001-*.seg")):
         raise NoProof("the segment was sealed meanwhile")
     return seen

@@ -1,7 +1,7 @@
-/* The work that every engine's program does, so that all of them do the same. A program defines
+/* The workloads of every engine's program, so that all do the same work. A program defines
  *
  *     void engine_open(const char *where)   where: a directory that exists and is empty
- *     void engine_close(void)               returns when all that was logged is on file
+ *     void engine_close(void)               returns when all logged records are on file
  *     WRITERS(w1 … w4): write_NAME(first, count) logs the records numbered first … first+count-1
  *     void engine_say(void)                 further members of the JSON object: ",\"name\":1"
  *
@@ -12,13 +12,13 @@
  *   sustained N  N records a thread without a pause, then engine_close
  *   paced N      N single calls at LOAD_RATE a second and thread (default a million)
  *   lasting N    N records a thread without a pause, then LOAD_SECONDS at LOAD_RATE a second and
- *                thread, in runs of 1,000; the slowest second of them by its mean
+ *                thread, in runs of 1,000; also the mean of the slowest second
  *   count N      N calls and nothing else, for callgrind
  *   kill N       calls until it is killed; the file LOAD_KEPT holds how many returned
  *
  * w1 a constant text, w2 an int and a double, w3 a string of 40 bytes and an int, w4 a ready
- * message of 100 bytes. Every thread numbers its records from 0; the data follow from the number,
- * so that check.c can say of each record read back whether it is the one. Prints one JSON line. */
+ * message of 100 bytes. Every thread numbers its records from 0. The data follows from the number,
+ * so that check.c can verify each record that it reads back. Prints one JSON line. */
 #ifndef BENCH_LOAD_H
 #define BENCH_LOAD_H
 
@@ -104,12 +104,12 @@ typedef struct load_job {
     size_t count, written, late;
     histogram *calls, *due; /* of each call; from when it was due to its return */
     uint64_t begin_ns, paced_ns, end_ns;
-    long faults; /* page faults that this thread met */
+    long faults; /* page faults of this thread */
     double slowest; /* ns a record, of the slowest second */
     pthread_barrier_t *start;
 } load_job;
 
-/* The pause is slept, as a host waits for its next frame or request. A host that spins instead
+/* Sleeps between bursts, as a host waits for its next frame or request. A host that spins instead
  * takes a core from the helper threads. */
 static void load_bursts(load_job *job) {
     uint64_t period_ns = load_number("LOAD_PERIOD_NS", 1000000);
@@ -125,8 +125,8 @@ static void load_bursts(load_job *job) {
     }
 }
 
-/* A call that is late does not put off those after it: they are due when they were due, so a pause
- * shows in all that had to wait for it. */
+/* A late call does not postpone those after it: their due times stay, so a pause shows in all calls
+ * that had to wait for it. */
 static void load_paced(load_job *job) {
     uint64_t rate = load_number("LOAD_RATE", 1000000);
     uint64_t start = now_ns();
@@ -142,7 +142,7 @@ static void load_paced(load_job *job) {
     }
 }
 
-/* A run that is late does not put off the next ones. */
+/* A late run does not postpone the next ones. */
 static void load_lasting(load_job *job) {
     static __thread uint64_t spent[SECONDS_MAX + 1], records[SECONDS_MAX + 1];
     uint64_t rate = load_number("LOAD_RATE", 1000000), ns = load_number("LOAD_SECONDS", 60);
@@ -197,7 +197,7 @@ static void *load_thread(void *argument) {
     return NULL;
 }
 
-/* What two clock reads around nothing say, in tenths: the median of a million. */
+/* The time between two adjacent clock reads, in tenths of ns: the median of a million. */
 static inline uint64_t load_clock_cost(histogram *pairs) {
     for (size_t i = 0; i < CLOCK_READS; i++) {
         uint64_t begin = now_ns();
@@ -209,7 +209,7 @@ static inline uint64_t load_clock_cost(histogram *pairs) {
 static inline histogram *load_histogram(void) {
     histogram *all = (histogram *)malloc(sizeof *all);
     if (all == NULL) load_fail("memory");
-    memset(all, 0, sizeof *all); /* touched here: no page fault is measured as a record's */
+    memset(all, 0, sizeof *all); /* touched here, so that no record's time includes a page fault */
     return all;
 }
 
@@ -247,7 +247,7 @@ static inline int load_run(const char *mode, size_t count, size_t threads) {
     }
     slept = helper_wakes() - slept;
     struct rusage used;
-    getrusage(RUSAGE_SELF, &used); /* of all threads, the engine's own and warming up included */
+    getrusage(RUSAGE_SELF, &used); /* all threads, including the engine's, and the warm-up */
     printf("{\"records\":%llu,\"seconds\":%.4f,\"user_s\":%.3f,\"system_s\":%.3f,\"faults\":%ld,"
            "\"writer_faults\":%ld,\"helper_wakes\":%ld,\"peak_kib\":%ld",
            (unsigned long long)written, (double)(end - begin) / 1e9, load_seconds(used.ru_utime),

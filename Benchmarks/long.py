@@ -1,5 +1,5 @@
-"""What lasts: 10 M records back to back, minutes at a million a second, 8 GB and then a minute at
-three million, archiving typed records. Every record is read back and compared."""
+"""Long runs: 10 M records back to back, minutes at a million a second, 8 GB and then a minute at
+three million, and archiving of typed records. Every record is read back and compared."""
 
 import os
 import resource
@@ -9,7 +9,7 @@ import time
 
 from house import CORDWOOD, KEPT, KEPT_TMPFS, last_json
 
-ARCHIVE_SEGMENT_BYTES = 1 << 30  # nothing is sealed, so nothing archived, before it is measured
+ARCHIVE_SEGMENT_BYTES = 1 << 30  # nothing is sealed, and so archived, before the measurement
 
 
 def sustained(house):
@@ -29,8 +29,8 @@ def sustained(house):
 
 
 def lasting(house, seconds):
-    """8 GB back to back, then a minute at 3 M/s: what of the host's memory that takes, and how slow
-    the slowest second is."""
+    """8 GB back to back, then a minute at 3 M/s: the host's peak memory, and how slow the slowest
+    second is."""
     total, rate = house.few(1_000_000, 66_700_000), 3_000_000
     for threads in (1, 2):
         row = house.run(house.hot(), "lasting", total // threads, "w4", threads=threads,

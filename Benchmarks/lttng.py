@@ -1,7 +1,7 @@
-"""LTTng's daemons for one run of one program: started, asked for a session, and always ended again.
+"""LTTng's daemons for one run of one program: starts them, creates a session, and always ends them.
 
-Without root everything lies in a home of its own (LTTNG_HOME). As root the daemons use the
-system's run directory: where others run there already, LTTng is left out."""
+Without root, everything lies in a separate home (LTTNG_HOME). As root, the daemons use the system's
+run directory; if others already run there, LTTng is left out."""
 
 import os
 import re
@@ -18,7 +18,7 @@ KILLED_WAIT_S = 3
 
 
 def others_run():
-    """A living lttng-sessiond of whoever else; the dead that nobody waited for do not count."""
+    """Whether another lttng-sessiond lives; zombies do not count."""
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             name, state = re.match(r"\d+ \((.*)\) (\S)", path.read_text()).groups()
@@ -77,11 +77,11 @@ class Session:
         raise OSError("it does not answer")
 
     def stop(self, killed=False):
-        """Waits until what was logged is in the trace; (records, discarded, bytes) of it.
+        """Waits until all logged records are in the trace; its (records, discarded, bytes).
 
-        Who was killed within a record leaves a sub-buffer that never becomes whole, and `destroy`
-        waits for it for ever: then the daemons are given KILLED_WAIT_S and ended, which writes what
-        they have."""
+        A program that is killed within a record leaves a sub-buffer that never becomes whole, and
+        `destroy` would wait for it forever. So the daemons are ended after KILLED_WAIT_S, which
+        writes what they have."""
         wait = ("--no-wait",) if killed else ()
         self.command("stop", *wait, "bench")
         if killed:
@@ -94,7 +94,7 @@ class Session:
                       "--params=step=+0", stderr=subprocess.STDOUT)
         found = {what.lower(): int(number) for number, what in
                  re.findall(r"(\d+) ([A-Za-z ]+?) messages?\n", said)}
-        # A message of discarded events stands for one event or more.
+        # A message of discarded events stands for at least one event.
         events, discarded = found["event"], found["discarded event"]
         size = sum(path.stat().st_size for path in self.trace.rglob("*") if path.is_file())
         return events, discarded, size

@@ -1,7 +1,7 @@
-/* Fills a store with lanes that overlap in time: many STORE LANES RECORDS SEED. So many processes
- * log so many records each, all beside one another: the next one begins when all have begun. What a
- * record says follows from the seed, its lane and its number; one in a thousand is an error, and
- * one in all the needle. `cordwood archive` then makes an archive of each lane. */
+/* Fills a store with lanes that overlap in time: many STORE LANES RECORDS SEED. LANES processes log
+ * RECORDS records each, all at the same time: each goes on only when all have begun. A record's
+ * content follows from the seed, its lane and its number; one in a thousand is an error, and one of
+ * all is the needle. Each process makes an archive of its lane. */
 #define _GNU_SOURCE 1
 #include "fixture.h"
 
@@ -34,7 +34,7 @@ static void one(cw_logger *log, uint64_t r) {
     if (cw_write(log, level, line, (size_t)size) != CW_OK) fail("cw_write");
 }
 
-/* A byte to `ready` says that this lane has begun; `go` ends once all have. */
+/* A byte to `ready` says that this lane has begun; `go` is closed once all have. */
 static void run(char **argv, uint64_t lane, int ready, int go) {
     uint64_t lanes = strtoull(argv[2], NULL, 10), count = strtoull(argv[3], NULL, 10);
     uint64_t seed = strtoull(argv[4], NULL, 10) + lane * count;
@@ -62,7 +62,7 @@ static void run(char **argv, uint64_t lane, int ready, int go) {
         }
         if (number % (count / PAUSES + 1) == 0) nanosleep(&pause, NULL);
     }
-    /* Each makes an archive of its own: what dead lanes left would become a few. */
+    /* Each makes its own archive: dead lanes would be joined into a few. */
     if (cw_roll(engine) != CW_OK || cw_archive_wait(engine, 600000) != CW_OK) fail("cw_archive");
     _exit(0);
 }

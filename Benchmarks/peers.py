@@ -1,5 +1,5 @@
-"""Ours beside spdlog, glog and LTTng-UST: the same work in the same run, by turns (A B C, A B C),
-and what is left of each after `kill -9` at full rate."""
+"""Compares ours with spdlog, glog and LTTng-UST: the same work in the same run, in turn (A B C,
+A B C), and what `kill -9` at full rate leaves of each."""
 
 import os
 import shutil
@@ -10,11 +10,11 @@ import time
 import lttng
 from house import CXX, HERE, KEPT, C, Unsupported, joined, last_json
 
-PERIOD_NS = 4_000_000  # of bursts: every engine but glog has drained its queue before the next
-PACED_RATE = 100_000   # of single calls: what the slowest still reaches
+PERIOD_NS = 4_000_000  # of bursts: between two, all engines except glog drain their queues
+PACED_RATE = 100_000   # of single calls: even the slowest reaches it
 FAILURES = (Unsupported, subprocess.SubprocessError)
 KILL_AFTER_S, KILL_AFTER_QUICK_S = 0.3, 0.02
-# What does not survive the process, from each engine's own documents; the kill runs count it.
+# What a kill loses, from each engine's own documentation; the kill runs count it.
 LOSES = {"spdlog": "no: stdio's buffer", "spdlog async": "no: a queue and stdio's buffer",
          "glog": "no: stdio's buffer, 30 s", "LTTng-UST": "nearly: its daemons' memory"}
 
@@ -28,7 +28,7 @@ def pkg(name):
 
 
 class Engine:
-    """A program of load.h's modes, and how its records are counted on file afterwards."""
+    """A program with load.h's modes, and how its records on file are counted afterwards."""
 
     def __init__(self, house, name, program, environment=None, kept=KEPT):
         self.house, self.name, self.program, self.kept = house, name, program, kept
@@ -114,7 +114,7 @@ class Ours(Engine):
 
 
 class Lttng(Engine):
-    """Daemons of its own for each run, ended with it."""
+    """Each run has its own daemons, which end with it."""
 
     def run(self, mode, count, workload, threads=1, environment=None):
         where = self.house.where()
@@ -128,7 +128,7 @@ class Lttng(Engine):
                 row = last_json(done.stdout)
                 ended = time.monotonic()
                 row["on_file"], row["dropped"], size = session.stop()
-                if mode == "sustained":  # until the trace was complete, its counting left out
+                if mode == "sustained":  # until the trace was complete, without counting it
                     row["closed_seconds"] += session.stopped - ended
                 row["bytes_per_record"] = round(size / max(1, row["on_file"]), 2)
                 row["whole_run_s"] = round(ended - started, 3)
@@ -187,7 +187,7 @@ def engines(house, makers):
 
 
 def leave_out(house, found, engine, why):
-    """A peer that does not run here is said to; one of ours fails the run."""
+    """Notes a peer that does not run here; one of ours fails the run."""
     if isinstance(engine, Ours):
         raise why
     house.note(f"{engine.name} left out: {why}")
@@ -195,7 +195,7 @@ def leave_out(house, found, engine, why):
 
 
 def alternate(house, found, mode, count, loads, rounds, threads=1, environment=None):
-    """One row an engine and workload, of `rounds` runs each, taken in turn."""
+    """One row for each engine and workload, from `rounds` runs each, taken in turn."""
     for load in loads:
         rows = {}
         for _ in range(rounds):

@@ -1,5 +1,5 @@
-"""A picture of latencies as SVG, by the standard library alone: an engine a row, its percentiles on
-a logarithmic scale. Legible on light and on dark ground: colours by prefers-color-scheme."""
+"""A picture of latencies as SVG, made by the standard library alone: one row an engine, percentiles
+on a logarithmic scale. Legible on light and dark backgrounds: colours by prefers-color-scheme."""
 
 import math
 from html import escape
@@ -28,7 +28,7 @@ def nanoseconds(value):
 
 
 def rows_of(data):
-    """(heading, [(engine, figures)]) of what can be compared: single calls of the peers, else our
+    """(heading, [(engine, figures)]) of what can be compared: single calls of the peers, then our
     own; then Python and Swift."""
     wanted = (("peers", "paced", "single calls at 0.1 M/s"),
               ("hot", "paced", "single calls, 1 M/s"),

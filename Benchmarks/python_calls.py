@@ -3,14 +3,14 @@
 
     python3 Benchmarks/python_calls.py [--rounds N] [--only NAME,…]
 
-Every way has a process and a store or file of its own; the processes take turns, a burst each, so
-that noise meets all alike. Peers are those of the interpreter that runs this (pip install
-picologging loguru structlog); one that is missing is left out and named. Each of them writes time,
-level, name, file, line, function and message to a file, and flushes it, as Cordwood keeps them.
+Each way has its own process and its own store or file. The processes take turns, a burst each, so
+that noise affects all alike. Peers are those of the interpreter that runs this (pip install
+picologging loguru structlog); a missing one is left out and named. Each writes time, level, name,
+file, line, function and message, as Cordwood keeps them, to a file and flushes it.
 
 The table: ns a call in bursts (loop subtracted, each after an unmeasured one): mean, median burst,
 and the median of its ratios to the bare call's burst of the same round; then calls timed one by one
-(clock subtracted): p50, p99, p99.9, max; then records written and how many were found on file
+(clock subtracted): p50, p99, p99.9, max; then records written, and records found on file
 afterwards. The last line is the same as JSON.
 """
 import argparse
@@ -47,7 +47,7 @@ def cordwood_store(path):
 
 
 def bare(path):
-    """A call of cw_write by ctypes with its prototypes: text, level and length stand ready."""
+    """A call of cw_write by ctypes, with prototypes; text, level and length are ready."""
     import ctypes
 
     from cordwood import _abi
@@ -95,7 +95,7 @@ def handler(path):
 
 
 def logging_alone(path):
-    """What `logging` costs before any handler writes."""
+    """The cost of `logging` before any handler writes."""
     import logging
     return stdlib(path, logging, logging.NullHandler(), lambda: 0)
 
@@ -159,7 +159,7 @@ def structlog_file(path):
 
 
 BARE, ALONE = "bare ctypes call", "logging alone"
-# Name, what is called, the accelerator (None: does not matter), the peer's package.
+# Name, what makes the call, the accelerator (None: does not matter), the peer's package.
 WAYS = [
     (BARE, bare, None, None),
     ("ctypes formatted", formatted, False, None),
@@ -183,7 +183,7 @@ WAYS = [
 # ── One way, in a process of its own ──────────────────────────────────────────────────────────────
 
 def work(name, path):
-    """Answers each line on stdin: a burst's ns, or at the end what was timed and kept."""
+    """Answers each line on stdin with a burst's ns, the last one with what was timed and kept."""
     call, end = next(make for title, make, _, _ in WAYS if title == name)(path)
     clock = time.perf_counter_ns
     nothing = (lambda: None)
@@ -203,10 +203,10 @@ def work(name, path):
     for line in sys.stdin:
         if line == "end\n":
             break
-        # The ways of a round on one processor, the next round's on another: they are not equally
-        # fast at a time. The engine's helpers keep all, and single calls have all again.
+        # All ways of a round run on one processor, the next round's on another, since processors
+        # differ in speed. The engine's helpers may use all, and so may the single calls.
         stay_on({int(line)})
-        burst(call)  # what the pause has cooled
+        burst(call)  # warms what the pause has cooled
         empty = burst(nothing)
         print(burst(call) - empty, file=answer, flush=True)
         stay_on(processors)
@@ -233,7 +233,7 @@ def count(name, calls, path):
 
 
 class Worker:
-    """A way's process."""
+    """The process of one way."""
 
     def __init__(self, name, directory, package, accelerated):
         self.name, self.bursts = name, []
@@ -256,7 +256,7 @@ class Worker:
         self.bursts.append(float(self.ask(str(processor))))
 
     def end(self, bare, alone):
-        """The bursts of the bare call and of `logging` alone, each of the same round as ours."""
+        """Its figures. bare, alone: the bursts of these ways, each of the same round as ours."""
         found = json.loads(self.ask("end"))
         self.process.communicate()
         out = {"mean": round(sum(self.bursts) / len(self.bursts), 1),
@@ -271,7 +271,7 @@ class Worker:
 
 
 def accelerated_package():
-    """The package with its accelerator, built now; None where there is no compiler."""
+    """The package with its accelerator, built now; None without a compiler."""
     sys.path.insert(0, str(ROOT / "bindings/python/tests"))
     try:
         return importlib.import_module("run").build()

@@ -1,6 +1,6 @@
-/* Fills a store to be read: read STORE N SEED plain|dense. Four processes with two threads each
- * log N records in all, beside one another: deferred text with typed arguments, plain lines,
- * fields; one in a thousand an error, one in all the needle. What a record says follows from the
+/* Fills a store for reading: read STORE N SEED plain|dense. Four processes with two threads each
+ * log N records in all, at the same time: deferred text with typed arguments, plain lines, fields.
+ * One in a thousand is an error, and one of all is the needle. A record's content follows from the
  * seed and its number, so the same command makes the same records. */
 #define _GNU_SOURCE 1
 #include "fixture.h"

@@ -1,9 +1,9 @@
-"""Reading a store back: the end of it, a word in it, its errors, its figures, all of it, a loop of
-Python; beside zstdcat and grep, and rg -z, over the same lines. The store is made once by seed
+"""Reads a store back: its end, a word in it, its errors, its statistics, all of it, and a Python
+loop; compared with zstdcat and grep, and rg -z, over the same lines. The store is made once by seed
 (read.c) and kept in build/bench. Another one has a thousand archives that all overlap in time
-(many.c), and one is the folder of a collector of a thousand devices (devices.c). Counts gate: bytes
-that a verb reads, its memory, its instructions on a small store, what it inflates of dense blocks,
-and what it costs to open the many. Times inform."""
+(many.c). A third is a collector's folder of a thousand devices (devices.c). Counts gate: bytes that
+a verb reads, its memory, its instructions on a small store, what it inflates of dense blocks, and
+the cost of opening many archives. Times inform."""
 
 import importlib
 import os
@@ -20,14 +20,14 @@ from house import C, CORDWOOD, HERE, OURS, ROOT, output
 SEED = 20261125
 NEEDLE, ABSENT, DIGITS = "needle 7f3a", "nowhere in it", "4242"
 VERBS = {
-    # Nothing is remembered of the store, and then what the first one looked at.
+    # First with nothing remembered of the store, then with what the first run remembered.
     "tail -n 50": ["tail", "-n", "50"],
     "tail -n 50 again": ["tail", "-n", "50"],
     "grep a needle": ["grep", "-F", NEEDLE],
     "grep an absent word": ["grep", "-F", ABSENT],
-    # Most numbers lie in arguments: they are looked at without making their texts.
+    # Most numbers are arguments: they are searched without making the texts.
     "grep -c of digits": ["grep", "-c", "-F", DIGITS],
-    # Warnings are read from every block, errors from the extracts alone.
+    # Warnings are read from every block, errors only from the extracts.
     "--level warn": ["cat", "--level", "warn"],
     "--level error": ["cat", "--level", "error"],
     "stats": ["stats"],
@@ -36,12 +36,12 @@ VERBS = {
     "export --format csv": ["export", "--format", "csv"],
     "cat of 8 copies": ["cat"],
 }
-# The same store under one verb so often: every time is there as often.
+# Verbs that get the same store several times: each time stamp occurs as often.
 COPIES = {"cat of 8 copies": 8}
-# Over a store whose blocks are dense where an engine had the time.
+# Over a store whose blocks are dense if the engine had the time.
 DENSE_VERBS = ["tail -n 50", "tail -n 50 again", "grep a needle", "grep an absent word",
                "--level warn", "--level error", "stats", "cat"]
-# A loop of Python over a store: three attributes of each record.
+# A Python loop over a store: three attributes of each record.
 PYTHON = """
 import sys, cordwood
 def main():
@@ -52,7 +52,7 @@ def main():
     print(f"{cordwood.accelerated} {count}")
 main()
 """
-# Archives that overlap, and records of each.
+# Overlapping archives, and the records of each.
 LANES, OF_EACH = 1_000, 2_000
 MANY_VERBS = {
     "tail -n 50": ["tail", "-n", "50"],
@@ -65,19 +65,19 @@ MANY_VERBS = {
 }
 # A collector's folder: devices, archives of each, and records of each archive.
 DEVICES, ARCHIVES_EACH, RECORDS_EACH = 1_000, 20, 20
-# Of the folder; the other device shows what is remembered of it after the first.
+# Over that folder; the second shows what the first left remembered.
 DEVICE_VERBS = {
     "a device's last 200, unknown": ["tail", "-n", "200", "-q", "host.name:dev-9"],
     "another device's last 200": ["tail", "-n", "200", "-q", "host.name:dev-77"],
 }
-# Needs the facts of each archive, and no record.
+# Needs the facts of each archive, but no record.
 OPENING = ["cat", "--since", "2100-01-01"]
-# Records of the two stores whose difference is counted under callgrind.
+# Records of the two stores whose difference callgrind counts.
 FEW, MANY = 20_000, 100_000
 
 
 def made(house, count, method="plain"):
-    """The store of so many records, and its lines under zstd; made again if read.c has changed."""
+    """The store of `count` records, and its lines under zstd; made again if read.c has changed."""
     folder = ROOT / f"build/bench/read-{count}-{method}"
     mark, source = folder / "made", (HERE / "read.c").read_text(encoding="utf-8")
     if mark.is_file() and mark.read_text(encoding="utf-8") == source:
@@ -98,7 +98,7 @@ def made(house, count, method="plain"):
 
 
 def made_many(house):
-    """The store of archives that overlap; made again if many.c has changed."""
+    """The store of overlapping archives; made again if many.c has changed."""
     folder = ROOT / "build/bench/read-many"
     mark, source = folder / "made", (HERE / "many.c").read_text(encoding="utf-8")
     if mark.is_file() and mark.read_text(encoding="utf-8") == source:
@@ -106,7 +106,7 @@ def made_many(house):
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     program = house.program("many", "many.c", *OURS, compiler=C)
-    # A disk would sync every archive.
+    # In memory, since a disk would sync every archive.
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else folder) as fast:
         output(program, f"{fast}/store", LANES, OF_EACH, SEED)
@@ -117,7 +117,7 @@ def made_many(house):
 
 
 def made_devices(house, devices):
-    """The folder of a collector; made again if devices.c has changed."""
+    """A collector's folder; made again if devices.c has changed."""
     folder = ROOT / f"build/bench/read-devices-{devices}"
     mark, source = folder / "made", (HERE / "devices.c").read_text(encoding="utf-8")
     if mark.is_file() and mark.read_text(encoding="utf-8") == source:
@@ -136,13 +136,13 @@ def made_devices(house, devices):
 
 
 def read_of(pid):
-    """What a process that has ended, and was not waited for, read by system calls: bytes, calls."""
+    """What an ended process, not yet waited for, has read by system calls: bytes, calls."""
     text = Path(f"/proc/{pid}/io").read_text(encoding="ascii")
     return [int(re.search(rf"^{key}: (\d+)", text, re.MULTILINE)[1]) for key in ("rchar", "syscr")]
 
 
 def run(command, good=(0,), environment=None):
-    """What a command costs: seconds, bytes read, memory; and the number of lines it prints."""
+    """The cost of a command: seconds, bytes read, memory; and the number of lines it prints."""
     started = time.monotonic()
     with subprocess.Popen(command, stdout=subprocess.PIPE,
                           env=dict(os.environ, **(environment or {}))) as process:
@@ -165,8 +165,8 @@ def command_of(verb, store):
 
 
 def counted(house, command, environment=None, stdout=subprocess.DEVNULL):
-    """Instructions of a command under callgrind, and what it printed. A child's memory begins with
-    this process's own, so what verbs print is not collected."""
+    """Instructions of a command under callgrind, and its output. A child's peak memory starts at
+    this process's own, so the output of verbs is not collected."""
     done = subprocess.run(
         ["valgrind", "--tool=callgrind", f"--callgrind-out-file={house.folder}/callgrind",
          *command], check=False, stdout=stdout, stderr=subprocess.PIPE,
@@ -178,7 +178,7 @@ def counted(house, command, environment=None, stdout=subprocess.DEVNULL):
 
 def of_a_record(house, command_of_store, environment=None, stdout=subprocess.DEVNULL,
                 method="plain"):
-    """Instructions that a record more adds, and what each command printed."""
+    """Instructions that one more record adds, and the output of each command."""
     (few, first), (many, second) = [
         counted(house, command_of_store(made(house, count, method) / "store"), environment, stdout)
         for count in (FEW, MANY)]
@@ -186,13 +186,13 @@ def of_a_record(house, command_of_store, environment=None, stdout=subprocess.DEV
 
 
 def instructions(house, verb, method="plain"):
-    """What a record more adds to a verb."""
+    """Instructions that one more record adds to a verb."""
     more, _ = of_a_record(house, lambda store: command_of(verb, store), method=method)
     return round(more / COPIES.get(verb, 1), 1)
 
 
 def served(house, method):
-    """What a record more adds to the viewer's counts of a whole store."""
+    """Instructions that one more record adds to the viewer's counts of a whole store."""
     sys.path.insert(0, str(ROOT / "Tests/Viewer"))
     serving = importlib.import_module("serving")
     found = {}
@@ -207,7 +207,7 @@ def served(house, method):
 
 
 def inflated(house, verb, store, count):
-    """Frames and bytes that a verb inflates, of 10,000 records and of one."""
+    """Frames that a verb inflates for 10,000 records, and bytes for one."""
     counter = house.program("inflated.so", "inflated.c", "-shared", "-fPIC", compiler=C)
     path = house.folder / "inflated"
     run(command_of(verb, store), good=(0, 1),
@@ -217,7 +217,7 @@ def inflated(house, verb, store, count):
 
 
 def python(house, folder, count):
-    """A loop of Python over the whole store, timed, and over the small ones, counted."""
+    """A Python loop, timed over the whole store and counted over the small ones."""
     sys.path.insert(0, str(ROOT / "bindings/python/tests"))
     package = importlib.import_module("run").build()
     environment = dict(os.environ, PYTHONPATH=str(package), PYTHONHASHSEED="0",
@@ -265,14 +265,14 @@ def searched(folder, word):
 
 
 def expected(verb, count):
-    """Lines that a verb prints; None: it depends."""
+    """Lines that a verb prints; None: not known."""
     return {"tail -n 50": 50, "tail -n 50 again": 50, "grep a needle": 1,
             "grep an absent word": 0, "grep -c of digits": 1, "cat": count, "cat --json": count,
             "export --format csv": count + 1, "cat of 8 copies": count * 8}.get(verb)
 
 
 def measure_many(house):
-    """A thousand archives at the same time: memory, how often a block is loaded, and opening."""
+    """A thousand archives of the same time: memory, how often a block is loaded, and opening."""
     limits, store = house.limits["read_many"], made_many(house)
     size = sum(path.stat().st_size for path in store.rglob("*.cwa"))
     rows = {}
@@ -303,13 +303,13 @@ def measure_many(house):
 
 
 def measure_devices(house):
-    """The folder of a collector: opening it, and what one device logged last."""
+    """A collector's folder: opening it, and the last records of one device."""
     limits, devices = house.limits["read_devices"], house.few(DEVICES // 10, DEVICES)
     store = made_devices(house, devices)
     archives = len(list((store / "archives").iterdir()))
     house.gate("archives of the devices: missing or too many",
                abs(archives - devices * ARCHIVES_EACH), 0)
-    # Beside those of the many.
+    # Not the cache of the many archives.
     cache = {"XDG_CACHE_HOME": f"{house.folder}/cache-devices"}
     rows = {}
     for what, words in (("opening cold", OPENING), ("opening warm", OPENING),
@@ -347,7 +347,7 @@ def measure(house):
     for verb in VERBS:
         row = rows[verb] = run(command_of(verb, store), good=(0, 1), environment=cache)
         row["of_archives"] = round(row["read_bytes"] / size, 3)
-        # Every block once; headers and footers, and what the loader reads, besides.
+        # Every block once, plus headers, footers and what the loader reads.
         if verb not in COPIES:
             few = {"--level error": "errors_of_archives", "tail -n 50": "tail_of_archives",
                    "tail -n 50 again": "tail_again_of_archives"}.get(verb, "of_archives")

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Puts the figures of a run into docs/PERFORMANCE.md, the README and Benchmarks/last.svg.
+"""Writes the figures of a run into docs/PERFORMANCE.md, the README and Benchmarks/last.svg.
 
     ./dev bench --json Benchmarks/last.json && python3 Benchmarks/report.py
 
-Nothing in those tables is written by hand; test_bench.py fails where they differ from last.json."""
+No table there is written by hand; test_bench.py fails if one differs from last.json."""
 
 import json
 import sys
@@ -70,7 +70,7 @@ def summary(data):
 
 
 def documents():
-    """(path, text) of all that is made of the last run."""
+    """(path, text) of all that is made from the last run."""
     data = json.loads(LAST.read_text(encoding="utf-8"))
     page, readme = ROOT / "docs/PERFORMANCE.md", ROOT / "README.md"
     figures = surroundings(data) + "\n\n" + table.markdown(data)

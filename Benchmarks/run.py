@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""`./dev bench`: figures of the append path, of its peers, of minutes at full rate, of archiving
-and of an idle engine.
+"""`./dev bench`: measures the append path, its peers, minutes at full rate, archiving and an idle
+engine.
 
 Counts gate: they do not depend on the machine. Times inform, and fail only beyond what noise
-explains (thresholds.json). Figures of another machine are another machine's."""
+explains (thresholds.json). Figures of different machines cannot be compared."""
 
 import argparse
 import json
@@ -49,7 +49,7 @@ PARTS = """
 
 
 def archives(house):
-    """The repository's sample, and the files of --files or of build/bench/files."""
+    """The repository's sample, and the files of --files."""
     found = [shared.ROOT / "examples/sample.log"]
     logs = house.files
     if logs and logs.is_dir():
@@ -64,8 +64,8 @@ def archives(house):
 
 
 def forget(path):
-    """Takes a file out of the page cache: as it was just written it lies there in large pieces, of
-    which a fault maps more than it asked for (tools/build.sh)."""
+    """Takes a file out of the page cache: just written, it lies there in large pieces, of which a
+    fault maps more than it needs (tools/build.sh)."""
     file = os.open(path, os.O_RDONLY)
     try:
         os.fsync(file)
@@ -84,7 +84,7 @@ def idle(house):
     without = shared.last_json(shared.output(nothing))
     over = with_it["resident_kib"] - without["resident_kib"]
     house.more["idle"] = {"resident_kib_over_nothing": over, "open_ms": with_it["open_ms"]}
-    # Pages of files are the kernel's choice: it maps as many around a touched one as it has.
+    # Pages of files are left to the kernel: it maps all cached ones around a touched one.
     house.gate("KiB of its own of an idle engine over nothing",
                with_it["own_kib"] - without["own_kib"], house.limits["idle_own_kib_over_nothing"])
     house.gate("times a second that the threads of an idle engine wake", with_it["wakes_s"],
@@ -93,14 +93,14 @@ def idle(house):
 
 
 def short(house):
-    """A program that opens, writes one record and closes: its system calls over those of one that
-    does nothing, and the threads that it starts."""
+    """A program that opens, writes one record and closes: the threads that it starts, and its
+    system calls beyond those of a program that does nothing."""
     if shutil.which("strace") is None:
         house.note("no strace: the calls of a short program are not counted")
         return
     engine = house.program("short", "idle.c", "-DENGINE", "-DSHORT", *shared.OURS)
     nothing = house.program("short-nothing", "idle.c", "-DSHORT", *shared.OURS)
-    # On a busy machine the supply thread looks around, with 24 calls, before the program closes.
+    # On a busy machine, the supply thread does a round of 24 calls before the program closes.
     with_it = min((traced(house, engine, house.where()) for _ in range(3)), key=len)
     without = traced(house, nothing)
     figures = {"system_calls": len(with_it) - len(without),
@@ -170,7 +170,7 @@ def main():
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("--plot", metavar="FILE.svg")
     arguments = parser.parse_args()
-    # Ended from outside, too, stores are removed and LTTng's daemons ended.
+    # A run ended from outside also removes its stores and ends LTTng's daemons.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     house = shared.House(arguments.quick)
     house.files = arguments.files

@@ -1,6 +1,6 @@
-/* The records of something like a real service, for archiving: service STORE RECORDS THREADS.
- * Nine places, of which some log much more than others; growing ids, prices, names, and durations
- * with a long tail. The numbers are the same in each run, times are those of the clock. */
+/* Records like a real service's, for archiving: service STORE RECORDS THREADS. Nine places, some of
+ * which log much more than others; growing ids, prices, names, and durations with a long tail. The
+ * numbers are the same in each run; times are the clock's. */
 #include <cordwood/cordwood.h>
 #include <pthread.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Draws docs/storm.svg: what a server sees of 100,000 clients that come back after an hour, from
-the curves that Tests/CordwoodShipTests/StormTests.swift writes.
+"""Draws docs/storm.svg: the requests of 100,000 clients that come back after an hour, from the
+curves that Tests/CordwoodShipTests/StormTests.swift writes.
 
     CORDWOOD_STORM=build/storm.json swift test --filter StormTests
     Benchmarks/storm.py build/storm.json docs/storm.svg"""

@@ -1,6 +1,6 @@
 """The figures of a run as tables: the same for the terminal, docs/PERFORMANCE.md and the README.
 
-A table is (title, what it says, headings, rows of text). Only what was measured stands in one."""
+A table is (title, description, headings, rows of text). It contains only what was measured."""
 
 import textwrap
 
@@ -18,7 +18,7 @@ def number(value, digits=1):
 
 
 def counted(row):
-    """Records on file of records logged."""
+    """Records on file, and how many of those logged are missing."""
     on_file = row.get("on_file")
     if on_file is None:
         return "–"
@@ -36,7 +36,7 @@ def rows_of(data, **wanted):
 
 
 def time_of(row, name):
-    """A quantile that fewer than two samples lie beyond is none."""
+    """A quantile; none if fewer than two samples lie beyond it."""
     beyond = {"p99": 0.01, "p99.9": 0.001, "p99.99": 0.0001}.get(name, 1)
     if row.get("samples", 10**9) * beyond < 1.999:
         return "–"
@@ -264,7 +264,7 @@ def tables(data):
 
 
 def text(data):
-    """For a terminal."""
+    """The tables for a terminal."""
     out = []
     for title, what, heads, rows in tables(data):
         widths = [max(len(str(line[at])) for line in [heads, *rows]) for at in range(len(heads))]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What the benchmarks decide by: quantiles, the check of what was read back, shared lines, lost
-records, rounds joined into one row, and the documents that are made of a run."""
+"""Tests what the benchmarks rely on: quantiles, the check of records read back, shared lines, lost
+records, rounds joined into one row, and the documents made from a run."""
 
 import contextlib
 import io
@@ -151,7 +151,7 @@ class Lines(WithHouse):
                  b"I  0403,3\n", b" S 2100,8\n", b" S 1100,8\n"]
         found = list(lines.sections(trace, {0x1000: 0, 0x1100: 1}))
         self.assertEqual(found, [(0, 1, [(0x207c, 8), (0x4000, 4)]), (1, 1, [(0x2100, 8)])])
-        # The first store of the one reaches into the line of the other's.
+        # Shared only if the first store of thread 0 reaches into the line of thread 1.
         self.assertEqual(lines.shared(found)["shared"], [])
         found[0][2][0] = (0x20fc, 8)
         self.assertEqual(lines.shared(found)["shared"], ["0x2100"])

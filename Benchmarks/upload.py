@@ -1,6 +1,6 @@
-"""Uploading archives over loopback: to an nginx that throws them away, with the processor time it
-costs, beside curl on the same files; and to our own collector, which checks every sum and syncs
-every archive before it answers. Figures inform."""
+"""Uploads archives over loopback: to an nginx that discards them, with the processor time, compared
+with curl on the same files; and to our own collector, which verifies every checksum and syncs every
+archive before it answers. Figures inform."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ ROUNDS = 3
 
 
 def cpu_seconds(pid):
-    """Of a process and its living children."""
+    """Processor time of a process and its living children."""
     total = 0
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -53,7 +53,7 @@ def upload(directory, url, kind, form):
 
 
 def archives(place, size):
-    """So many bytes of archives, 16 MiB each, of records that no codec makes smaller."""
+    """A store with `size` bytes of archives, 16 MiB each, of uncompressed random records."""
     store = Store(place, "made")
     with Host(place, store) as host:
         host.open(quota_bytes=0, codec="none")
@@ -65,7 +65,7 @@ def archives(place, size):
 
 
 def one(house, name, made, command, cpu_of, rounds=ROUNDS):
-    """The best of some rounds: what else runs here takes away and never adds."""
+    """The best of several rounds: other load can only slow them down."""
     size = sum(path.stat().st_size for path in made.archives())
     best = None
     for number in range(rounds):
@@ -105,7 +105,7 @@ def measure(house):
         if shutil.which("curl"):
             one(house, "curl", made, curl(url), nginx.process.pid)
         collector = Collector(place).start()
-        # A second round would find everything there.
+        # In a second round, the collector would have everything already.
         one(house, "archives to our collector", made,
             lambda copy: upload(copy, collector.url, "collector", "archive"),
             collector.process.pid, rounds=1)

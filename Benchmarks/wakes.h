@@ -1,4 +1,4 @@
-/* How often an engine's own threads have slept and woken so far: what idle.c and load.h gate. */
+/* How often the engine's threads have slept and woken so far, for idle.c and load.h. */
 #ifndef BENCH_WAKES_H
 #define BENCH_WAKES_H
 
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The times that the threads named cordwood-… went to sleep. */
+/* How often the threads named cordwood-… went to sleep. */
 static inline long helper_wakes(void) {
     long sum = 0;
     DIR *tasks = opendir("/proc/self/task");

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds what hosts link and run: libcordwood.so, libcordwood.a and the command-line tool. Both
-# libraries carry the Swift runtime, zstd, lz4, libsodium, zlib, jansson and expat inside, with
-# every name but cw_* hidden, so that a host needs libc and nothing else, whatever it links itself.
+# libraries contain the Swift runtime, zstd, lz4, libsodium, zlib, jansson and expat, with every
+# name except cw_* hidden, so that a host needs only libc, whatever it links itself.
 # `build.sh library` makes the shared library alone, for quick edit-and-test cycles (mutate.py).
 set -euo pipefail
 only="${1:-}"
@@ -39,7 +39,7 @@ arch="$(uname -m)"
 work=build/work
 mkdir -p build/lib build/bin "$work/archives"
 
-# pkg-config files of our own, for a directory with .a files only, make -lzstd mean the static one.
+# Our own pkg-config files name a directory with only .a files, so that -lzstd is the static one.
 mkdir -p "$work/pkgconfig"
 for name in zstd lz4 sodium z jansson expat; do
     archive="$(gcc -print-file-name="lib$name.a")"
@@ -48,8 +48,8 @@ for name in zstd lz4 sodium z jansson expat; do
         exit 1
     fi
     if [ "$name" = jansson ]; then
-        # Debian's is not for shared libraries: its json_loadf, which nobody calls, looks whether a
-        # file is stdin. A word of ours in its place (Sources/CShims/shims.c).
+        # Debian's is not meant for shared libraries: its json_loadf, which is never called,
+        # compares a file with stdin. A word of ours replaces stdin (Sources/CShims/shims.c).
         rm -f "$work/archives/lib$name.a"
         objcopy --redefine-sym stdin=cwi_no_stdin "$archive" "$work/archives/lib$name.a"
     else
@@ -64,27 +64,27 @@ for name in zstd lz4 sodium z jansson expat; do
         "Libs: -L$PWD/$work/archives -l$name" > "$work/pkgconfig/$package.pc"
 done
 
-# A section for each function: the linker drops those that nobody calls. What is made is stripped.
+# A section for each function: the linker drops those never called. The products are stripped.
 swift_build() {
     PKG_CONFIG_PATH="$PWD/$work/pkgconfig" swift build -c release -debug-info-format none \
         --static-swift-stdlib -Xswiftc -Xfrontend -Xswiftc -function-sections "$@"
 }
 products="$(swift_build --show-bin-path)"
-# The compiler leaves an object as it is if its code is the same, whatever the flags behind it.
+# The compiler keeps an object whose code is the same, even if the flags have changed.
 if [ ! -e "$products/has-sections" ]; then
     rm -f "$products"/Cordwood*.build/*.swift.o
     mkdir -p "$products" && touch "$products/has-sections"
 fi
-# SwiftPM adds to the archive and never takes a removed file's object out.
+# SwiftPM adds to the archive but never removes the object of a deleted file.
 rm -f "$products/libCordwoodABI.a"
 [ "$only" = library ] || swift_build --product cordwood
 swift_build --product CordwoodABI
 abi="$work/archives/libCordwoodABI.a"
 python3 tools/droppable.py "$products/libCordwoodABI.a" "$abi"
 
-# The runtime's locks go through the gate that a fork waits at (Sources/CShims/fork.c): a child
-# would find one that another thread held taken for ever. Its mutexes by name, so that nobody else's
-# are meant; its `once` by the linker.
+# The runtime's locks go through the gate at which a fork waits (Sources/CShims/fork.c): in a child,
+# a lock that another thread held would stay taken forever. Its mutexes are renamed, so that no
+# others are affected; the linker wraps its `once`.
 for name in swiftCore swift_Concurrency; do
     objcopy --redefine-sym pthread_mutex_lock=cwi_runtime_lock \
         --redefine-sym pthread_mutex_unlock=cwi_runtime_unlock \
@@ -95,16 +95,16 @@ rm -f "$work/renamed.a"
 for name in swiftSynchronization swiftGlibc; do
     python3 tools/droppable.py "$static/lib$name.a" "$work/archives/lib$name.a"
 done
-# The names of Unicode's characters, 0.5 MB, which nobody asks for (Sources/CShims/shims.c).
+# The names of Unicode characters, 0.5 MB, which are never asked for (Sources/CShims/shims.c).
 names=_swift_stdlib_getScalarName
-# Texts of the standard library's types, 0.2 MB, which nobody prints (Sources/CShims/shims.c).
+# Texts of the standard library's types, 0.2 MB, which are never printed (Sources/CShims/shims.c).
 unprinted=()
 while read -r name _; do
     [ "${name:0:1}" = '$' ] || continue
     unprinted+=("-Wl,--wrap=$name" "-Wl,--defsym=__wrap_$name=cwi_no_text")
 done < tools/unprinted.txt
-# Swift's way of a record, MessagePath (append, text, write), which nothing in C calls: the check of
-# the hot path reads it in build/work.
+# Swift's append path, MessagePath (append, text, write), which no C code calls: the check of the
+# hot path reads it in build/work.
 # shellcheck disable=SC2016
 message=('6appendySbSpySo10cwi_loggerVG_s6UInt32VAISvSitFZ'
     '4textySbSpySo10cwi_loggerVG_s6UInt32VSSs6UInt64VA2KtFZ'
@@ -114,8 +114,8 @@ message=("${message[@]/#/-Wl,--undefined=\$s12CordwoodCore11MessagePathO}")
 once=_ZN5swift14threading_impl9once_slowERNS0_6once_tEPFvPvES3_
 
 # The libraries that the objects name in their autolink entries, as archives. Groups, because
-# Swift's own archives refer to one another in circles. Not the regular expressions, which are 2 MB:
-# a call that needs them fails the link (CordwoodFormats/Text/TextSearch).
+# Swift's own archives refer to one another in circles. Without the regular expressions, which are
+# 2 MB: a call that needs them fails the link (CordwoodFormats/Text/TextSearch).
 runtime=(-L"$work/archives" -L"$static" -lswiftSynchronization -lswiftCore -lswift_Concurrency
     -lswiftGlibc -ldispatch -lBlocksRuntime)
 packed=(-l:libzstd.a -l:liblz4.a -l:libsodium.a -l:libz.a -l:libjansson.a -l:libexpat.a)
@@ -124,7 +124,7 @@ clang="$(dirname "$(readlink -f "$(command -v swift)")")/clang"
 cat > "$work/exports.map" <<'MAP'
 { global: cw_*; local: *; };
 MAP
-# -z nodelete: threads of ours and thread-local destructors outlive a dlclose.
+# -z nodelete: our threads and thread-local destructors outlive a dlclose.
 "$clang" -shared -fuse-ld=lld -static-libgcc -o "$work/libcordwood.so" \
     "$static/$arch/swiftrt.o" \
     -Wl,--whole-archive "$abi" -Wl,--no-whole-archive \
@@ -137,8 +137,8 @@ MAP
 # The table of local names stays in build/work: the disassembly check reads it.
 strip --strip-all -o "$work/stripped.so" "$work/libcordwood.so"
 mv -f "$work/stripped.so" build/lib/libcordwood.so
-# Pages in the cache as strip wrote them come in large pieces, of which a fault maps more than it
-# asked for: 0.7 MiB resident in each host. Read from the disk they come as they are wanted.
+# As strip wrote them, pages lie in the cache in large pieces, of which a fault maps more than it
+# needs: 0.7 MiB resident in each host. Read from the disk, they come as needed.
 sync build/lib/libcordwood.so
 dd if=build/lib/libcordwood.so iflag=nocache count=0 status=none
 ln -sf libcordwood.so build/lib/libcordwood.so.0
@@ -164,7 +164,7 @@ mv -f "$work/libcordwood.a" build/lib/libcordwood.a
 
 strip --strip-all -o "$work/cordwood" "$products/cordwood"
 mv -f "$work/cordwood" build/bin/cordwood
-# What was edited meanwhile is built by the next one.
+# Files edited meanwhile are built by the next run.
 if [ "$(stamp)" = "$before" ]; then
     echo "$(stamp Package.resolved) $(stat -L -c '%n %s %Y' "${outputs[@]}")" > "$work/stamp"
 fi

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What can be said of the sources and the library without running them. Every check is a script of
-# its own that prints what is wrong and where; this one runs them all and counts.
+# Checks the sources and the library without running them. Each check prints what is wrong and
+# where; this script runs them all and counts.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -51,7 +51,7 @@ linked_libraries() {
     readelf -d build/lib/libcordwood.so | grep -q NODELETE
 }
 
-# Each by itself, in every language it is for.
+# Each header by itself, in every language it is for.
 header() {
     local compiler file
     local strict=(-Wall -Wextra -Werror -pedantic -Wshadow -Wconversion -Wsign-conversion)
@@ -65,12 +65,12 @@ header() {
     done
 }
 
-# Where there is one: it is not installed for this.
+# Only if mypy is present: it is not installed for this.
 types() {
     (cd bindings/python && mypy --cache-dir ../../build/mypy)
 }
 
-# At most the bytes of source that were promised, and its types.
+# The promised limit on bytes of source, and the types.
 page() {
     local bytes
     bytes="$(cat Sources/CViewerPage/page/* | wc -c)"

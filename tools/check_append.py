@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Reads the disassembly of the header's append (include/cordwood/append.h), as each compiler here
-makes it of places in C and C++. The order of its loads and stores is the library's own, on which
-docs/CONCURRENCY.md, "The append in the header", rests; a compiler is free to move what no fence
-holds. On another processor, or without a compiler, there is nothing to read.
+"""Reads the disassembly of the header's append (include/cordwood/append.h), as each installed
+compiler makes it for places in C and C++. docs/CONCURRENCY.md, "The append in the header", relies
+on the order of its loads and stores, which is the library's; a compiler may move what no fence
+holds. On a processor other than x86-64, or without a compiler, there is nothing to read.
 """
 
 import re
@@ -48,7 +48,7 @@ COMPILERS = (("gcc", "c", C, "c11", ("-O1", "-O2", "-O3")),
              ("clang", "c", C, "c11", ("-O2", "-O3")),
              ("g++", "c++", CPP, "c++17", ("-O1", "-O2", "-O3")),
              ("clang++", "c++", CPP, "c++20", ("-O2", "-O3")))
-# A place in one piece, whose parts are not told apart by how often they run.
+# Keeps a place in one piece, not split by how often its parts run.
 WHOLE = {"gcc": ["-fno-reorder-blocks-and-partition"], "g++": ["-fno-reorder-blocks-and-partition"]}
 LINE = re.compile(r"^\s*([0-9a-f]+):\t(.*?)\s*(?:#.*)?$")
 RELOCATION = re.compile(r"^\s*[0-9a-f]+: R_X86_64_(?:PLT32|PC32|GOTPCRELX?|REX_GOTPCRELX)\s+"
@@ -56,7 +56,7 @@ RELOCATION = re.compile(r"^\s*[0-9a-f]+: R_X86_64_(?:PLT32|PC32|GOTPCRELX?|REX_G
 SECTION = re.compile(r"^Disassembly of section (.*):$")
 ANY_NAME = re.compile(r"^([0-9a-f]+) <(.*)>:$")
 NAME = re.compile(r"^[0-9a-f]+ <([^>]*(?:place_|_slow_|_is_kept_|_coarse_)[^>]*)>:$")
-# What may be called while busy; `rep movs` is a copy, too. Behind SLOW the place does nothing more.
+# What may be called while busy; `rep movs` is a copy, too. After SLOW, the place does nothing more.
 SLOW = re.compile(r"^(?:call|jmp).*cw_\w+_slow_")
 BUSY = re.compile(r"@memcpy$|cw_append_coarse_")
 CHUNK, BASE, LIMIT, BUSY_WORD, ENGINE, RECORDS = 0x10, 0x18, 0x8, 0x20, 0x28, 0x30
@@ -75,7 +75,7 @@ def names_of(text):
 
 
 def functions(text):
-    """name → {address: instruction}; a call has its target behind an @."""
+    """name → {address: instruction}; a call has its target after an @."""
     found, now, last, names = {}, None, None, names_of(text)
     for line in text.splitlines():
         if name := NAME.match(line):
@@ -114,7 +114,7 @@ def is_idle(instruction, block):
 
 
 def followers(code, at):
-    """Where an instruction leads. A call comes back."""
+    """Where an instruction leads. A call returns."""
     following = min((a for a in code if a > at), default=None)
     name = code[at].split()[0]
     target = re.match(r"j\w+\s+([0-9a-f]+)\b", code[at])
@@ -125,7 +125,7 @@ def followers(code, at):
 
 
 def ways_of(code, start, block):
-    """(the shortest way from busy = the stack pointer over the count to busy = 0, all that may run
+    """(the shortest path from busy = the stack pointer via the count to busy = 0, all that may run
     until busy = 0 or cw_append_slow_)."""
     came, waiting, counted = {start: None}, [start], None
     while waiting:
@@ -193,8 +193,8 @@ def problems_of(code):
 
 
 def problems_of_slow(found):
-    """cw_append_slow_ and cw_write_slow_ ask first whether the record is kept. cw_append_is_kept_
-    asks the library while busy, and counts only then. cw_append_coarse_ asks the system alone."""
+    """cw_append_slow_ and cw_write_slow_ first ask whether the record is kept. cw_append_is_kept_
+    asks the library while busy, and only then counts. cw_append_coarse_ calls only the clock."""
     wrong = []
     for name, code in found.items():
         lines = [code[at] for at in sorted(code)]

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""The header's append on aarch64: reads what a cross compiler makes of the places of
-check_append.py, and runs them under an emulator beside this machine's own.
+"""The header's append on aarch64: reads the code that a cross compiler makes for the places of
+check_append.py, and runs appends under an emulator to compare them with a native program.
 
 Read: `committed` and busy = 0 are store-releases; loads and stores come in the order of
-docs/CONCURRENCY.md, "The append in the header"; nothing is called while busy but memcpy; no atomic
-is a call of the compiler's library; the thread pointer is read once a record, in loops too; how
-many bytes a place has. Run: records of every kind of argument into a chunk without a library, whose
-bytes must be those that the same program stores here.
+docs/CONCURRENCY.md, "The append in the header"; nothing except memcpy is called while busy; no
+atomic is a call into the compiler's library; the thread pointer is read once a record, in loops,
+too; the size of a place in bytes. Run: writes records with every kind of argument into a chunk,
+without a library; the bytes must be those that the native program stores.
 
-    check_append_arm.py             what is not installed is named and left out
+    check_append_arm.py             missing tools are named and left out
 """
 
 import re
@@ -35,13 +35,13 @@ NAME = re.compile(r"^[0-9a-f]+ <([^>]*place_[^>]*)>:$")
 JUMP = re.compile(r"^(?:b(?:\.\w+)?|cbn?z|tbn?z)\s(?:.*,\s*)?([0-9a-f]+)\b")
 MEMORY = re.compile(r"\[(\w+)(?:, #(-?\w+))?\](!|, #(-?\w+))?")
 ATOMIC_CALL = re.compile(r"__aarch64_\w+|__atomic_\w+")
-# The function form takes a slot of its table for a place, once.
+# The function form takes a slot of its table, once for each place.
 ONCE = {"c": set(), "c++": {"__aarch64_cas4_acq"}}
 SLOW = re.compile(r"^bl? .*@.*cw_\w+_slow_")
 
 
 def functions(text):
-    """name → {address: instruction}; a call has its target behind an @."""
+    """name → {address: instruction}; a call has its target after an @."""
     found, now, last, names = {}, None, None, names_of(text)
     for line in text.splitlines():
         if name := NAME.match(line):
@@ -61,7 +61,7 @@ def functions(text):
 
 
 def followers(code, at):
-    """Where an instruction leads. A call comes back."""
+    """Where an instruction leads. A call returns."""
     line = code[at]
     following = min((a for a in code if a > at), default=None)
     if line == "ret" or re.match(r"b @", line):
@@ -76,7 +76,7 @@ def is_idle(line):
 
 
 def ways_of(code, start):
-    """(the shortest way from busy over the count to busy = 0, all that may run until then)."""
+    """(the shortest path from busy via the count to busy = 0, all that may run until then)."""
     came, waiting, counted = {start: None}, [start], None
     while waiting:
         at = waiting.pop(0)
@@ -105,7 +105,7 @@ def register(name):
 
 
 class Registers:
-    """What each register and each place of the stack holds: (what it was made of, plus how many
+    """The content of each register and each stack slot: (what it was computed from, plus how many
     bytes)."""
 
     def __init__(self):
@@ -124,7 +124,7 @@ class Registers:
 
 
 def trace(lines, registers):
-    """(load or store or release, origin, offset) of each access, in order; registers follow."""
+    """(load or store or release, origin, offset) of each access, in order; updates registers."""
     for line in lines:
         name, _, rest = line.partition(" ")
         words = re.findall(r"[\w#-]+", rest)
@@ -184,7 +184,7 @@ def problems_of(code):
               if re.match(r"(ldxr|stxr|ldaxr|stlxr|cas|swp|ldadd|ldset|ldclr)", line)]
 
     registers = Registers()
-    # The address of `busy` may have been made before, and been laid on the stack.
+    # The address of `busy` may have been computed earlier and stored on the stack.
     list(trace([code[at] for at in addresses if at < starts[0]], registers))
     accesses = list(trace(way, registers))
     block = accesses[0][1]

@@ -18,7 +18,7 @@ NUMBERED = {
     ("11.8", "Ints"): ("IntsCodec", ""), ("11.8", "Doubles"): ("DoublesCodec", ""),
     ("11.9", "Strings"): ("StringsCodec", ""),
 }
-# Constants that are no offsets: sizes and limits, said in the text around the tables.
+# Constants that are not offsets: sizes and limits, which the text around the tables states.
 NOT_OFFSETS = re.compile(r"(Value|Max|Bytes|^bytes|^alignment|^granule)$")
 
 

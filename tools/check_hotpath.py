@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Reads the disassembly of cw_write, cw_site_write, cw_site_text, cw_place_write and Swift's
-MessagePath (append, text, write), and of what they call up to the slow path. One reference count,
+MessagePath (append, text, write), and of all they call up to the slow path. One reference count,
 allocation, lock or system call there costs more than the whole record, and the compiler adds them
-without a word. A call to a function with `slow` in its name ends the hot path.
+silently. A call to a function with `slow` in its name ends the hot path.
 """
 
 import re
@@ -12,15 +12,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LIBRARY = ROOT / "build/work/libcordwood.so"
-# What Swift's log calls end in; what they inline before it is the host's own code.
+# Where Swift's log calls end; what they inline before that is the host's own code.
 SWIFT = tuple("$s12CordwoodCore11MessagePathO" + name for name in (
     "6appendySbSpySo10cwi_loggerVG_s6UInt32VAISvSitFZ",
     "4textySbSpySo10cwi_loggerVG_s6UInt32VSSs6UInt64VA2KtFZ",
     "5writeys5Int32VSpySo10cwi_loggerVG_s6UInt32VAA0C5FrameVtFZ"))
 START = ("cw_write", "cw_site_write", "cw_site_text", "cw_place_write", *SWIFT)
-# The copy itself, and what nobody returns from. Everything else that is called must be ours and is
-# read, too. The last one finds the bytes of a String that another library lends, for which it asks
-# its object; ours and those of most hosts are native.
+# The copy itself, and what never returns. Everything else that is called must be ours and is read,
+# too. The last one finds the bytes of a String that another library lends, by asking its object;
+# our Strings and those of most hosts are native.
 LEAVES = {"memcpy", "memmove", "strnlen", "memcmp", "bcmp", "strncmp", "__stack_chk_fail",
           "$ss13_StringObjectV10sharedUTF8SRys5UInt8VGvg"}
 FUNCTIONS_MAX, INSTRUCTIONS_MAX = 14, 1650
@@ -48,7 +48,7 @@ def disassemble(start, size):
 
 
 def forbidden(instruction):
-    """Why this instruction may not stand in the hot path, or None."""
+    """Why this instruction may not be in the hot path, or None."""
     name = instruction.split()[0]
     if name == "lock" or "lock " in instruction:
         return "a locked instruction"

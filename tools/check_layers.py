@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Who may import whom, as docs/ARCHITECTURE.md draws it: modules by their imports and by what
-Package.swift lets them depend on, rooms inside a module by the types they name. Only SYSTEM and
-the files of OWN_CALLS may import the C library or name a call of the system. Swift modules must
-have the setting for strict memory safety, and no folder may hold too many files. The page's arrows
-are drawn from the imports: `check_layers.py --draw` writes them there."""
+"""Checks the layers that docs/ARCHITECTURE.md draws: modules by their imports and their
+dependencies in Package.swift, rooms inside a module by the types they name. Only SYSTEM and the
+files of OWN_CALLS may import the C library or name a system call. Swift modules must have the
+setting for strict memory safety, and no folder may hold too many files. The page's arrows are drawn
+from the imports: `check_layers.py --draw` writes them there."""
 
 import re
 import sys
@@ -37,7 +37,7 @@ MODULES = {
     "CCurl": set(),
     "CViewerPage": set(),
 }
-# Room → rooms of the same module whose types it may name. Absent rooms of a module are free.
+# Room → rooms of the same module whose types it may name. Rooms not listed are free.
 ROOMS = {
     "CordwoodFormats": {
         "Text": set(),
@@ -88,9 +88,9 @@ ROOMS = {
 FILES_MAX = 25  # of a folder
 SYSTEM = "CordwoodCore/System/"
 MODELLED = "steps of the model, statement by statement (Tests/Model/steps.txt)"
-# Files outside SYSTEM that go to the C library themselves, and why. Others' sockets are NIO's
+# Files outside SYSTEM that call the C library themselves, and why. Other sockets are NIO's
 # (CordwoodServing), Foundation's (CordwoodURLSession, CordwoodHTTPCapture) and libcurl's. CShims
-# has what Swift cannot say or must inline: clocks, futexes, signal masks, the gate of forks.
+# has what Swift cannot express or must inline: clocks, futexes, signal masks, the gate of forks.
 OWN_CALLS = {
     "CordwoodServing/Peer.swift": "NIO's addresses are the library's structs",
     "CordwoodCore/Append/Chunks/Claim.swift": MODELLED,
@@ -104,7 +104,7 @@ OWN_CALLS = {
     "CordwoodStore/Lanes/ReadFile.swift": MODELLED,
     "CordwoodStore/Query/SearchExpression.swift": "regcomp: the library's expressions",
 }
-# Without an import, the headers of CShims still show them.
+# The headers of CShims expose these even without an import.
 CALLS = re.compile(r"(?<![.\w])(?:Glibc\.)?(" + "|".join(r"""
     _exit accept access bind chdir chmod chown clock_\w+ close closedir connect cw_open_\w+
     cwi_file_\w+ cwi_lock_\w+ cwi_unlock_file dlopen dlsym dup[23]? epoll_\w+ eventfd
@@ -152,7 +152,7 @@ def check_imports(problems):
 
 
 def check_system(problems):
-    """A call by a name that the module has for a function or a value of its own is that one."""
+    """If a module has a function or value of the same name, a call by that name means its own."""
     for module in sorted({path.parent for path in (ROOT / "Sources").glob("*/*")}):
         texts = {path: without_comments(path.read_text()) for path in module.rglob("*.swift")}
         own = {name for pair in re.findall(
@@ -224,7 +224,7 @@ def imports_of(module):
 
 
 def drawing():
-    """A line for each module: what it sees that none of those sees for it."""
+    """A line for each module: its imports, without those that its other imports see already."""
     sees = {module: imports_of(module) for module in MODULES if module.startswith("Cordwood")}
     below = {module: set() for module in MODULES}
     for _ in sees:

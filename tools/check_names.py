@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The header's functions and the libraries' visible names must be the same set: a function that is
-declared and never implemented still builds, and a name too many may clash with a host's."""
+declared but not implemented still builds, and an extra name may clash with a host's."""
 
 import re
 import subprocess
@@ -14,7 +14,7 @@ def declared():
     text = "".join((ROOT / "include/cordwood" / name).read_text()
                    for name in ("cordwood.h", "upload.h", "transaction.h", "http.h", "network.h",
                                 "curl_transfer.h"))
-    # Of what a host compiles in, only what it calls or reads.
+    # Of the code that a host compiles in, only what it calls or reads.
     inlined = re.findall(r"^(?:extern __thread [\w ]+\*|bool )(\w+)",
                          (ROOT / "include/cordwood/append.h").read_text(), re.M)
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
@@ -23,7 +23,7 @@ def declared():
     return set(re.findall(r"\b(cw_\w+)\s*\(", text)) | set(inlined)
 
 
-# Part of the ABI, though a C host has them inline: other languages call them.
+# Inline in C hosts, but part of the ABI: other languages call them.
 INLINE = {"cw_enabled"}
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The programs in README.md are those of examples/, word for word, and each is built, run and read
-back here, as are the commands beside them and the blocks of code on all other pages: a reader's
-first copy and paste must work."""
+"""Checks that README.md's programs are those of examples/, word for word. Builds and runs each and
+reads its records back, runs the commands beside them, and runs or compiles the code blocks on all
+other pages: a reader's first copy and paste must work."""
 
 import json
 import os
@@ -33,7 +33,7 @@ def blocks():
 
 
 def command(language, source, folder):
-    """Builds where there is something to build; gives what runs it."""
+    """Builds the program if it must be built; returns the command that runs it."""
     library = [f"-I{ROOT}/include", f"-L{ROOT}/build/lib", "-lcordwood", "-lpthread",
                f"-Wl,-rpath,{ROOT}/build/lib", "-o", f"{folder}/hello"]
     strict = ["-Wall", "-Wextra", "-Werror", "-pedantic"]
@@ -64,8 +64,8 @@ def check(language, shown):
 
 
 def commands():
-    """The page's commands: not those before the first heading, which build all this, nor CMake's,
-    which are the consumers suite's; following and serving never end."""
+    """The page's commands, without those before the first heading, which build all this, those of
+    CMake and pkg-config, which the consumers suite runs, and those that never end."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     code = re.sub(r"^```.*?^```$", "", text[text.index("\n## "):], flags=re.S | re.M)
     for line in re.findall(r"^    (.+)$", code, re.M):
@@ -74,7 +74,7 @@ def commands():
 
 
 def check_commands(shown):
-    """All in one folder that looks like a checkout with the page's programs in it."""
+    """Runs all in one folder that looks like a checkout with the page's programs in it."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for part in ("include", "build"):
@@ -84,13 +84,13 @@ def check_commands(shown):
         for command in commands():
             done = subprocess.run(["bash", "-c", command], cwd=folder, text=True,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-            # grep's 1 says that nothing matched, which is an answer.
+            # grep exits with 1 if nothing matched, which is an answer.
             if done.returncode != 0 and not (" grep " in command and done.returncode == 1):
                 raise cases.Failed(f"{command}: ended {done.returncode}: {done.stdout}")
 
 
 def check_block(language, code):
-    """Those in Swift are compiled with the hosts."""
+    """Runs or compiles a block; those in Swift are compiled with the hosts."""
     problem = None
     if language == "python":
         with tempfile.TemporaryDirectory() as folder:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""House style that a machine can see: lines of at most 100 characters, of pages 120 (but for tables
-and code), files of at most 600 lines, an opening comment in each, no bare notes to oneself, no
-paths of one machine, no reference to a page that does not exist, no conflict left in a file."""
+"""House style that a machine can check: lines of at most 100 characters, on pages 120 (except
+tables and code), files of at most 600 lines, an opening comment in each, no bare notes to oneself,
+no paths of one machine, no references to missing pages, no unresolved conflicts."""
 
 import re
 import subprocess
@@ -15,7 +15,7 @@ NAMES = {"dev", "run", "CMakeLists.txt"}
 # Files whose first line belongs to their tool.
 UNOPENED = {"__init__.py", "Package.swift"}
 OPENING = ("//", "/*", "#", '"""')
-# Put together here, so that this file does not find itself.
+# Assembled from parts, so that this file does not match itself.
 NOTES = re.compile(r"\b(?:TO" + "DO|FIX" + "ME|XX" + r"X)\b")
 # A page that a comment refers to: "RELIABILITY R11", "FORMAT §8", "docs/HTTP.md".
 PAGE = re.compile(r"\b([A-Z]{4,})(?:\.md\b|,? §| R\d)")
@@ -30,7 +30,7 @@ def files():
 
 
 def opening(lines):
-    """The first line that says anything, behind what tools want first."""
+    """The first line that says anything, after those that tools require first."""
     for line in lines:
         if line.strip() and not line.startswith(("#!", "// swift-tools-version")):
             return line

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Shared by `dev` and the scripts beside this file: what each verb needs installed, and how it gets
-# there. Sourced, never run.
+# Shared by `dev` and the scripts beside this file: the packages that each verb needs, and how they
+# are installed. Sourced, never run.
 
 # needs PACKAGE…: installs the Debian packages that are missing; asks apt for nothing else.
 needs() {
-    command -v dpkg-query >/dev/null || return 0 # not Debian: the tools are looked for when used
+    command -v dpkg-query >/dev/null || return 0 # not Debian: tools are looked for when used
     local missing=() package
     for package in "$@"; do
         case "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)" in
@@ -30,7 +30,7 @@ needs() {
         apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
 }
 
-# wants PACKAGE…: as needs, but goes on without them where they cannot be had.
+# wants PACKAGE…: like needs, but goes on without them if they cannot be installed.
 wants() {
     (needs "$@") || echo "dev: going on without them" >&2
 }

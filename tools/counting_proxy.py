@@ -1,5 +1,6 @@
-"""Stands between uploader and collector and counts requests: what the demo says of attempts is what
-went over the wire, not what either side claims. One thread a direction; plain HTTP/1.1 only."""
+"""Stands between uploader and collector and counts requests, so that the demo's attempts are those
+that went over the wire, not those that either side claims. One thread a direction; plain HTTP/1.1
+only."""
 
 import re
 import socket
@@ -10,7 +11,7 @@ STATUS = re.compile(rb"HTTP/1\.1 (\d{3})[^\r\n]*\r\n")
 
 
 class CountingProxy:
-    """Listens on a port of its own; `upstream` may change while it runs (a restarted collector)."""
+    """Listens on its own port; `upstream` may change while it runs (a restarted collector)."""
 
     def __init__(self):
         self.upstream = None

@@ -50,7 +50,7 @@ def table(lines, covered):
 
 
 def html(report, directory):
-    """llvm-cov is the toolchain's, beside swift."""
+    """Uses the toolchain's llvm-cov, which lies beside swift."""
     program = Path(os.path.realpath(shutil.which("swift"))).parent / "llvm-cov"
     tests, = Path(answer("build", "--show-bin-path")).glob("*.xctest")
     subprocess.run([program, "show", "-format=html", f"-output-dir={directory}",
@@ -65,7 +65,7 @@ def main():
     try:
         swift("build", "--build-tests")
         swift("test", "--skip-build")
-        # Of a program that a test started with another environment.
+        # Left by a program that a test started with another environment.
         (ROOT / "default.profraw").unlink(missing_ok=True)
         report = Path(answer("test", "--show-codecov-path"))
         print("\n".join(table(*modules(json.loads(report.read_text(encoding="utf-8"))))))

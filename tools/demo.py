@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """`./dev demo`: the main job, end to end. Four programs in four languages log real lines into one
-store, one of them is killed; all is archived and uploaded to a collector that refuses once and is
-restarted once; what the collector holds is compared, thread by thread, with what each program had
-been told is kept. Ends 0 only where nothing is lost, doubled, torn or out of order. What compilers
-and tools say goes to build/demo/log; the stores stay in build/demo for whoever wants to look."""
+store; one of them is killed. Everything is archived and uploaded to a collector that refuses once
+and is restarted once. What the collector has is then compared, thread by thread, with what each
+program was told is kept. Exits with 0 only if nothing is lost, doubled, torn or out of order. The
+output of compilers and tools goes to build/demo/log; the stores stay in build/demo to look at."""
 
 import argparse
 import contextlib
@@ -57,14 +57,14 @@ def item(text):
 
 
 def quietly(command, check=True):
-    """Runs a command; what it says goes to the log."""
+    """Runs a command; its output goes to the log."""
     with LOG.open("a", encoding="utf-8") as log:
         print("$", *command, file=log, flush=True)
         return subprocess.run(command, check=check, stdout=log, stderr=log)
 
 
 class Collector:
-    """The collector process; the port stays over a restart."""
+    """The collector process; it keeps its port over a restart."""
 
     def __init__(self, directory):
         self.directory, self.port, self.child = directory, 0, None
@@ -98,8 +98,8 @@ def waiting(store):
 
 
 def archive_and_upload(store, url):
-    """Until nothing waits. A refusal is part of the demo: the uploader keeps to Retry-After, and so
-    the second between tries is the server's."""
+    """Uploads until nothing waits. A refusal is part of the demo: the uploader respects
+    Retry-After, and so the second between attempts is the server's."""
     quietly([CORDWOOD, "archive", str(store)])
     archives = len(waiting(store))
     for attempt in range(UPLOAD_TRIES):
@@ -120,7 +120,7 @@ def said(run, name):
 
 
 def log_and_upload(folder, commands, source, lines, proxy):
-    """The runs of all hosts; everything they kept is with the collector afterwards."""
+    """Runs all hosts; afterwards, the collector has everything they kept."""
     store, collector = folder / "store", Collector(folder / "collected")
     url = f"http://127.0.0.1:{proxy.port}"
     try:
@@ -162,7 +162,7 @@ class Shop(http.server.BaseHTTPRequestHandler):
 
 
 def leave_more(store):
-    """A store with a captured exchange and a transaction in it, to look at afterwards."""
+    """Makes a store with a captured exchange and a transaction, to look at afterwards."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Shop)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_address[1]}/orders"
@@ -176,7 +176,7 @@ def leave_more(store):
 
 
 def log_records(place):
-    """Those of a directory or one archive that are not the engine's own."""
+    """Records of a directory or one archive that are not the engine's own."""
     with subprocess.Popen([CORDWOOD, "cat", "--json", str(place)],
                           stdout=subprocess.PIPE) as child:
         for line in child.stdout:
@@ -198,7 +198,7 @@ def read_back(directory, pids):
 
 
 def compare(run, threads, lines):
-    """(lost, duplicates, problems) of one process. What they wrote tells its threads apart."""
+    """(lost, duplicates, problems) of one process. Threads are told apart by what they wrote."""
     lost = duplicates = 0
     problems, left = [], dict(threads)
     for number in range(THREADS):
@@ -229,8 +229,8 @@ def compare(run, threads, lines):
 
 
 def raw_and_zstd3(archives):
-    """Bytes of the archives' messages, a line each, and of `zstd -3` over each program's: as it
-    would be had each written a file. Dead lanes may share an archive."""
+    """Bytes of the archives' messages, a line each, and of `zstd -3` over those of each program, as
+    if each had written a file. Dead lanes may share an archive."""
     texts = {}
     for archive in archives:
         for record in log_records(archive):
@@ -296,7 +296,7 @@ def build():
 
 
 def run(proxy):
-    """What came of it, and what is wrong with it."""
+    """The results, and what is wrong with them."""
     commands = build()
     source, path, lines = prepare_input(PLACE)
     heading(f"Logging {len(lines):,} lines of {source} from {THREADS} threads in each program")

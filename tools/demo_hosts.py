@@ -3,11 +3,11 @@ for the C one, killed. Their interface is the same:
 
     PROGRAM STORE INPUT_FILE --threads N --kept FILE
 
-Each line is logged once: repeated text would flatter whoever looks back furthest. Line i goes to
-thread i mod N. FILE holds one little-endian u64 a thread, the number of lines whose call returned,
-in a shared mapping, so that it outlives a kill. A program that ends by itself prints one JSON line:
-host, kept, ns_per_record. What a record costs is measured apart, in one thread, the file often
-enough that nothing is cold."""
+Each line is logged once: repeated text would flatter the compressor that looks back furthest. Line
+i goes to thread i mod N. FILE holds one little-endian u64 a thread, the number of lines whose call
+returned, in a shared mapping, so that it survives a kill. A program that ends by itself prints one
+JSON line: host, kept, ns_per_record. The cost of a record is measured separately, in one thread
+that repeats the file until nothing is cold."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 THREADS = 4
-# What the killed program waits after each line, so that one pass lasts long enough to be halved.
+# The killed program's pause after each line: it makes one pass long enough to be cut in half.
 KILL_PAUSE_US = 500
 PATIENCE_S = 300
 WARM_RECORDS = 200_000
@@ -32,7 +32,7 @@ class Trouble(Exception):
 
 
 class Run:
-    """One process and what it was told is kept."""
+    """One process, and the records that it was told are kept."""
 
     def __init__(self, host, pid, kept, killed):
         self.host, self.pid, self.kept, self.killed = host, pid, kept, killed
@@ -46,7 +46,7 @@ def only(pattern):
 
 
 def build(folder, log):
-    """host → command. What compilers say goes to `log`."""
+    """host → command. The output of compilers goes to `log`."""
     include = [f"-I{ROOT}/include", f"-L{ROOT}/build/lib", f"-Wl,-rpath,{ROOT}/build/lib"]
     libraries = ["-lcordwood", "-lpthread"]
     warnings = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-O2"]
@@ -55,7 +55,7 @@ def build(folder, log):
                     "-o", c_program], check=True, stdout=log, stderr=log)
     subprocess.run(["g++", "-std=c++17", *warnings, only("examples/cpp/*.cpp"), *include,
                     *libraries, "-o", cpp_program], check=True, stdout=log, stderr=log)
-    # Beside what the tool was built from: the package is compiled once for both.
+    # In the build directory of the tool, so that the package is compiled once for both.
     swift = ["swift", "build", "-c", "release", "-debug-info-format", "none",
              "--static-swift-stdlib", "-Xswiftc", "-Xfrontend", "-Xswiftc", "-function-sections",
              "--package-path", str(ROOT / "examples/swift"), "--scratch-path",

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Lets the linker drop what nobody calls, and keep equal functions once: droppable.py ARCHIVE COPY.
+"""Lets the linker drop what is never called, and merge equal functions: droppable.py ARCHIVE COPY.
 
 The Swift compiler marks each public function and constant of a library as retained
-(SHF_GNU_RETAIN), for programs that look them up by name. Nobody can in ours, where only cw_* have
-names outside. The copy of the archive lacks these marks. Records that the runtime walks (sections
+(SHF_GNU_RETAIN), for programs that look them up by name. In our libraries only cw_* are visible, so
+no program can. The copy of the archive lacks these marks. Records that the runtime walks (sections
 swift5_…) keep theirs.
 
-Functions of equal instructions may become one where nobody compares their addresses. Objects of
-clang have a table of those that matter (.llvm_addrsig). Swift compares none, and its compiler
-writes no table: the copy has an empty one in the place of a section that ELF linkers ignore.
+Functions with equal instructions may be merged if their addresses are never compared. Objects of
+clang have a table of the addresses that matter (.llvm_addrsig). Swift compares none, and its
+compiler writes no table: the copy has an empty one in place of a section that ELF linkers ignore.
 
 The runtime's variables for backtraces, 64 KiB of zeros, take no room in the file."""
 
@@ -31,13 +31,13 @@ def members(archive):
 
 
 def clear(archive, start):
-    """In one object: ELF, 64 bits, little-endian."""
+    """Clears the marks of one object: ELF, 64 bits, little-endian."""
     if archive[start:start + 6] != b"\x7fELF\x02\x01":
         return
     table, = struct.unpack_from("<Q", archive, start + 40)
     count, names = struct.unpack_from("<HH", archive, start + 60)
     first = start + table
-    # Numbers that are too large for the file's header stand in the first section's.
+    # Numbers that are too large for the file's header are in the first section's.
     if count == 0:
         count, = struct.unpack_from("<Q", archive, first + 32)
     if names == 0xFFFF:

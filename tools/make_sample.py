@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes examples/sample.log: two thousand lines as a small web shop's servers might have written
-them. Generated, so that nobody's names or addresses are in it; a seed fixes them all."""
+"""Writes examples/sample.log: two thousand lines like those of a small web shop's servers. They are
+generated, so that they contain no real names or addresses; a seed fixes them all."""
 
 import random
 import sys

@@ -3,16 +3,16 @@
 
 Tests/Mutations has the table: a rule, exact lines, what they become, the case that must fail. The
 tool works on a copy in build/mutate/tree, which keeps its build products, so that each mutation
-costs one incremental build. First every case must pass on the copy as it is. A mutation that no
+costs one incremental build. First, every case must pass on the unchanged copy. A mutation that no
 case notices is a failure, and so is one that does not compile.
 
     mutate.py [--check] [--list] [--first] [--here] [RULE | NAME …]
-    --check   only whether every entry's lines stand in the sources, each exactly once
-    --here    without a copy: those that a Swift test catches, in this tree and with the build of
-              `./dev test`, so that an entry costs the files that it changes and a link. Nobody may
-              edit or build here meanwhile
-    --list    the entries
-    --first   those that a case of `./dev test` catches, not those that need `--all`"""
+    --check   only checks that every entry's lines occur in the sources, each exactly once
+    --here    without a copy: the entries that a Swift test catches, in this tree and with the build
+              of `./dev test`, so that an entry costs the files that it changes and a link. The tree
+              must not be edited or built meanwhile
+    --list    lists the entries
+    --first   only entries that a case of `./dev test` catches, not those that need `--all`"""
 
 import argparse
 import os
@@ -36,7 +36,7 @@ from run_suites import TESTS_PLACE, counts  # noqa: E402
 TREE = ROOT / "build/mutate/tree"
 LOGS = ROOT / "build/mutate/logs"
 PYTHON = sys.executable
-# How one case of a suite is run, and what it needs to be built before.
+# How one case of a suite is run, and what must be built before.
 SUITES = {
     "c-abi": ("library", [PYTHON, "Tests/ABI/run.py"]),
     "disk": ("all", [PYTHON, "Tests/Disk/run.py"]),
@@ -59,7 +59,7 @@ BUILDS = {
     "all": [["tools/build.sh"]],
     "tests": [["swift", "build", "--build-tests", *TESTS_PLACE]],
 }
-# A mutation may hang its case: the bound is that many times what the case takes without it.
+# A mutation may hang its case: the bound is this many times the case's time without it.
 SLOWDOWN_MAX = 10
 CASE_SECONDS_MIN, CASE_SECONDS_MAX = 60, 600
 
@@ -97,7 +97,7 @@ def tracked():
 
 
 def copy_tree():
-    """Only what has changed is written, so that only that is built again."""
+    """Writes only files that have changed, so that only these are built again."""
     names = tracked()
     for name in names:
         source, target = ROOT / name, TREE / name
@@ -112,7 +112,7 @@ def copy_tree():
 
 
 def work_here():
-    """What is changed is put back whatever ends this."""
+    """Works in this tree; reverts changes however the run ends."""
     global TREE
     TREE = ROOT
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
@@ -147,7 +147,7 @@ def environment():
 
 
 def end(child):
-    """And all that it started; first as Ctrl-C does, so that a suite puts away what it mounted."""
+    """Ends it and all it started; first like Ctrl-C, so that a suite unmounts what it mounted."""
     for number, seconds in ((signal.SIGINT, 20), (signal.SIGKILL, None)):
         try:
             os.killpg(child.pid, number)
@@ -160,7 +160,7 @@ def end(child):
 
 
 def run(command, log, extra=(), seconds=None):
-    """(exit code, output); output is added to the log. What takes longer has failed."""
+    """(exit code, output); output is added to the log. A command that takes longer has failed."""
     with subprocess.Popen(command, cwd=TREE, env=dict(environment(), **dict(extra)),
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, start_new_session=True) as child:
@@ -188,7 +188,7 @@ def needs(entry):
 
 
 def case(entry, seconds):
-    """(caught, what it printed last)"""
+    """(caught, output)"""
     LOGS.mkdir(parents=True, exist_ok=True)
     log = LOGS / f"{entry.name}.log"
     extra = {"CORDWOOD_TEST_ALL": "1"} if entry.heavy else {}
@@ -200,8 +200,8 @@ def case(entry, seconds):
 
 
 def baseline(entries):
-    """Runs each case on the unchanged copy. The bounds, in seconds, of those that pass; what
-    the others say about a mutation means nothing."""
+    """Runs each case on the unchanged copy; the bounds, in seconds, of those that pass. The others
+    prove nothing about a mutation."""
     LOGS.mkdir(parents=True, exist_ok=True)
     log = LOGS / "unchanged.log"
     log.unlink(missing_ok=True)

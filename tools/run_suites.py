@@ -3,13 +3,13 @@
 
 A suite is a command; its counts are the last `N passed, N failed` it prints, or the test cases that
 XCTest names. A suite that fails without naming a failed test counts as one failure. Each leaves
-JUnit's XML: suites in Python write it themselves (Tests/TestSupport/cases.py), for the others it is
-made here of what they print.
+JUnit XML: suites in Python write it themselves (Tests/TestSupport/cases.py); for the others it is
+made here from their output.
 
-What several suites need is made once, before them (`makes`). Suites that time nothing run side by
-side, the longest first, as long as their shares fit two processors and a little more, for shares
-are means; those that measure times, fill disks or want the machine come after, one by one. Minutes
-are the clock's, seconds the processor's, of a suite and all that it started.
+What several suites need is made once, before them (`makes`). Suites that measure no times run side
+by side, the longest first, as long as their shares fit two processors and a little more, since
+shares are means. Those that measure times, fill disks or need the machine come after, one by one.
+Minutes are wall-clock time, seconds processor time, of a suite and all that it started.
 
 All suites draw their random numbers from one seed: cases.SEED, or a new one with --all."""
 
@@ -33,30 +33,30 @@ from cases import (FAILED, NOTHING, OK, SKIPPED, Outcome, read_junit,  # noqa: E
                    write_junit)
 
 LOGS = ROOT / "build/test-logs"
-# A compiler's; what a linker says of the toolchain's own libraries is not ours to mend.
+# A compiler's. Those of a linker about the toolchain's own libraries are not ours to fix.
 WARNING = re.compile(r"^/\S+:\d+:\d+: warning: .*$", re.M)
 OURS = re.compile(r"(\d+) passed, (\d+) failed")
 XCTEST = re.compile(r"Test Case '([^']+)' (?:(started).*|(passed|failed|skipped) "
                     r"\(([\d.]+) seconds\))")
 SWIFT_RESULTS = {"passed": OK, "failed": FAILED, "skipped": SKIPPED}
 TEXT_MAX = 20_000  # of what a suite printed, in its XML
-# With the invariants that no other build checks, and without what only debuggers read. (The index,
-# of which that is said, too, is where the tests are found.)
+# With the invariants that no other build checks, and without what only debuggers read. (The index
+# is said to be that, too, but the tests are found in it.)
 TESTS_PLACE = ["--scratch-path", ".build-tests", "-debug-info-format", "none",
                "-Xswiftc", "-DCORDWOOD_INVARIANTS"]
 JOBS = 2
 FULL = 1.15  # of the processors, in shares
 MINUTES_MAX = 60  # of a job
 GRACE_S = 10
-# As long as its parent lives; what it does is no matter.
+# Runs as long as its parent lives; its work does not matter.
 BUSY = "import os, sys\nwhile os.getppid() == int(sys.argv[1]):\n    for _ in range(1 << 20): pass"
 
 
 class Job:
-    """A suite, or what is made for suites. minutes: what it takes by itself, about; they decide
-    the order. share: of a processor, the rest of them it waits. after: what must be made before.
-    alone: nothing runs beside it. timed: nor do busy loops. selects: the option that takes a part
-    of a case's name; empty: the suite has no such."""
+    """A suite, or what is made for suites. minutes: about what it takes by itself, which decides
+    the order. share: the part of that during which it uses a processor. after: what must be made
+    before. alone: nothing runs beside it. timed: nor do busy loops. selects: the option that takes
+    a part of a case's name; empty: there is none."""
 
     def __init__(self, name, *command, minutes=1.0, share=1.0, after=(), alone=False,
                  timed=False, heavy=False, is_suite=True, selects="-k"):
@@ -66,7 +66,7 @@ class Job:
         self.heavy, self.is_suite, self.selects = heavy, is_suite, selects
 
     def narrowed(self, patterns):
-        """The command that runs the cases with one of these in their names."""
+        """The command that runs only the cases with one of these in their names."""
         if not patterns:
             return self.command
         if self.selects == "--filter":  # takes regular expressions, one each
@@ -75,16 +75,16 @@ class Job:
 
 
 def makes():
-    """What suites share. Each suite makes it itself where it runs by itself."""
+    """What suites share. A suite that runs by itself makes it itself."""
     python, support = sys.executable, "Tests/TestSupport"
     return [
         Job("build", "tools/build.sh", minutes=9, is_suite=False),
-        # Packages of Debian, too: two that install at the same time would wait or fail.
+        # Debian packages, too: two installations at the same time would wait or fail.
         Job("environments", "bash", "-c",
             "set -e; Tests/Servers/install.sh; "
             f"{python} {support}/environments.py http otlp viewer",
             minutes=2, is_suite=False),
-        # In a place of its own, for SwiftPM lets one build at a time into one.
+        # In a separate place, since SwiftPM allows only one build at a time in each.
         Job("swift-tests", "swift", "build", "--build-tests", *TESTS_PLACE, minutes=8,
             is_suite=False),
         Job("swift-hosts", python, f"{support}/swift_hosts.py", minutes=1.5, after=["build"],
@@ -130,7 +130,7 @@ def suites(everything):
             selects=""),
         Job("processes", python, "Tests/Processes/run.py", *flags, minutes=2, share=0.65),
         Job("signals", python, "Tests/Signals/run.py", minutes=0.7, share=0.7),
-        # The sanitizers build the whole library once more each.
+        # Each sanitizer builds the whole library again.
         Job("sanitizers", python, "Tests/Sanitizers/run.py",
             *([] if everything else ["undefined", "valgrind"]), minutes=0.5),
         Job("otlp", python, "Tests/OTLP/run.py", minutes=0.4, after=pypi),
@@ -148,7 +148,7 @@ def suites(everything):
 
 
 def swift_cases(text):
-    """What XCTest says of each test case; one that began and did not end has failed."""
+    """What XCTest says about each test case; one that began but did not end has failed."""
     found, begun = [], None
     for line in XCTEST.finditer(text):
         full, started, result, seconds = line.groups()
@@ -181,9 +181,9 @@ def counts(text, code):
 
 
 def judged(name, text, report, code, seconds=0.0, selected=()):
-    """(passed, failed, outcomes) of a suite: as its XML says, or as its log does, and then the XML
-    is written. What only the counts tell of is one case of that many seconds. selected: patterns;
-    without any, a suite in which nothing passed has failed."""
+    """(passed, failed, outcomes) of a suite, from its XML or else from its log; writes the XML. If
+    only counts are known, they become one case of that many seconds. selected: patterns; without
+    any, a suite in which nothing passed has failed."""
     passed, failed = counts(text, code)
     if not selected and not passed:
         failed = max(failed, 1)
@@ -201,13 +201,13 @@ def judged(name, text, report, code, seconds=0.0, selected=()):
 
 
 def slowest(suites_outcomes, count):
-    """The (suite, outcome) that took longest. suites_outcomes: (suite, its outcomes) each."""
+    """The (suite, outcome) pairs that took longest. suites_outcomes: (suite, its outcomes) each."""
     pairs = [(suite, outcome) for suite, found in suites_outcomes for outcome in found]
     return sorted(pairs, key=lambda pair: -pair[1].seconds)[:count]
 
 
 class Result:
-    """What became of a job in one round."""
+    """The result of a job in one round."""
 
     def __init__(self, job, passed, failed, minutes, seconds, found):
         self.job, self.passed, self.failed = job, passed, failed
@@ -232,14 +232,14 @@ def stop(group, number):
 
 
 def drawn(arguments):
-    """The seed of a run. Only --all draws one: no change fails by chance."""
+    """The seed of a run. Only --all draws a new one, so that no change fails by chance."""
     if arguments.seed is not None:
         return arguments.seed
     return random.SystemRandom().randrange(2, 1_000_000) if arguments.all else cases.SEED
 
 
 class Runner:
-    """Runs jobs in processes of its own, and ends them where it ends."""
+    """Runs jobs in separate processes, and ends them when it ends."""
 
     def __init__(self, arguments):
         self.everything, self.jobs, self.patterns = arguments.all, arguments.jobs, arguments.k
@@ -251,7 +251,7 @@ class Runner:
         self.finished, self.made = [], set()
 
     def environment(self):
-        # glibc overwrites what is freed, so that no test passes by luck on memory that is gone.
+        # glibc overwrites freed memory, so that no test passes by luck on memory that is gone.
         found = dict(os.environ, MALLOC_PERTURB_="165",
                      CORDWOOD_LIBRARY=str(ROOT / "build/lib/libcordwood.so"),
                      PYTHONPATH=str(ROOT / "bindings/python/src"), PYTHONDONTWRITEBYTECODE="1",
@@ -263,8 +263,8 @@ class Runner:
         return found
 
     def run(self, job, log):
-        """In a thread: the job to its end. What it started is in its process group, or in its
-        processor's time as soon as somebody has waited for it."""
+        """In a thread: runs the job to its end. Processes that it started are in its process group,
+        and in its processor time once they have been waited for."""
         report = self.reports / f"{log.stem}.xml"
         report.unlink(missing_ok=True)
         environment, command = None, job.command
@@ -285,7 +285,7 @@ class Runner:
             process.returncode = code = os.waitstatus_to_exitcode(status)
             with self.lock:
                 del self.running[process.pid]
-            stop(process.pid, signal.SIGKILL)  # what it left behind
+            stop(process.pid, signal.SIGKILL)  # what it left running
         minutes = (time.monotonic() - started) / 60
         text = log.read_text(errors="replace")
         if not job.is_suite and (warned := WARNING.findall(text)):
@@ -304,7 +304,7 @@ class Runner:
             self.news.notify()
 
     def loops(self, count):
-        """So many busy loops, from now on."""
+        """Keeps `count` busy loops running from now on."""
         while len(self.busy) > count:
             process = self.busy.pop()
             process.kill()
@@ -349,13 +349,13 @@ class Runner:
 
     @staticmethod
     def weight(job, jobs):
-        """Its minutes, and those of the longest that waits for it."""
+        """Its minutes, plus those of the longest job that waits for it."""
         return job.minutes + max((Runner.weight(other, jobs) for other in jobs
                                   if job.name in other.after), default=0)
 
     def end(self):
-        """Ends the loops and what still runs: first as Ctrl-C does, so that suites put away what
-        they have mounted."""
+        """Ends the loops and what still runs: first like Ctrl-C, so that suites unmount what they
+        have mounted."""
         self.loops(0)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
             with self.lock:
@@ -371,7 +371,7 @@ class Runner:
 
 
 def chosen(arguments):
-    """(what is made before, the suites)."""
+    """(what must be made before, the suites)."""
     only = arguments.only.split(",") if arguments.only else None
     every = suites(arguments.all)
     names = {suite.name for suite in every}
@@ -389,7 +389,7 @@ def chosen(arguments):
 
 
 def told(result, suffix):
-    """Prints a line as soon as it is known, and of a failure the end of what it printed."""
+    """Prints a result as soon as it is known, and of a failure the end of its log."""
     if result.is_empty:
         return
     print(result, flush=True)
@@ -400,7 +400,7 @@ def told(result, suffix):
 
 
 def rounds(runner, arguments, results):
-    """All that is to be run; results in the order they came."""
+    """Runs everything; adds results in the order they come."""
     made, picked = chosen(arguments)
     for number in range(1, arguments.repeat + 1):
         suffix = "" if arguments.repeat == 1 else f".{number}"

@@ -1,5 +1,5 @@
 // glog as a peer: glog WHERE MODE N WORKLOAD [THREADS], the modes of load.h. LOG(INFO) to a file,
-// nothing on stderr, all else by default: what is INFO is flushed at most every 30 s.
+// nothing on stderr, all else by default: INFO is flushed at most every 30 s.
 #include "../load.h"
 
 #include <glog/logging.h>
@@ -11,7 +11,7 @@ static void engine_open(const char *where) {
     FLAGS_log_dir = folder;
     FLAGS_logtostderr = false;
     FLAGS_stderrthreshold = google::GLOG_FATAL;
-    FLAGS_max_log_size = 4095; // MB, its most: no second file
+    FLAGS_max_log_size = 4095; // MB, the maximum: no second file
     google::InitGoogleLogging("bench");
 }
 static void engine_close(void) { google::ShutdownGoogleLogging(); }

@@ -1,6 +1,6 @@
 /* LTTng-UST as a peer: lttng WHERE MODE N WORKLOAD [THREADS], the modes of load.h. A tracepoint
  * with typed fields, written to a CTF trace by LTTng's daemons, which lttng.py starts and ends.
- * Calls wait where the buffers are full (LTTNG_UST_ALLOW_BLOCKING), so that nothing is discarded.
+ * Calls wait while the buffers are full (LTTNG_UST_ALLOW_BLOCKING), so that nothing is discarded.
  */
 #include "../load.h"
 
@@ -9,7 +9,7 @@
 #include "lttng_bench.h"
 
 static void engine_open(const char *where) { (void)where; }
-static void engine_close(void) {} /* `lttng stop` follows and is timed by nobody */
+static void engine_close(void) {} /* `lttng stop` follows (lttng.py) */
 static void engine_say(void) {}
 
 WRITER write_w1(size_t first, size_t count) {

@@ -1,4 +1,4 @@
-/* The tracepoints of lttng.c, one a workload. Read several times by LTTng's own headers. */
+/* The tracepoints of lttng.c, one a workload. LTTng's headers include this file several times. */
 #undef LTTNG_UST_TRACEPOINT_PROVIDER
 #define LTTNG_UST_TRACEPOINT_PROVIDER cordwood_bench
 #undef LTTNG_UST_TRACEPOINT_INCLUDE

@@ -1,6 +1,6 @@
 // spdlog as a peer: spdlog WHERE MODE N WORKLOAD [THREADS], the modes of load.h. A basic_file_sink
-// (_mt) with the default pattern and the default flush policy, which is none before the stdio
-// buffer is full. LOAD_ASYNC=1: the default thread pool (8,192 slots, one thread, block when full).
+// (_mt) with the default pattern and the default flush policy: none before the stdio buffer is
+// full. LOAD_ASYNC=1: the default thread pool (8,192 slots, one thread, block when full).
 #include "../load.h"
 
 #include <spdlog/async.h>

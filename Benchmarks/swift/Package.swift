@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// A client of its own, as a program outside this repository would be: Cordwood by path.
+// A separate package, like a program outside this repository, with Cordwood by path.
 let package = Package(
     name: "cordwood-bench-swift",
     products: [.executable(name: "HotSwift", targets: ["HotSwift"])],

@@ -1,4 +1,4 @@
-/* The cases of life, and main. The checks and the cases of values stand in abi_values.h. */
+/* The life-cycle cases, and main. The checks and the value cases are in abi_values.h. */
 #include "abi_values.h"
 
 static void *write_job(void *argument) {
@@ -48,7 +48,7 @@ static void case_fork(void) {
             job mine = {log, 4 + c, 2000, 0, NULL};
             write_job(&mine);
             /* A runtime lock held at the fork may stop the child's helpers, never its records:
-             * close then answers in its time (docs/RELIABILITY.md, limits). */
+             * close still returns in time (docs/RELIABILITY.md, limits). */
             if (c % 2) {
                 cw_status closed = cw_close(&engine, 2000);
                 HOLDS(closed == CW_OK || closed == CW_E_TIMEOUT);
@@ -166,7 +166,7 @@ static void case_longjmp(void) {
     }
     jumps_on = 0;
     setitimer(ITIMER_REAL, &never, NULL);
-    EXPECT(CW_OK, numbered(log, 0, JUMP_RECORDS)); /* takes back what the last jump left */
+    EXPECT(CW_OK, numbered(log, 0, JUMP_RECORDS)); /* reclaims what the last jump left */
     jump_returned[JUMP_RECORDS] = 1;
     EXPECT(CW_OK, cw_close(&engine, 20000));
     uint64_t next = 0, missing = 0, twice = 0, left = 0;
@@ -262,14 +262,14 @@ static void *close_job(void *argument) {
     for (;; i++) {
         cw_status status = numbered(j->log, j->writer, i);
         if (status == CW_E_CLOSED) break;
-        if (status == CW_E_FULL) continue; /* a disk that stalls for seconds; it is not kept */
+        if (status == CW_E_FULL) continue; /* the disk stalled for seconds; not kept */
         EXPECT(CW_OK, status);
         __atomic_store_n(&j->count, j->count + 1, __ATOMIC_RELAXED);
     }
     return NULL;
 }
 
-static void case_close_race(void) { /* what returned CW_OK beside a close is kept */
+static void case_close_race(void) { /* what returned CW_OK during a close is kept */
     uint64_t wanted = 0, read = 0;
     for (int round = 0; round < 20; round++) {
         cw_options options = defaults();
@@ -282,7 +282,7 @@ static void case_close_race(void) { /* what returned CW_OK beside a close is kep
             jobs[i] = (job){log, i, 0, 0, NULL};
             pthread_create(&threads[i], NULL, close_job, &jobs[i]);
         }
-        for (unsigned i = 0; i < 4; i++) /* each is in the middle of it */
+        for (unsigned i = 0; i < 4; i++) /* each is in the middle of writing */
             while (__atomic_load_n(&jobs[i].count, __ATOMIC_RELAXED) < 100) sched_yield();
         EXPECT(CW_OK, cw_close(&engine, 20000));
         for (unsigned i = 0; i < 4; i++) {
@@ -320,7 +320,7 @@ static void space_case(cw_engine *engine, void (*relieve)(void)) {
     }
     EXPECT(1000, refused);
     relieve();
-    for (int i = 0; i < 6000 && after < 100; i++) { /* it tries again every 100 ms */
+    for (int i = 0; i < 6000 && after < 100; i++) { /* the engine retries every 100 ms */
         usleep(10000);
         cw_status status = numbered(log, 0, sent++);
         if (status == CW_OK) after++;
@@ -355,7 +355,7 @@ static void case_file_limit(void) {
     getrlimit(RLIMIT_FSIZE, &limit);
     limit.rlim_cur = 60000;
     setrlimit(RLIMIT_FSIZE, &limit);
-    cw_status status = cw_flush(engine, CW_DURABLE_MACHINE, 5000); /* the journal is over it */
+    cw_status status = cw_flush(engine, CW_DURABLE_MACHINE, 5000); /* the journal exceeds it */
     EXPECT(CW_E_FULL, status);
     lift_limit();
     EXPECT(CW_OK, cw_flush(engine, CW_DURABLE_MACHINE, 60000));
@@ -401,7 +401,7 @@ static uint64_t now_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Lifts the limit once the writer has stood in one call for a tenth of a second. */
+/* Lifts the limit once the writer has been in one call for a tenth of a second. */
 static void *release_blocked(void *argument) {
     uint64_t seen = 0, since = now_ns();
     while (now_ns() - since < 100000000u) {
@@ -436,7 +436,7 @@ static void case_block(void) { /* waits for space instead of refusing */
     EXPECT(3000, read_logs(NULL, NULL));
 }
 
-static void case_no_standard_streams(void) { /* nothing of ours becomes the host's stderr */
+static void case_no_standard_streams(void) { /* no file of ours becomes the host's stderr */
     close(0);
     close(2);
     cw_options options = defaults();

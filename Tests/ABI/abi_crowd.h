@@ -1,4 +1,4 @@
-/* A crowd of threads and a signal handler that logs, with the smallest segments: more appends are
+/* Many threads and a signal handler log with the smallest segments, so that more appends are
  * interrupted than there are slots for segments. abi.c includes it. */
 #include <time.h>
 
@@ -14,7 +14,7 @@ static struct {
 static __thread unsigned crowd_number;
 static __thread int crowd_stat;
 
-/* Time that this thread was ready to run and another one had the processor. */
+/* The time this thread was runnable while another one had the processor. */
 static uint64_t waited_ns(void) {
     char text[96] = "";
     unsigned long long ran = 0, waited = 0;
@@ -24,7 +24,7 @@ static uint64_t waited_ns(void) {
 
 #define CROWD_ADD(word, by) __atomic_fetch_add(&crowd.word, (by), __ATOMIC_RELAXED)
 
-/* How long the call took, less what the scheduler gave to others. */
+/* How long the call took, less the time the scheduler gave to others. */
 static cw_status crowd_write(const char *text, size_t length, int is_timed) {
     uint64_t waited = is_timed ? waited_ns() : 0, begun = now_ns();
     cw_status status = cw_write(crowd_log, CW_LEVEL_INFO, text, length);
@@ -100,7 +100,7 @@ static void case_storm_crowd(void) {
     /* One in a thousand. */
     uint64_t all = crowd.kept + crowd.refused + crowd.nested_kept + crowd.nested_refused;
     HOLDS((crowd.refused + crowd.nested_refused) * 1000 <= all);
-    /* Likewise. A thread may hold a lock of the kernel's and wait for a processor. */
+    /* Likewise. A thread may hold a kernel lock and wait for a processor. */
     HOLDS(crowd.slow * 1000 <= crowd.kept + crowd.refused);
     uint64_t read[2] = {0, 0};
     read_logs(crowd_each, read);

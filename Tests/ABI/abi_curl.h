@@ -1,6 +1,6 @@
-/* Transfers of libcurl through the C interface (B-HTTP-7), without a libcurl: what is refused, and
- * what is made of heads in pieces, of hops, and of requests that were never sent. abi.c includes
- * it, behind abi_network.h. */
+/* libcurl transfers through the C interface (B-HTTP-7), without libcurl: what is refused, and what
+ * is recorded of heads in pieces, of hops, and of requests that were never sent. abi.c includes it
+ * after abi_network.h. */
 
 static cw_curl_facts curl_facts(void) {
     return (cw_curl_facts){
@@ -47,7 +47,7 @@ static void curl_put(cw_str text) {
     curl_all[curl_used += n] = 0;
 }
 
-/* What is known of an exchange at its end: a line each. Records of beginnings are passed over. */
+/* What is known of an exchange at its end, one line each. Begin records are skipped. */
 static void curl_each(const cw_record_view *view, void *user) {
     (void)user;
     for (size_t i = 0; i < view->field_count; i++) {
@@ -102,7 +102,7 @@ static void case_curl_refused(void) {
     EXPECT(CW_E_STRUCT_TAIL, cw_curl_transfer_tell(one, CW_CURL_TEXT, "x", 1, &newer.known));
     newer.more = 0;
     EXPECT(CW_OK, cw_curl_transfer_tell(one, CW_CURL_TEXT, "x", 1, &newer.known));
-    /* Odd numbers everywhere, and nothing but them. */
+    /* Only odd numbers. */
     cw_curl_facts odd = {sizeof odd, INT32_MIN, UINT64_MAX, INT64_MIN, INT64_MAX, INT64_MIN,
                          INT64_MAX, INT64_MAX, INT32_MIN, INT32_MIN, "x", "", "", NULL};
     for (uint32_t kind = 0; kind < 8; kind++)
@@ -112,7 +112,7 @@ static void case_curl_refused(void) {
     EXPECT(CW_OK, cw_curl_transfer_tell(one, CW_CURL_HEADER_IN, "\n", 1, &odd));
     EXPECT(CW_E_STRUCT_SIZE, cw_curl_transfer_end(&one, &facts, id));
     HOLDS(one == NULL);
-    /* Closed under way: nothing of the host's is disturbed. */
+    /* Closed in mid-transfer: the host is not disturbed. */
     EXPECT(CW_OK, cw_curl_transfer_begin(engine, &one));
     EXPECT(CW_OK, cw_close(&engine, 20000));
     curl_tell(one, CW_CURL_HEADER_OUT, "GET /a HTTP/1.1\r\n\r\n");
@@ -126,7 +126,7 @@ static void case_curl_refused(void) {
 
 #define CURL_GET(path) "GET " path " HTTP/1.1\r\nHost: h.test\r\n\r\n"
 
-/* Whole or byte by byte it is the same: folded lines, 1xx before the answer, trailers behind it. */
+/* Whole or byte by byte, the result is the same: folded lines, 1xx before the answer, trailers. */
 static void case_curl_pieces(void) {
     static const struct {
         uint32_t kind;
@@ -165,7 +165,7 @@ static void case_curl_pieces(void) {
     if (failures) puts(all);
 }
 
-/* Hops that libcurl goes on to by itself, and requests that it never got to send. */
+/* Hops that libcurl follows by itself, and requests that it never sent. */
 static void case_curl_hops(void) {
     cw_engine *engine = curl_engine();
     cw_curl_transfer *one;
@@ -182,7 +182,7 @@ static void case_curl_hops(void) {
     EXPECT(CW_OK, cw_curl_transfer_begin(engine, &one));
     curl_tell(one, CW_CURL_TEXT, "Could not resolve host: h.test");
     curl_end(&one, 6, true);
-    /* One that never ran but ended well, one that is not HTTP, one with an engine's error only. */
+    /* One that never ran but ended well, one that is not HTTP, one with only an engine's error. */
     EXPECT(CW_OK, cw_curl_transfer_begin(engine, &one));
     curl_end(&one, 0, false);
     EXPECT(CW_OK, cw_curl_transfer_begin(engine, &one));
@@ -202,7 +202,7 @@ static void case_curl_hops(void) {
     if (failures) puts(all);
 }
 
-/* Beyond a limit less is kept, and the body behind a head that is not whole is not shown. */
+/* Beyond a limit less is kept. The body behind an incomplete head is not shown. */
 static void case_curl_limits(void) {
     cw_engine *engine = curl_engine();
     size_t size = 2 << 20;

@@ -1,6 +1,6 @@
-/* Encrypted archives through the C interface: bad recipients and identity files are refused with
- * what is wrong and without the secret; readers with a key, with another, and with none. The pair
- * of keys is the example of the age specification. Included by abi.c. */
+/* Encrypted archives through the C interface. Bad recipients and identity files are refused with
+ * the reason and without the secret. Readers have a key, another key, or none. The key pair is the
+ * example of the age specification. abi.c includes it. */
 
 #define AGE_RECIPIENT "age1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73equnujwj"
 #define AGE_IDENTITY "AGE-SECRET-KEY-1GFPYYSJZGFPYYSJZGFPYYSJZGFPYYSJZGFPYYSJZGFPYYSJZGFPQ4EGAEX"
@@ -54,8 +54,8 @@ static size_t read_encrypted(const char *path, const char *identity) {
     return count;
 }
 
-/* Before any engine there is no key of the library's for the end of a thread: nobody else's may be
- * taken for it. */
+/* Before the first engine the library has no thread-exit key of its own. It must not mistake
+ * another library's key for it. */
 static void case_first_failure(void) {
     enum { KEYS = 16 };
     pthread_key_t keys[KEYS];
@@ -88,7 +88,7 @@ static void case_encrypt(void) {
     options.identity_file = key_file("bad", "# a comment\nsomething " AGE_IDENTITY "\n");
     refuse_options(&options, CW_E_ARGUMENT, "line 2");
 
-    /* A host of before these fields: what lies behind its struct means nothing. */
+    /* A host from before these fields: bytes beyond its struct mean nothing. */
     options = defaults();
     options.encrypt_to = "nonsense";
     options.struct_size = offsetof(cw_options, encrypt_to);

@@ -1,6 +1,6 @@
-/* What the files of a store say at moments that no reader of a healthy disk minds: chunks of a
+/* What a store's files contain at moments that readers on a healthy disk never notice: chunks of a
  * sealed segment, locks, the order of system calls, gap records of a process that is killed later;
- * and fences. abi.c includes it, behind abi_steps.h, which meets the library's calls. */
+ * and fences. abi.c includes it after abi_steps.h, which intercepts the library's calls. */
 
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -13,7 +13,7 @@ static int ends_with(const char *text, const char *end) {
     return length >= most && strcmp(text + length - most, end) == 0;
 }
 
-/* The first file of lanes/ with that ending, opened; -1. */
+/* The first file in lanes/ with that ending, opened; or -1. */
 static int open_in_lanes(const char *suffix, char *name, size_t room) {
     char path[4200];
     snprintf(path, sizeof path, "%s/lanes", store);
@@ -28,7 +28,7 @@ static int open_in_lanes(const char *suffix, char *name, size_t room) {
     return file;
 }
 
-/* ── Fences, counted: races that lack one are won by luck on a machine with few processors ── */
+/* ── Fences, counted: with few processors a race that lacks one is usually won by luck ── */
 
 static __thread int membarriers;
 static void count_membarrier(long number) { membarriers += number == SYS_membarrier; }
@@ -60,8 +60,8 @@ static void count_fence(const unsigned char *at) {
               memcmp(at, lock_or_stack, sizeof lock_or_stack) == 0;
 }
 
-/* Where membarrier is missing an append has two: when it is busy, and behind `committed`. */
-static int fences_of_an_append(void) { /* the least: some take a new chunk */
+/* Without membarrier an append has two: once it is busy, and after `committed`. */
+static int fences_of_an_append(void) { /* the minimum: some take a new chunk */
     char text[64];
     memset(text, 'x', sizeof text);
     int least = 1000;
@@ -86,8 +86,8 @@ static void hold_archive(int directory, const char *from, const char *to) {
 static void case_append_fences(void) {
     stand_open(64u << 10);
     EXPECT(0, fences_of_an_append());
-    /* The next thread that needs a fence finds out and marks all threads: here the one that checks
-     * whether an archived segment can be used again. This thread's chunk is in another. */
+    /* The next thread that needs a fence notices and marks all threads: here the one that checks
+     * whether an archived segment can be reused. This thread's chunk is in another segment. */
     sem_init(&goes_on, 0, 0);
     at_rename = hold_archive;
     stand_roll();
@@ -98,7 +98,7 @@ static void case_append_fences(void) {
     at_rename = NULL;
     EXPECT(2, fences_of_an_append());
     EXPECT(CW_OK, cw_close(&stand_engine, 20000));
-    /* In another process: this one has asked before. */
+    /* In another process: this one has already asked. */
     pid_t child = fork();
     if (child == 0) {
         execl("/proc/self/exe", "abi", "append_fences_missing", store, (char *)NULL);
@@ -132,7 +132,7 @@ static uint32_t word_at(const unsigned char *start, size_t at) {
     return word;
 }
 
-/* How many chunks there are. */
+/* The number of chunks. */
 static int check_sealed(const unsigned char *segment, size_t size) {
     int chunks = 0;
     EXPECT(3, word_at(segment, 112)); /* state: sealed */
@@ -221,7 +221,7 @@ static void case_close_steps(void) {
         close_now();
         sem_post(&goes_on);
         pthread_join(thread, NULL);
-        if (close_answer == CW_E_TIMEOUT) break; /* busy: close has waited for it */
+        if (close_answer == CW_E_TIMEOUT) break; /* busy: close waited for it */
         EXPECT(CW_OK, close_answer);
         EXPECT(CW_E_CLOSED, close_status);
     }
@@ -240,7 +240,7 @@ static void look_at_lock(int directory, const char *from, const char *to) {
     close(file);
 }
 
-/* It is locked before it has a name that anybody looks for. */
+/* It is locked before it has a name that others look for. */
 static void case_locked_first(void) {
     cw_options options = defaults();
     at_rename = look_at_lock;
@@ -262,7 +262,7 @@ static void case_locked_first(void) {
     EXPECT(CW_OK, cw_close(&engine, 60000));
 }
 
-/* A forked child that lives on, one that logs, one that ends: the parent's lock stays. */
+/* One forked child lives on, one logs, one ends: the parent's lock stays. */
 static void case_lock_forked(void) {
     cw_options options = defaults();
     cw_engine *engine = open_with(&options);
@@ -287,7 +287,7 @@ static void case_lock_forked(void) {
     EXPECT(CW_OK, cw_close(&engine, 60000));
 }
 
-/* Its own lane is the only one. */
+/* Returns when only the engine's own lane is left. */
 static void wait_until_adopted(cw_engine *engine) {
     cw_stats stats = {.struct_size = sizeof stats, .lanes = UINT32_MAX};
     for (int i = 0; i < 12000 && stats.lanes > 1; i++) {
@@ -314,7 +314,7 @@ static void gap_writer(int told) {
     }
     EXPECT(100, refused);
     lift_limit();
-    alarm(120); /* whatever becomes of the parent */
+    alarm(120); /* whatever happens to the parent */
     uint64_t until = now_ns() + 20000000000u;
     while (numbered(log, 0, sent++) != CW_OK && now_ns() < until) refused++, usleep(10000);
     EXPECT(CW_OK, cw_roll(engine));
@@ -363,7 +363,7 @@ static void note_rename(int directory, const char *from, const char *to) {
     (void)directory;
     if (ends_with(from, ".sealed") && !ends_with(to, ".sealed")) names_gone = 1;
 }
-/* An archive that somebody holds is not deleted by a limit (R38). */
+/* A limit does not delete an archive that another process holds (R38). */
 static void case_archive_held(void) {
     cw_options options = defaults();
     options.archives_max = 1;
@@ -409,7 +409,7 @@ static void note_sync(int descriptor) {
 static void case_names_synced(void) {
     cw_options options = defaults();
     options.segment_bytes = 64u << 10;
-    for (int dead = 0; dead < 3; dead++) { /* one with more segments, two short ones */
+    for (int dead = 0; dead < 3; dead++) { /* one with several segments, two short ones */
         pid_t child = fork();
         if (child == 0) {
             cw_engine *engine = open_with(&options);
@@ -430,7 +430,7 @@ static void case_names_synced(void) {
         EXPECT(CW_OK, cw_roll(engine));
         EXPECT(CW_OK, cw_archive_wait(engine, ARCHIVE_WAIT_MS));
     }
-    wait_until_adopted(engine); /* what the dead left, and it goes */
+    wait_until_adopted(engine); /* removes what the dead lanes left */
     EXPECT(CW_OK, cw_close(&engine, 20000));
     HOLDS(archives_gone >= 20);
     EXPECT(0, too_early);

@@ -1,6 +1,5 @@
-/* Deferred formatting: what is read back is what printf would have made at once. abi.c includes
- * it. Formats are generated; each directive is printed by snprintf by itself, which is what printf
- * does with it. */
+/* Deferred formatting: readers must produce what printf would have printed at once. abi.c includes
+ * it. Formats are generated. snprintf prints each directive by itself, as printf does. */
 #include <math.h>
 #include <stdarg.h>
 #include <sys/mman.h>
@@ -39,7 +38,7 @@ static void add_text(generated *g, const char *format, ...) {
     if (n > 0) g->text_used += (size_t)n;
 }
 
-/* One directive's own format, with its stars' values. */
+/* The format of one directive, with the values of its stars. */
 #define ADD(value)                                                                                 \
     (stars == 0   ? add_text(g, one, value)                                                        \
      : stars == 1 ? add_text(g, one, star[0], value)                                               \
@@ -161,7 +160,7 @@ static void generate(generated *g, uint64_t seed) {
         add_text(g, "%s", word);
         directive(g);
     }
-    /* Each format is a place of its own. */
+    /* Each format has a place of its own. */
     g->format_used += (size_t)sprintf(g->format + g->format_used, " #%llu",
                                       (unsigned long long)seed);
     add_text(g, " #%llu", (unsigned long long)seed);
@@ -181,7 +180,7 @@ static void formats_each(const cw_record_view *view, void *user) {
                view->message.data, (int)g->text_used, g->text);
 }
 
-static void case_formats(void) { /* more places than the table holds: the rest carry theirs */
+static void case_formats(void) { /* more places than the table holds: the rest carry their own */
     cw_options options = defaults();
     cw_engine *engine = open_with(&options);
     cw_logger *log = logger_of(engine, "formats");
@@ -229,7 +228,7 @@ static void macro_each(const cw_record_view *view, void *user) {
           memcmp(view->file.data + view->file.length - 13, "abi_formats.h", 13) == 0);
 }
 
-/* One expansion, so both have one line. */
+/* One expansion, so that both have the same line. */
 #define LOGGED(macro, level_, wanted, ...)                                                         \
     do {                                                                                           \
         macro_list[macro_count++] = (macro_wanted){(wanted), __func__, __LINE__, (level_)};        \
@@ -246,7 +245,7 @@ static int evaluated(void) {
     return 1;
 }
 
-/* The first record of a place is a call; those that follow, where they can be, are not. */
+/* The first record of a place is a call. Later ones are inlined if they can be. */
 static void log_by_hand(cw_logger *log) {
     unsigned char small = 250;
     short negative = -3;
@@ -323,7 +322,7 @@ static void case_format_refused(void) { /* data as a format, and formats that do
     for (size_t i = 0; i < count; i++) {
         EXPECT(CW_E_ARGUMENT, cw_site_write(log, CW_LEVEL_INFO, &sites[i], argument));
         NAMED("format");
-        EXPECT(CW_OK, cw_site_write(log, CW_LEVEL_INFO, &sites[i], argument)); /* said once */
+        EXPECT(CW_OK, cw_site_write(log, CW_LEVEL_INFO, &sites[i], argument)); /* reported once */
     }
     EXPECT(CW_E_ARGUMENT, cw_site_write(log, CW_LEVEL_INFO, NULL, argument));
     EXPECT(CW_E_ARGUMENT, cw_site_write(NULL, CW_LEVEL_INFO, &sites[0], argument));
@@ -353,7 +352,7 @@ static void site_text_each(const cw_record_view *view, void *user) {
     site_texts++;
 }
 
-static void case_site_text(void) { /* byte for byte; a place of other arguments is refused */
+static void case_site_text(void) { /* byte for byte; a place with other arguments is refused */
     cw_options options = defaults();
     cw_engine *engine = open_with(&options);
     cw_logger *log = logger_of(engine, "text");
@@ -395,7 +394,7 @@ static void long_each(const cw_record_view *view, void *user) {
     t->flags |= view->flags;
 }
 
-static void case_format_strings(void) { /* not a byte beyond a precision; long ones whole or cut */
+static void case_format_strings(void) { /* not a byte beyond a precision; long: whole or cut */
     cw_options options = defaults();
     cw_engine *engine = open_with(&options);
     cw_logger *log = logger_of(engine, "strings");
@@ -440,7 +439,7 @@ static cw_site *places;
 static atomic_uint places_next;
 static cw_logger *places_log;
 
-/* One record from a place that nobody has used: "<writer> <number>" as numbered() writes it. */
+/* One record from an unused place: "<writer> <number>" as numbered() writes it. */
 static cw_status from_new_place(unsigned writer, uint64_t number) {
     static const uint8_t classes[] = {CW_ARG_INT, CW_ARG_LONG, CW_ARG_NONE};
     unsigned place = places_next++ % PLACES;
@@ -457,7 +456,7 @@ static void log_from_handler(int signal_number) {
         places_in_handler++;
 }
 
-static void case_places_storm(void) { /* a handler registers while it interrupts a registrar */
+static void case_places_storm(void) { /* a handler registers and interrupts a registrar */
     cw_options options = defaults();
     options.segment_bytes = 256u << 10;
     cw_engine *engine = open_with(&options);
@@ -530,7 +529,7 @@ static void case_places_fork(void) { /* children know the parent's places and ad
     for (unsigned c = 0; c < CHILDREN; c++) EXPECT(EACH, t.count[3 + c]);
 }
 
-static void case_errno(void) { /* is the host's, through every roll */
+static void case_errno(void) { /* remains the host's, through every roll */
     cw_options options = defaults();
     options.segment_bytes = 64u << 10;
     cw_engine *engine = open_with(&options);
@@ -545,7 +544,7 @@ static void case_errno(void) { /* is the host's, through every roll */
     EXPECT(CW_OK, cw_close(&engine, 20000));
 }
 
-/* ── Places by address: what their strings say counts, whatever their addresses sum up to ── */
+/* ── Places by address: their strings count, whatever their addresses add up to ── */
 
 enum { ALIKE_FILES = 64, ALIKE_LINES = 100 };
 static char alike_names[ALIKE_FILES][13];
@@ -577,7 +576,7 @@ static void case_places_alike(void) {
     for (int round = 0; round < 3; round++)
         for (int line = 0; line < ALIKE_LINES; line++)
             for (unsigned file = 0; file < ALIKE_FILES; file++) {
-                /* Address of the name plus line is the same for all files. */
+                /* The address of the name plus the line is the same for all files. */
                 cw_site place = alike_place(file, 1000u - 13u * file + (unsigned)line);
                 cw_arg number = cw_arg_i(line * ALIKE_FILES + (int)file);
                 EXPECT(CW_OK, cw_place_write(log, CW_LEVEL_INFO, &place, &number));

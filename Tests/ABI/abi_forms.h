@@ -1,13 +1,13 @@
-/* Whose append a case runs over: the library's, or that of the header, compiled in here. Of CW_INFO
- * only what is kept can be told, so a case in which a record may be refused is not run over it.
- * abi.c includes it, before all others. */
+/* Which append a case uses: the library's, or the header's, compiled in here. CW_INFO returns no
+ * status, so a case in which a record may be refused does not use it. abi.c includes it before all
+ * others. */
 #include <cordwood/cordwood.h>
-/* All other cases mean the library's. */
+/* All other cases use the library's. */
 #undef cw_write
 
 static enum { BY_LIBRARY, BY_CW_INFO, BY_CW_WRITE } form;
 
-/* The text ends with a NUL behind those bytes. */
+/* A NUL follows those bytes. */
 __attribute__((noinline)) static cw_status log_text(cw_logger *log, const char *text,
                                                     size_t bytes) {
     if (form == BY_LIBRARY) return cw_write(log, CW_LEVEL_INFO, text, bytes);
@@ -15,7 +15,7 @@ __attribute__((noinline)) static cw_status log_text(cw_logger *log, const char *
     CW_INFO(log, "%s", text);
     return CW_OK;
 }
-/* The same case over the header's append. */
+/* The same case with the header's append. */
 #define BY_FORM(name, suffix, form_)                                                               \
     static void case_##name##suffix(void) {                                                        \
         form = form_;                                                                              \

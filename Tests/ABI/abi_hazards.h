@@ -1,5 +1,5 @@
-/* What hosts do in the midst of a call: fork and longjmp at every instruction, cancel threads, take
- * system calls away. abi.c includes it. Single steps are counted by the trap flag, so x86-64. */
+/* What hosts do in the middle of a call: fork and longjmp at every instruction, cancel threads,
+ * take system calls away. abi.c includes it. The trap flag counts single steps, so x86-64 only. */
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <ucontext.h>
@@ -26,9 +26,9 @@ static void step(int signal_number, siginfo_t *info, void *context) {
     if (steps_left == 0) at_step();
 }
 
-/* Until step_end: at_step runs in a handler, before that instruction from now. */
+/* Until step_end. at_step runs in a handler, `count` instructions from now. */
 #define step_start(count, what) (at_step = (what), steps_left = (count), (void)raise(SIGUSR1))
-/* The same where signals are blocked. */
+/* The same with signals blocked. */
 static void step_here(int count, void (*what)(void)) {
     at_step = what, steps_left = count;
     __asm__ volatile("pushfq\n\torq $0x100, (%%rsp)\n\tpopfq" ::: "memory", "cc");
@@ -74,7 +74,7 @@ static void *fork_within(void *argument) {
     return NULL;
 }
 
-/* Each in a thread's first record, or in its second by the header. */
+/* Each in a thread's first record, or with the header's append in its second. */
 static void fork_steps(intptr_t to, intptr_t stride) {
     cw_options options = defaults();
     cw_engine *engine = open_with(&options);
@@ -101,7 +101,7 @@ static void case_fork_steps_written(void) {
     fork_steps(700, 3);
 }
 
-/* A host's own handler logs in the child before the engine's has run. */
+/* A host's own handler logs in the child before the engine's handler has run. */
 static void log_in_child(void) {
     if (cw_write(hazard_log, CW_LEVEL_INFO, "handler", 7) != CW_OK) _exit(3);
 }
@@ -111,7 +111,7 @@ static void count_each(const cw_record_view *view, void *user) {
     ++*(size_t *)user;
 }
 
-/* The child has ended well; then the parent closes. */
+/* The child must end well. Then the parent closes. */
 static void close_behind(pid_t child, cw_engine *engine) {
     int status = -1;
     waitpid(child, &status, 0);
@@ -136,7 +136,7 @@ static void case_fork_handler(void) {
     EXPECT(5, read_logs(count_each, &count));
 }
 
-/* A child's lane names the loggers that the parent had made. */
+/* A child's lane names the loggers that the parent created. */
 static void named_each(const cw_record_view *view, void *user) {
     size_t *right = user;
     *right += view->logger.length == view->message.length &&
@@ -175,7 +175,7 @@ static sem_t jump_go[IDLE_THREADS], jump_done;
 static atomic_int jump_ready;
 static void jump_now(void) { siglongjmp(jump_out, 1); }
 
-/* The thread's chunk was settled and its segment released while it was idle. */
+/* The thread's chunk was settled and its segment released while the thread was idle. */
 static void *jump_within(void *argument) {
     intptr_t n = (intptr_t)argument;
     put(hazard_log, "idle");
@@ -219,7 +219,7 @@ static void case_jump_steps(void) {
     EXPECT(CW_OK, cw_close(&engine, 20000));
 }
 
-/* A handler interrupts an append, another interrupts the handler's, and jumps back into it. */
+/* A handler interrupts an append. A second interrupts the handler's append and jumps out of it. */
 static sigjmp_buf jump_inner;
 static void leave_inner(void) { siglongjmp(jump_inner, 1); }
 static void log_nested(void) {
@@ -251,8 +251,8 @@ BY_MACRO(jump_steps)
 BY_TEXT(jump_steps)
 BY_MACRO(jump_nested)
 
-/* A jump out of an append in a function whose frame is large. The frame's address is further away
- * from the next append than any that a handler interrupts (append.h). */
+/* A jump out of an append in a function with a large frame. The frame is further from the next
+ * append than any that a handler interrupts (append.h). */
 static sigjmp_buf jump_large;
 static void leave_large(void) { siglongjmp(jump_large, 1); }
 static int steps_counted;
@@ -277,7 +277,7 @@ static void case_jump_large(void) {
     for (int i = 0; i < 2; i++) log_from_large(0);
     for (volatile int n = 1; n < 150; n++) {
         if (sigsetjmp(jump_large, 1) == 0) log_from_large(n);
-        int least = STEPS_OFF; /* one may begin a chunk */
+        int least = STEPS_OFF; /* one of them may begin a chunk */
         for (int i = 0; i < 3; i++) {
             steps_counted = 0;
             each_step = count_step;
@@ -285,7 +285,7 @@ static void case_jump_large(void) {
             each_step = NULL;
             if (steps_counted < least) least = steps_counted;
         }
-        HOLDS(least > 30 && least < 300); /* not nested for ever */
+        HOLDS(least > 30 && least < 300); /* nesting does not grow without end */
     }
     EXPECT(CW_OK, cw_close(&engine, 60000));
 }
@@ -319,7 +319,7 @@ static void *cancel_roll(void *argument) {
     return NULL;
 }
 
-static void case_cancel(void) { /* leaves no lock taken, and nothing half made */
+static void case_cancel(void) { /* leaves no lock held and nothing half made */
     cw_options options = defaults();
     options.segment_bytes = 64u << 10;
     cw_engine *engine = open_with(&options);
@@ -339,7 +339,7 @@ static void case_cancel(void) { /* leaves no lock taken, and nothing half made *
     EXPECT(CW_OK, cw_close(&engine, 60000));
 }
 
-/* Cancelled already, in a call full of cancellation points: it returns. */
+/* Already cancelled, in a call full of cancellation points: the call returns. */
 static void *cancelled_write(void *argument) {
     volatile int *returned = argument;
     pthread_cancel(pthread_self());
@@ -373,7 +373,7 @@ static void case_no_links(void) { /* FAT, VirtualBox, many user-space file syste
     rolls_case(60000, NULL);
 }
 
-/* A filter that the host sets after open, on all its threads. */
+/* A filter that the host installs after open, for all its threads. */
 static void lose_membarrier(void) {
     if (!refuse(SECCOMP_RET_ERRNO | EPERM, SECCOMP_FILTER_FLAG_TSYNC, SYS_membarrier,
                 SYS_membarrier))

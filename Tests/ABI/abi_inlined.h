@@ -1,4 +1,4 @@
-/* What the header's append may take over from the library, and that both write the same bytes
+/* What the header's append may do without the library, and that both write the same bytes
  * (append.h). abi.c includes it. */
 
 #define SITE(style_, format_, ...)                                                                 \
@@ -6,7 +6,7 @@
         .format = (format_), .arguments = (const uint8_t[]){__VA_ARGS__ CW_ARG_NONE, 0, 0, 0},     \
         .line = __LINE__, .style = CW_STYLE_##style_                                               \
     }
-static void case_inlined_places(void) { /* C7: the plan equals what the classes say, or a call */
+static void case_inlined_places(void) { /* C7: the plan matches the classes, or it is a call */
     cw_options options = defaults();
     cw_engine *engine = open_with(&options);
     cw_logger *log = logger_of(engine, "inlined");
@@ -57,7 +57,7 @@ static void case_inlined_places(void) { /* C7: the plan equals what the classes 
            read_logs(NULL, NULL));
 }
 
-/* CW_LOG_EVERY_…: places count over all threads. */
+/* CW_LOG_EVERY_…: a place counts over all threads. */
 enum { EVERY_THREADS = 4, EVERY_CALLS = 20001, EVERY_OF = 7 };
 static void *every_log(void *argument) {
     for (int i = 0; i < EVERY_CALLS; i++) {
@@ -84,8 +84,8 @@ static void case_every(void) {
 }
 
 #if CW_APPEND_INLINE_
-/* A record of the header's append and one of the library's are the same bytes, but for the time and
- * the place's number. Both lie in the thread's chunk. */
+/* A record of the header's append has the same bytes as one of the library's, except for the time
+ * and the place's number. Both are in the thread's chunk. */
 static void case_inlined_bytes(void) {
     cw_options options = defaults();
     cw_engine *engine = open_with(&options);
@@ -132,7 +132,7 @@ static void case_inlined_bytes(void) {
     EXPECT(CW_OK, cw_close(&engine, 20000));
     EXPECT(6 * sizeof text, read_logs(NULL, NULL));
 }
-/* What cw_write answers without a record is the library's, in both forms. */
+/* Statuses of cw_write without a record come from the library, in both forms. */
 static void case_inlined_refusals(void) {
     cw_options options = defaults();
     cw_engine *engine = open_with(&options);
@@ -149,7 +149,7 @@ static void case_inlined_refusals(void) {
     EXPECT(CW_E_CLOSED, cw_write_here_(log, CW_LEVEL_INFO, "x", 1));
     EXPECT(2, read_logs(NULL, NULL));
 }
-/* True if a record begins in the host's own code; nothing of it is kept. */
+/* True if the host's own code begins a record. Nothing of it is kept. */
 static bool begins_here(const cw_logger *logger) {
     cw_append record;
     if (!cw_append_start_(&record, logger, cw_append_1, CW_LEVEL_INFO | 1u << 8, 1)) return false;
@@ -161,8 +161,8 @@ static uint64_t coarse_ns(void) {
     clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
-/* The coarse clock is read in the host's own code, but only where the library says that it is the
- * engine's, and not where every record is to be a call. */
+/* The host's own code reads the coarse clock only if the library says that the engine uses it, and
+ * not if every record is to be a call. */
 static void case_inlined_coarse(void) {
     cw_options options = defaults();
     options.flags = CW_FLAG_COARSE_CLOCK;
@@ -183,7 +183,7 @@ static void case_inlined_coarse(void) {
     HOLDS(here > 9000);
     EXPECT(0, outside);
     const uint32_t clock = cw_append_1->clock;
-    cw_append_1->clock = 0; /* an older library knows no such clock */
+    cw_append_1->clock = 0; /* an older library has no such clock */
     HOLDS(!begins_here(log));
     EXPECT(0, cw_append_1->busy);
     EXPECT(CW_OK, cw_write_here_(log, CW_LEVEL_INFO, "coarse", 6));
@@ -197,7 +197,7 @@ static void case_inlined_coarse(void) {
     cw_engine *echoing = open_with(&options);
     cw_logger *echoed = logger_of(echoing, "inlined");
     EXPECT(CW_OK, cw_write_here_(echoed, CW_LEVEL_INFO, "echoed", 6));
-    HOLDS(!begins_here(echoed)); /* marked, too: it is to be seen first */
+    HOLDS(!begins_here(echoed)); /* marked, too: the echo must be seen first */
     HOLDS(!begins_here(log));    /* another engine's block */
     EXPECT(CW_OK, cw_write_here_(log, CW_LEVEL_INFO, "coarse", 6));
     HOLDS(begins_here(log));

@@ -1,6 +1,6 @@
 /* Appends of the header whose thread changes or ends: fibers that move between threads from one
- * record to the next, and threads that end while signals whose handlers log arrive. abi.c includes
- * it, behind abi_inlined.h. */
+ * record to the next, and threads that end while signal handlers log. abi.c includes it after
+ * abi_inlined.h. */
 #include <ucontext.h>
 
 static atomic_uint_fast64_t move_next; /* a number for each record */
@@ -8,7 +8,7 @@ static cw_logger *move_log;
 enum { MOVE_MAX = 2000000 };
 static unsigned char move_kept[MOVE_MAX], move_read[MOVE_MAX];
 
-/* By both of the header's appends, inlined into the caller's loop. */
+/* Uses both of the header's appends, inlined into the caller's loop. */
 #define MOVE_LOG()                                                                                 \
     do {                                                                                           \
         uint64_t number_ = atomic_fetch_add(&move_next, 1);                                        \
@@ -50,7 +50,7 @@ static int fibers_waiting, fibers_left = FIBERS;
 static atomic_int fiber_moves;
 
 static pid_t __attribute__((noinline)) fiber_thread(void) { return (pid_t)syscall(SYS_gettid); }
-/* Records of the thread that runs this. */
+/* Records of the current thread. */
 static uint64_t __attribute__((noinline)) fiber_count(void) {
 #if CW_APPEND_INLINE_
     return cw_append_1 ? cw_append_1->records : 0;
@@ -79,7 +79,7 @@ static void *fiber_thread_run(void *argument) {
     for (;;) {
         pthread_mutex_lock(&fiber_lock);
         fiber *next = NULL;
-        if (fibers_waiting > 0) { /* the one that waits longest: it was another thread's, mostly */
+        if (fibers_waiting > 0) { /* the one that waits longest: usually another thread's */
             next = fiber_queue[0];
             memmove(fiber_queue, fiber_queue + 1, (size_t)--fibers_waiting * sizeof *fiber_queue);
         }
@@ -101,7 +101,7 @@ static void *fiber_thread_run(void *argument) {
 
 static void case_fibers(void) {
     cw_options options = defaults();
-    options.segment_bytes = 256u << 10; /* chunks end, too */
+    options.segment_bytes = 256u << 10; /* small, so that chunks end, too */
     cw_engine *engine = open_with(&options);
     move_log = logger_of(engine, "fibers");
     for (unsigned i = 0; i < FIBERS; i++) {
@@ -136,7 +136,7 @@ static void ending_handler(int signal_number) {
 }
 static void ending_destructor(void *value) {
     (void)value;
-    MOVE_LOG(); /* in the order of destructors before or behind the library's */
+    MOVE_LOG(); /* destructors run before or after the library's */
 }
 static void *ending_run(void *argument) {
     pthread_setspecific(ending_key, argument);
@@ -156,7 +156,7 @@ static void case_ending_storm(void) {
         pthread_t thread;
         int before = atomic_load(&ending_ends);
         pthread_create(&thread, NULL, ending_run, &ending_key);
-        /* From its first instruction to behind its last: a thread that has ended takes none. */
+        /* From its first instruction to past its last: a thread that has ended takes none. */
         for (int i = 0; i < 200 && atomic_load(&ending_ends) == before; i++)
             pthread_kill(thread, SIGUSR1);
         for (int i = 0; i < 20; i++) pthread_kill(thread, SIGUSR1);

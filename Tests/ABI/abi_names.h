@@ -1,7 +1,7 @@
-/* Files that somebody removes under a running engine: spares, and sealed segments that wait for the
- * archiver. abi.c includes it. */
+/* Files removed under a running engine: spares, and sealed segments that wait for the archiver.
+ * abi.c includes it. */
 
-/* Removes the files in lanes/ whose names contain `part`, all but `keep`; returns how many. */
+/* Removes the files in lanes/ whose names contain `part`, except `keep`. Returns how many. */
 static int remove_named(const char *part, int keep) {
     char path[4200], full[4500];
     snprintf(path, sizeof path, "%s/lanes", store);
@@ -28,7 +28,7 @@ static void *remove_spares(void *argument) {
     return NULL;
 }
 
-/* Spares go all the while; next to nothing is refused, but where none may be made in line. */
+/* Spares vanish all the time. Hardly anything is refused, unless none may be made in line. */
 static void spares_removed_case(uint32_t flags, uint32_t overflow) {
     cw_options options = defaults();
     options.segment_bytes = 256u << 10;
@@ -53,9 +53,9 @@ static void spares_removed_case(uint32_t flags, uint32_t overflow) {
     fprintf(stderr, "%d spares removed, %llu refused\n", names_removed,
             (unsigned long long)refused);
     HOLDS(names_removed > 0);
-    /* One that is removed between its making and its naming, a dozen times in a row. */
+    /* Refused if spares vanish between making and naming a dozen times in a row. */
     if (overflow != CW_OVERFLOW_DROP) HOLDS(refused * 20 <= 400000);
-    /* Once nobody removes them, no refusal is left behind. */
+    /* Once the removals stop, refusals stop. */
     cw_status status = CW_E_FULL;
     until = now_ns() + 60000000000u;
     while (status == CW_E_FULL && now_ns() < until) {
@@ -76,7 +76,7 @@ static void case_spares_removed_tmpfs(void) {
     spares_removed_case(CW_FLAG_TMPFS, CW_OVERFLOW_GROW);
 }
 
-/* All spares lose their names at once, and nobody notices until they are needed. */
+/* All spares lose their names at once, unnoticed until they are needed. */
 static void case_spare_lost(void) {
     cw_options options = defaults();
     options.segment_bytes = 64u << 10;
@@ -122,8 +122,8 @@ static void gap_times_each(const cw_record_view *view, void *user) {
     times->early += view->fields[1].value.u < times->since;
 }
 
-/* Sealed segments go before they are archived: each is reported once, in a time that this engine
- * has seen, and all that was logged after them is archived. */
+/* Sealed segments vanish before they are archived. Each is reported once, with a time that this
+ * engine has seen, and everything logged after them is archived. */
 static void case_sealed_removed(void) {
     cw_options options = defaults();
     options.segment_bytes = 64u << 10;
@@ -152,7 +152,7 @@ static void case_sealed_removed(void) {
     EXPECT(later, all.t.count[1]);
     fprintf(stderr, "%d removed, %d reported, %llu of %llu records left\n", removed, all.reported,
             (unsigned long long)all.t.count[0], (unsigned long long)sent);
-    /* Some were archived before they went, and some were still mapped and got a file again. */
+    /* Some were archived before they vanished. Some were still mapped and got a file again. */
     HOLDS(all.reported <= removed);
     HOLDS(all.t.count[0] == sent || all.reported > 0);
     read_with(NULL, gap_times_each, &times);
@@ -160,7 +160,7 @@ static void case_sealed_removed(void) {
     EXPECT(0, times.early);
 }
 
-/* A daemon closes all descriptors, and the files it opens next get their numbers. */
+/* A daemon closes all descriptors. The files it opens next get their numbers. */
 static void case_journal_closed(void) {
     cw_options options = defaults();
     cw_engine *engine = open_with(&options);

@@ -60,7 +60,7 @@ static void case_network_outcomes(void) {
     cw_network_result fine = net_result(204, "");
     EXPECT(CW_END, cw_network_error_from(&fine, &error));
     HOLDS(error == NULL);
-    /* A success that broke off is a failure; a refusal that broke off is still a refusal. */
+    /* A success that broke off is a failure. A refusal that broke off is still a refusal. */
     fine.error = net_text("reset by peer");
     fine.error_type = net_text("connection");
     EXPECT(CW_OK, cw_network_error_from(&fine, &error));
@@ -122,7 +122,7 @@ static void case_network_refused(void) {
         EXPECT(CW_E_ARGUMENT, cw_network_error_from(&odd[i], &error));
         HOLDS(error == NULL);
     }
-    /* Texts without an end, and no text at all. */
+    /* Texts without an end, and missing texts. */
     char *large = malloc(1 << 20);
     memset(large, '{', 1 << 20);
     cw_str all = {large, 1 << 20};
@@ -131,7 +131,7 @@ static void case_network_refused(void) {
     HOLDS(error->code.length == 0 && error->cause.length <= 4096 && error->url.length <= 2048);
     HOLDS(error->method.length <= 64);
     EXPECT(CW_OK, cw_upload_error_free(&error));
-    /* Of a body only what an error may have is looked at, however long it is. */
+    /* Only as much of a body is read as an error may hold, however long the body is. */
     cw_network_result huge = net_result(404, "");
     huge.body = (cw_str){large, ((size_t)1 << 30) + 1};
     EXPECT(CW_OK, cw_network_error_from(&huge, &error));
@@ -181,7 +181,7 @@ static void case_network_record(void) {
                       .message = net_text("teams"), .fields = &page, .field_count = 1};
     EXPECT(CW_OK, cw_network_error_log(log, error, &more));
     EXPECT(CW_OK, cw_upload_error_free(&error));
-    /* Secrets that a server repeats, by the engine's own rules. */
+    /* Secrets that a server repeats, removed by the engine's own rules. */
     cw_http_options http;
     cw_http_options_init(&http, sizeof http);
     http.redact_patterns = "ACME-[0-9]+";

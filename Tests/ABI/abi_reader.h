@@ -1,4 +1,4 @@
-/* What a reader says of where a record comes from, into structs of every size. */
+/* What a reader says about the origin of a record, in structs of every size. */
 
 /* Reads the only record of logger "origin" into the first `size` bytes of `room`. */
 static cw_status origin_read(void *room, uint32_t size) {
@@ -23,7 +23,7 @@ static void case_origin(void) {
     EXPECT(CW_OK, cw_resource_set(engine, "gone", ""));
     put(logger_of(engine, "origin"), "hello");
 
-    /* A host of the first version: nothing beyond what it knows is touched. */
+    /* A host of the first version: nothing beyond its fields is written. */
     memset(room, 0xA5, sizeof room);
     EXPECT(CW_OK, origin_read(room, FIRST));
     EXPECT(FIRST, view->struct_size);
@@ -35,19 +35,19 @@ static void case_origin(void) {
     EXPECT(CW_E_STRUCT_SIZE, origin_read(whole, SIZE_MAX_KNOWN + 1));
     EXPECT(CW_OK, origin_read(whole, SIZE_MAX_KNOWN));
 
-    /* Half of a field, as of any version between: only so much of it is written. */
+    /* Half a field, as of a version in between: only that much is written. */
     memset(room, 0xA5, sizeof room);
     EXPECT(CW_OK, origin_read(room, FIRST + 12));
     for (size_t at = FIRST + 12; at < ROOM; at++)
         if (room[at] != 0xA5) EXPECT(0xA5, room[at]);
 
-    /* A host of a later one: what the library lacks is zero. */
+    /* A host of a later version: fields that the library lacks are zero. */
     memset(room, 0xA5, sizeof room);
     EXPECT(CW_OK, origin_read(room, ROOM));
     for (size_t at = sizeof *view; at < ROOM; at++)
         if (room[at] != 0) EXPECT(0, room[at]);
 
-    /* The reader is closed: what it lent is gone, the id is the host's. */
+    /* The reader is closed: what it lent is gone, but the id is the host's. */
     uint8_t id[24], tail[8];
     memcpy(id, view->record_id, sizeof id);
     for (int at = 0; at < 8; at++) tail[at] = (uint8_t)(view->sequence >> (56 - 8 * at));
@@ -83,7 +83,7 @@ static void case_origin(void) {
 /* ── Fields that are JSON ── */
 
 static const char *const json_texts[] = {
-    /* These are, */
+    /* These are JSON, */
     "{\"items\":[{\"sku\":\"x\"},null]}", " [ 1 ,\n true ] ", "7", "\"caf\xC3\xA9\"",
     /* these are not. */
     "{\"a\":1", "", "\"caf\xE9\"", "[1] [2]", "\"\\ud800\"",
@@ -109,7 +109,7 @@ static void json_cut_each(const cw_record_view *view, void *user) {
     EXPECT(CW_TYPE_STRING, view->fields[0].type);
 }
 
-/* What is JSON is read as such, live and from the archive; all else is kept as a string. */
+/* JSON is read as JSON, live and from the archive. Everything else is kept as a string. */
 static void case_json(void) {
     cw_options options = defaults();
     options.segment_bytes = 64u << 10;
@@ -139,7 +139,7 @@ static void case_json(void) {
     EXPECT(CW_OK, cw_close(&engine, 60000));
 }
 
-/* JSON that no segment holds is cut, and JSON no more. */
+/* JSON that fits no segment is cut, and is no longer JSON. */
 static void case_json_cut(void) {
     cw_options options = defaults();
     options.segment_bytes = 64u << 10;

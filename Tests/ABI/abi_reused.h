@@ -1,4 +1,4 @@
-/* Segments' files that are used again: which of them, and what a reader sees of them. */
+/* Segment files that are reused: which ones, and what a reader sees of them. */
 
 /* ── A file whose pages have left memory is not used again (R15) ── */
 
@@ -14,7 +14,7 @@ static void count_pages(void *memory, size_t size) {
     else pages_left++;
 }
 
-/* The engine has unmapped it already. */
+/* The engine has already unmapped it. */
 static void evict_unmapped(const char *name) {
     char path[4600];
     snprintf(path, sizeof path, "%s/lanes/%s", store, name);
@@ -31,10 +31,10 @@ static void evict_unmapped(const char *name) {
     if (file >= 0) close(file);
 }
 
-/* Just before an archive has its name, so after it was read: all pages of lanes/ go. */
+/* Evicts all pages of lanes/ just before an archive gets its name, so after reading. */
 static void evict_lanes(int directory, const char *from, const char *to) {
     (void)directory, (void)from;
-    static char mapped[1 << 16]; /* one archiver */
+    static char mapped[1 << 16]; /* there is one archiver */
     FILE *maps = ends_with(to, ".cwa") ? fopen("/proc/self/maps", "r") : NULL;
     if (maps == NULL) return;
     char line[4600], path[4200];
@@ -71,18 +71,18 @@ static void case_evicted(void) {
     at_rename = NULL;
     uint64_t reused = reused_so_far(engine);
     EXPECT(CW_OK, cw_close(&engine, 20000));
-    if (pages_evicted == 0) exit(77); /* a file system that lies in memory */
+    if (pages_evicted == 0) exit(77); /* the file system is in memory */
     HOLDS(pages_evicted >= 40);
     HOLDS(reused <= (uint64_t)pages_left);
 }
 
-/* ── A file that is used again between two reads of one reader (R11) ──
+/* ── A file that is reused between two reads of one reader (R11) ──
  * The reader's lock prevents it, but on a network file system each machine may keep its own. */
 
 enum { READS_MAX = 400 };
 static struct stat read_file;
-static __thread int reads_to_go; /* of that file, until it is used again; 0: nothing happens */
-static int read_lives;           /* how often the file was used again by then */
+static __thread int reads_to_go; /* of that file, until it is reused; 0: nothing happens */
+static int read_lives;           /* how often the file had been reused by then */
 
 static int is_read_file(int descriptor) {
     struct stat status;
@@ -90,7 +90,7 @@ static int is_read_file(int descriptor) {
            status.st_dev == read_file.st_dev;
 }
 
-/* The file's life after next has another's bytes where the reader's were. */
+/* Two lives later the file has other bytes where the reader's were. */
 static void use_again(int descriptor) {
     uint64_t salt = 0, now = 0;
     struct stat status = {.st_nlink = 1};
@@ -121,7 +121,7 @@ static cw_reader_options since_now(void) {
         .since_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec - 1000000u};
 }
 
-/* Some records in a file that had another life before. It, opened. */
+/* Opens a reused file with some records in it. */
 static int stand_put_into_reused(int records) {
     for (int tries = 0; !stand_is_reused() && tries < 100; tries++) stand_reuse(1);
     for (int i = 0; i < records; i++) stand_put(1000);
@@ -132,7 +132,7 @@ static int stand_put_into_reused(int records) {
     return file;
 }
 
-/* Before each of the reader's reads in turn: it gives what was there, once and in order, from the
+/* Before each of the reader's reads in turn: it returns what was there, once and in order, from the
  * file or from its archive. */
 static void case_reused_reads(void) {
     enum { RECORDS = 24 };
@@ -161,7 +161,7 @@ static void case_reused_reads(void) {
     stand_end();
 }
 
-/* With its lock a reader keeps the file that it has open; without a reader it is used again. */
+/* With its lock a reader keeps its open file. Without a reader the file is reused. */
 static void case_reader_keeps_file(void) {
     enum { ROUNDS = 8, RECORDS = 24 };
     stand_open(128u << 10);

@@ -1,10 +1,10 @@
-/* Rolls and flushes beside writers, at full speed: every record once, in order and whole. abi.c
- * includes it. The writers make their texts without printf, so that most of their time is spent
- * within appends, where a sealer meets them. */
+/* Rolls and flushes beside writers at full speed: every record is there once, in order and whole.
+ * abi.c includes it. The writers make their texts without printf, so that they spend most of their
+ * time in appends, where a sealer meets them. */
 
 enum { ROLL_WRITERS = 4, ROLL_BYTES = 48, ROLL_REFUSED_MAX = 1000 };
 
-/* A record's text: writer, number, and letters that both of them choose. */
+/* A record's text: writer, number, and letters derived from both. */
 static void roll_text(char *text, unsigned writer, uint64_t number) {
     text[0] = (char)('0' + writer);
     for (int i = 9; i > 0; i--) {
@@ -21,7 +21,7 @@ typedef struct {
     unsigned writer;
     uint64_t count, rolls;
     volatile int *stop;
-    uint64_t refused, numbers[ROLL_REFUSED_MAX]; /* which */
+    uint64_t refused, numbers[ROLL_REFUSED_MAX]; /* the numbers refused */
 } roll_job;
 
 typedef struct {
@@ -50,7 +50,7 @@ static void roll_each(const cw_record_view *view, void *user) {
     if (t->bad++ < 8)
         printf("%.*s, where %.10s was due\n", (int)view->message.length, text,
                writer < ROLL_WRITERS ? wanted : "none");
-    /* After one that is missing the others are not told as well. */
+    /* After a missing record the following ones are not reported as well. */
     if (writer < ROLL_WRITERS) {
         uint64_t number = 0;
         for (int i = 1; i < 10; i++) number = number * 10 + (uint64_t)(text[i] - '0');
@@ -72,7 +72,7 @@ static void *roll_write(void *argument) {
     return NULL;
 }
 
-/* Writer 0 rolls as fast as it can; 1 flushes to the machine besides. */
+/* Writer 0 rolls as fast as it can. Writer 1 also flushes to the machine. */
 static void *roller(void *argument) {
     roll_job *j = argument;
     while (!*j->stop) {
@@ -122,17 +122,17 @@ static void rolls_case(uint64_t count, void (*midway)(void)) {
 static void case_rolls(void) { rolls_case(1000000, NULL); }
 BY_MACRO(rolls)
 
-/* From here on the kernel answers ENOSYS to both system calls. */
+/* From here on the kernel answers both system calls with ENOSYS. */
 static void without(unsigned first, unsigned second) {
     if (!refuse(SECCOMP_RET_ERRNO | ENOSYS, 0, first, second)) exit(77);
 }
 
-static void case_no_membarrier(void) { /* writers then fence themselves, and segments still go */
+static void case_no_membarrier(void) { /* writers fence themselves, segments are still freed */
     without(SYS_membarrier, SYS_getrandom);
     rolls_case(250000, NULL);
 }
 
-static void case_no_fallocate(void) { /* write mode: nothing is mapped, all is written */
+static void case_no_fallocate(void) { /* write mode: nothing is mapped, everything is written */
     without(SYS_fallocate, SYS_fallocate);
     rolls_case(60000, NULL);
 }

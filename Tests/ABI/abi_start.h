@@ -18,7 +18,7 @@ static void one_archive(cw_engine *engine, cw_logger *log) {
     EXPECT(CW_OK, cw_archive_wait(engine, ARCHIVE_WAIT_MS));
 }
 
-/* Open registers the process while that is quick, and starts the ship thread only for work. */
+/* Open registers the process while that is cheap, and starts the ship thread only for work. */
 static void case_start_small(void) {
     char archives[4200];
     snprintf(archives, sizeof archives, "%s/archives", store);
@@ -32,7 +32,7 @@ static void case_start_small(void) {
     size_t helpers = entries_of("/proc/self/task") - 1;
     if (now_ns() - begin < 900000000u) EXPECT(1, helpers);
     one_archive(engine, log);
-    /* Sealing has its thread, too, if supply looked before the roll had sealed. */
+    /* The sealing thread exists, too, if supply looked before the roll had sealed. */
     helpers = entries_of("/proc/self/task") - 1;
     EXPECT(1, helpers == 2 || helpers == 3);
     EXPECT(CW_OK, cw_close(&engine, 60000));
@@ -50,7 +50,7 @@ static void case_start_small(void) {
     EXPECT(1, entries_of(archives));
 }
 
-/* Where nothing else is to do, a dead process's lane is adopted all the same. */
+/* A dead process's lane is adopted even if there is nothing else to do. */
 static void case_start_adopts(void) {
     pid_t child = fork();
     if (child == 0) {

@@ -1,6 +1,6 @@
 /* A thread stands at one instruction of an append, at each in turn, while another thread rolls,
- * archives, uses the file again or reads (RELIABILITY R1 to R6, R11, R18). abi.c includes it,
- * behind abi_hazards.h, which has the single steps. What returned is there once at every moment. */
+ * archives, reuses the file or reads (RELIABILITY R1 to R6, R11, R18). abi.c includes it after
+ * abi_hazards.h, which has the single steps. At each moment every returned record is there once. */
 #include <dlfcn.h>
 #include <stdarg.h>
 
@@ -8,13 +8,13 @@
 #include "../TestSupport/system_call.h"
 #endif
 
-/* ── The library's calls, which bind to the program's own ── */
+/* ── The library's calls, which bind to the program's functions ── */
 
 static void (*at_rename)(int directory, const char *from, const char *to);
 static void (*at_unlink)(const char *path);
 static void (*at_fsync)(int descriptor);
-static __thread void (*after_call)(long number); /* of this thread alone */
-enum { CLOCK_CALL = 100000 };                     /* clock_gettime, which is no system call */
+static __thread void (*after_call)(long number); /* of this thread only */
+enum { CLOCK_CALL = 100000 };                     /* clock_gettime, which is not a system call */
 
 int renameat(int from, const char *old, int to, const char *new) {
     if (at_rename) at_rename(from, old, new);
@@ -61,7 +61,7 @@ static sem_t stands, goes_on;
 static volatile int stood;
 static cw_engine *stand_engine;
 static uint64_t stand_next;              /* the next record's number */
-static uint64_t stand_number = STAND_MAX; /* of the record that is on its way */
+static uint64_t stand_number = STAND_MAX; /* of the record being written */
 static unsigned char stand_seen[STAND_MAX];
 
 static void stand(void) {
@@ -78,7 +78,7 @@ static uint64_t stand_text(char *text, size_t bytes) {
     return stand_next++;
 }
 
-/* Writes one record; no other thread may be writing. */
+/* Writes one record. No other thread may be writing. */
 static void stand_put(size_t bytes) {
     static char text[1 << 20];
     stand_text(text, bytes);
@@ -86,15 +86,15 @@ static void stand_put(size_t bytes) {
 }
 
 typedef struct {
-    int at;                /* that many instructions behind … */
+    int at;                /* that many instructions after … */
     long call;             /* … this system call, or the append's beginning: -1 */
-    long after;            /* … its nth behind a new name, where it is the clock's */
+    long after;            /* … its nth call after a new name, if it is the clock's */
     int earlier;           /* records that the thread has written before */
-    void (*between)(void); /* what happens between those and this one */
+    void (*between)(void); /* runs between those and this one */
     size_t bytes;          /* of the record in which it stands */
 } stand_place;
 
-/* From the nth call of that number on instructions are counted, also where signals are blocked. */
+/* Counts instructions from the nth call of that number, also while signals are blocked. */
 static __thread int stand_at;
 static __thread long stand_call, stand_nth;
 static __thread int clocks_begun;
@@ -127,7 +127,7 @@ static void *stand_within(void *argument) {
     return NULL;
 }
 
-/* A thread runs the body; this one acts while the other stands, where it comes to that. */
+/* A thread runs the body. This one acts while the other stands, if it gets that far. */
 static void stand_meet(void *(*body)(void *), void *argument, void (*act)(void)) {
     pthread_t thread;
     stood = 0;
@@ -140,7 +140,7 @@ static void stand_meet(void *(*body)(void *), void *argument, void (*act)(void))
     pthread_join(thread, NULL);
 }
 
-/* False: the append was over before. */
+/* False: the append had already ended. */
 static int stands_at(stand_place place, void (*act)(void)) {
     stand_meet(stand_within, &place, act);
     stand_number = STAND_MAX;
@@ -156,7 +156,7 @@ static void stand_each(const cw_record_view *view, void *user) {
     (void)user;
 }
 
-/* Every record that returned, once; of the one that is on its way one at most. */
+/* Every record whose call returned is there once, and the one being written at most once. */
 static void stand_look(void) {
     memset(stand_seen, 0, sizeof stand_seen);
     read_logs(stand_each, NULL);
@@ -230,7 +230,7 @@ static void stand_move_on(void) {
     for (int i = 0; i < 3; i++) stand_put(80);
 }
 
-/* The first thread writes; another seals, step by step, where the helper is not faster. */
+/* The first thread writes. Another seals step by step, unless the helper is faster. */
 static void case_seal_steps(void) {
     stand_open(64u << 10);
     int steps = 0;
@@ -252,7 +252,7 @@ BY_MACRO(seal_steps)
 
 enum { STAND_BURSTS_MAX = 400 };
 
-/* Fills segments and lets them be archived until that many files more were used again. */
+/* Fills segments and lets them be archived until that many more files were reused. */
 static void stand_reuse(uint64_t more) {
     uint64_t goal = reused_so_far(stand_engine) + more;
     static uint64_t number;
@@ -284,7 +284,7 @@ static int stand_segment(unsigned long *generation) {
     return file;
 }
 
-/* It is the file of an earlier segment. */
+/* True if its file belonged to an earlier segment. */
 static int stand_is_reused(void) {
     unsigned long generation = 0;
     int file = stand_segment(&generation);
@@ -297,7 +297,7 @@ static void *stand_one(void *unused) {
     return unused;
 }
 
-/* So many that every chunk is of 1 KiB: then each life of a file has chunks at the same places. */
+/* So many that every chunk has 1 KiB: each life of a file then has chunks at the same places. */
 static void stand_crowd(void) {
     for (int i = 0; i < 40; i++) {
         pthread_t thread;
@@ -306,7 +306,7 @@ static void stand_crowd(void) {
     }
 }
 
-/* Records of the bursts that were read, and went with their archives, never come back. */
+/* Records of bursts that were read and then deleted with their archives never come back. */
 typedef struct {
     uint64_t first, seen, back;
 } burst_tally;
@@ -322,7 +322,7 @@ static void burst_each(const cw_record_view *view, void *user) {
     b->back += number < stand_oldest;
 }
 
-/* 0: an archive that was listed went before it was opened. */
+/* 0: a listed archive was deleted before it was opened. */
 static int read_bursts(burst_tally *b) {
     cw_reader_options options = {.struct_size = sizeof options, .kinds = 1u << CW_KIND_LOG};
     cw_reader *reader = NULL;
@@ -346,8 +346,8 @@ static void stand_look_back(void) {
     if (b.seen > 0 && b.first > stand_oldest) stand_oldest = b.first;
 }
 
-/* A reader at every 16th instruction of a claim in such a file, whose earlier lives' archives are
- * gone: nothing of them shows. It sees what would be found if the process died there. */
+/* A reader at every 16th instruction of a claim in such a file, after the archives of its earlier
+ * lives are gone: nothing of them shows. It sees what would be found if the process died there. */
 static void case_reused_steps(void) {
     cw_options options = defaults();
     options.segment_bytes = 128u << 10;
@@ -369,8 +369,8 @@ static void case_reused_steps(void) {
 }
 BY_MACRO(reused_steps)
 
-/* Idle threads' chunks lay in files that are used again: at the same place lie others' by then,
- * and what the sealer knows of the old ones must not touch them. */
+/* Idle threads' chunks lay in files that are reused. Others' chunks now lie at the same places, and
+ * what the sealer knows of the old ones must not touch them. */
 static void *stand_idle(void *argument) {
     stand_put(80);
     sem_post(&stands);
@@ -378,7 +378,7 @@ static void *stand_idle(void *argument) {
     return NULL;
 }
 
-/* Closes; all that was kept is there once and in order, the crowd's records too. */
+/* Closes. Everything kept is there once and in order, including the crowd's records. */
 static void stand_end(void) {
     EXPECT(CW_OK, cw_close(&stand_engine, 20000));
     tally t = {.unordered = WRITERS_MAX};
@@ -408,8 +408,8 @@ static void case_reused_idle(void) {
     stand_end();
 }
 
-/* A thread that stands within an append keeps its segment from being used again: the file's name
- * goes with the archive, and it gets no other. Before and behind the append it may get one. */
+/* A thread that stands in an append keeps its segment's file from being reused: the archive removes
+ * the file's name, and it gets no other. Before and after the append it may get one. */
 static int stand_kept;
 static void stand_roll_and_reuse(void) {
     unsigned long generation = 0;
@@ -453,8 +453,8 @@ static uint64_t stand_sealed(void) {
     return stats.segments_sealed;
 }
 
-/* Calls of the clock from the new name on: the last but few are of the segment's first pair, and it
- * becomes current behind them. */
+/* Clock calls after the new name. All but the last few are for the segment's first pair, after
+ * which it becomes current. */
 static __thread long clocks_at_rename, clocks_after;
 static void count_clocks(long number) {
     if (number == SYS_renameat) clocks_at_rename = 1;
@@ -470,7 +470,7 @@ static void *stand_count(void *calls) {
     return NULL;
 }
 
-/* Each of its records fills a segment. One that was sealed too early has none, and is one more. */
+/* Each of its records fills a segment. One sealed too early has none, and counts as one more. */
 static void case_publish_steps(void) {
     enum { LAST = 8 };
     stand_open(64u << 10);
@@ -498,7 +498,7 @@ static void case_publish_steps(void) {
 /* ── A segment that grows: what another thread writes beyond its old end is there (A6) ── */
 
 static void stand_beyond(void) {
-    for (int i = 0; i < 2; i++) stand_put(300000); /* within what has just been grown */
+    for (int i = 0; i < 2; i++) stand_put(300000); /* in the part that has just grown */
     stand_look();
 }
 
@@ -547,7 +547,7 @@ static void *stand_alternate(void *argument) {
     return NULL;
 }
 
-/* A record's number is its thread's alone, whatever stream it is of (A30). */
+/* A record's number is unique to its thread, in every stream (A30). */
 enum { NUMBERS_MAX = 10000 };
 typedef struct {
     uint64_t thread, sequence;

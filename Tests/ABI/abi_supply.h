@@ -1,5 +1,5 @@
-/* Where segments come from: files used again under writers, readers and forks, the coarse clock,
- * what a thousand idle threads hold. abi.c includes it. */
+/* Where segments come from: files reused under writers, readers and forks, the coarse clock, what a
+ * thousand idle threads hold. abi.c includes it. */
 
 static uint64_t reused_so_far(cw_engine *engine) {
     cw_stats stats = {.struct_size = sizeof stats};
@@ -16,7 +16,7 @@ typedef struct {
     uint64_t written;
 } reuse_job;
 
-/* Lets the archiver catch up after each burst, so that there is something to use again. */
+/* Lets the archiver catch up after each burst, so that there is something to reuse. */
 static void *reuse_write(void *argument) {
     reuse_job *j = argument;
     for (int burst = 0; burst < REUSE_BURSTS_MAX; burst++) {
@@ -66,7 +66,7 @@ static void reused_case(void (*at_burst)(cw_engine *, cw_logger *)) {
     cw_logger *log = logger_of(engine, "reused");
     uint64_t early = 3000;
     for (uint64_t i = 0; i < early; i++) EXPECT(CW_OK, numbered(log, 9, i));
-    /* It stands at its first record while every file it has not read is used again. */
+    /* It stands at its first record while every file it has not read is reused. */
     cw_reader_options plain = {.struct_size = sizeof plain, .kinds = 1u << CW_KIND_LOG};
     cw_reader *paused = NULL;
     EXPECT(CW_OK, cw_reader_open(store, &plain, &paused));
@@ -112,11 +112,11 @@ static void reused_case(void (*at_burst)(cw_engine *, cw_logger *)) {
 
 static void case_reused(void) { reused_case(NULL); }
 
-/* Children are forked while files are used again; each writes as writer 2 to 6, four times over. */
+/* Children are forked while files are reused. Each writes as writer 2 to 6, four times in all. */
 static void reuse_fork(cw_engine *engine, cw_logger *log) {
     uint64_t reused = 0;
     for (unsigned c = 0; c < 20; c++) {
-        /* Each after another file was used again; the writers go on until 100 were. */
+        /* Each after another file was reused. The writers go on until 100 were. */
         for (uint64_t now = reused; c < 19 && now < REUSE_GOAL; now = reused_so_far(engine)) {
             if (now > reused) {
                 reused = now;
@@ -156,7 +156,7 @@ static uint64_t utc_ns(void) {
 static void coarse_each(const cw_record_view *view, void *user) {
     coarse_tally *c = user;
     tally_each(view, &c->t);
-    /* A tick of the kernel is at most 10 ms. */
+    /* A kernel tick is at most 10 ms. */
     if (view->time_ns + 10000000u < c->from || view->time_ns > c->to) c->outside++;
     if (view->line > 0) c->sites++;
 }
@@ -206,7 +206,7 @@ static pthread_barrier_t idle_gate;
 static cw_logger *idle_log;
 
 static void *idle_thread(void *argument) {
-    pthread_barrier_wait(&idle_gate); /* all are there, none has logged */
+    pthread_barrier_wait(&idle_gate); /* all have started, none has logged */
     pthread_barrier_wait(&idle_gate);
     EXPECT(CW_OK, numbered(idle_log, 0, (uint64_t)(uintptr_t)argument));
     pthread_barrier_wait(&idle_gate);
@@ -256,7 +256,7 @@ static void case_idle_threads(void) {
 
 /* ── Segments in memory ── */
 
-/* Files in memory that links of this store named; those of other stores are none of ours. */
+/* Files in memory that links of this store named. Those of other stores do not count. */
 static char memory_files[256][64];
 static size_t memory_files_seen;
 static void note_memory_file(const char *path) {
@@ -291,7 +291,7 @@ static size_t links_in(const char *folder, const char *suffix) {
     return found;
 }
 
-/* A child writes to memory, is killed, and leaves links and files; adoption removes both. */
+/* A child writes to memory, is killed, and leaves links and files. Adoption removes both. */
 static void case_tmpfs(void) {
     cw_options options = defaults();
     options.segment_bytes = 1u << 20;
@@ -334,7 +334,7 @@ static void case_tmpfs(void) {
     EXPECT(0, adopted.bad);
 }
 
-/* More than memory may hold goes to the disk: nothing waits for the archiver. */
+/* Segments beyond the memory limit go to the disk: nothing waits for the archiver. */
 static void case_tmpfs_full(void) {
     cw_options options = defaults();
     options.segment_bytes = 32u << 20;
@@ -350,7 +350,7 @@ static void case_tmpfs_full(void) {
         most = files_in_memory() > most ? files_in_memory() : most;
     }
     HOLDS(most > 0 && most <= 4);
-    EXPECT(CW_OK, cw_close(&engine, 60000)); /* what is left is put on the disk */
+    EXPECT(CW_OK, cw_close(&engine, 60000)); /* puts what is left on the disk */
     EXPECT(0, files_in_memory());
     EXPECT(0, links_in("lanes", ""));
     tally all = {.unordered = WRITERS_MAX};
@@ -359,7 +359,7 @@ static void case_tmpfs_full(void) {
     EXPECT(0, all.bad);
 }
 
-/* Who cleans /dev/shm while the engine runs takes names, not records. */
+/* Cleaning /dev/shm while the engine runs costs names, not records. */
 static void case_tmpfs_cleaned(void) {
     cw_options options = defaults();
     options.segment_bytes = 1u << 20;
@@ -382,7 +382,7 @@ static void case_tmpfs_cleaned(void) {
         if (directory) closedir(directory);
     }
     EXPECT(CW_OK, cw_roll(engine));
-    /* The second try finds them on the disk. */
+    /* The second attempt finds them on the disk. */
     EXPECT(CW_OK, cw_archive_wait(engine, ARCHIVE_WAIT_MS));
     for (int i = 0; i < 1000; i++) EXPECT(CW_OK, numbered(log, 0, n++));
     EXPECT(CW_OK, cw_close(&engine, 60000));

@@ -1,5 +1,5 @@
-/* A thread that logs to more engines than its table holds, while handlers log to others between any
- * two instructions of the table's change. abi.c includes it, behind abi_hazards.h. */
+/* A thread logs to more engines than its table holds, while handlers log to others between any two
+ * instructions of the table's change. abi.c includes it after abi_hazards.h. */
 
 enum { TABLE_ENGINES = 6, TABLE_STEPS = 800, TABLE_RECORDS = 32768 };
 static struct {
@@ -11,7 +11,7 @@ static struct {
 } table[TABLE_ENGINES];
 static int table_step, table_target, table_other;
 
-/* The text is ready, so that the steps that are counted are the append's. */
+/* The text is ready, so that only the append's steps are counted. */
 #define TABLE_PUT(engine_index, before, after)                                                     \
     do {                                                                                           \
         int e_ = (engine_index);                                                                   \
@@ -48,8 +48,8 @@ static void case_table_steps(void) {
     }
     steps_prepare();
     for (table_step = 1; table_step <= TABLE_STEPS; table_step += 3) {
-        /* Engine 0's append is interrupted; the handler logs to an engine that the thread has no
-         * block for, or has, and is interrupted by one that logs to another, of either kind. */
+        /* Engine 0's append is interrupted. The handler logs to an engine for which the thread has
+         * a block or none. A second handler interrupts it and logs to another, of either sort. */
         for (int e = 3; e >= 0; e--) TABLE_PUT(e, (void)0, (void)0);
         table_target = table_step % 4 == 3 ? 1 + table_step / 4 % 3 : 4;
         table_other = table_step % 8 == 6 ? 5 : 1 + table_step / 2 % 3;

@@ -1,5 +1,5 @@
 /* Transactions through the C interface: bad input, threads and forks, handles after close (B-TXN).
- * Included by abi.c. */
+ * abi.c includes it. */
 
 #define UUID "586AB00B-0A2C-4E61-9C53-3F4C59D1A0F7"
 

@@ -1,4 +1,4 @@
-/* Policies and how transfers failed: what is not valid, and what comes back (B-SAP-9, B-NET-3). */
+/* Policies and how transfers failed: invalid input, and what comes back (B-SAP-9, B-NET-3). */
 
 static cw_status apply(cw_engine *engine, const char *json) {
     return cw_policy_apply(engine, json, strlen(json));
@@ -35,7 +35,7 @@ static void case_policy(void) {
     options.policy_headers = "no colon";
     EXPECT(CW_E_ARGUMENT, cw_open(&options, &engine));
     NAMED("colon");
-    /* A host of the first header: what it does not have is not looked at. */
+    /* A host of the first header: fields that it lacks are not read. */
     options.struct_size = (uint32_t)offsetof(cw_options, encrypt_to);
     EXPECT(CW_OK, cw_open(&options, &engine));
     EXPECT(CW_OK, cw_close(&engine, 60000));

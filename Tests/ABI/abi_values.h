@@ -1,8 +1,7 @@
-/* Checks and the cases of values, sizes, console, context and reading; abi.c includes it and adds
-   the cases of life: forks, signal storms, threads, close, limits of the system. */
-/* One case of the C interface a run: `abi CASE DIRECTORY`. Prints each broken expectation; exit 0:
- * there is none, 77: the case cannot run here. run.py makes the directories and damages the files.
- * */
+/* Checks and the cases of values, sizes, console, context and reading. abi.c includes it and adds
+ * the life-cycle cases: forks, signal storms, threads, close, system limits. */
+/* Runs one case of the C interface: `abi CASE DIRECTORY`. Prints each broken expectation. Exit 0:
+ * none, 77: the case cannot run here. run.py makes the directories and damages the files. */
 #define _GNU_SOURCE 1
 #include <cordwood/cordwood.h>
 #include <cordwood/curl_transfer.h>
@@ -95,7 +94,7 @@ static size_t read_with(const cw_reader_options *options, each_fn each, void *us
             EXPECT(CW_END, status);
             break;
         }
-        /* What the engine says of the file system, where it may not map files. */
+        /* The engine's own record about a file system whose files it may not map. */
         static const char own[] = "Cordwood.Engine";
         if (view.logger.length == sizeof own - 1 &&
             memcmp(view.logger.data, own, sizeof own - 1) == 0)
@@ -113,7 +112,7 @@ static size_t read_logs(each_fn each, void *user) {
 }
 
 /* Messages "<writer> <number>": each exactly once, each writer's in order. */
-/* The archiver runs when nothing else wants the processor: on a busy machine it takes its time. */
+/* The archiver runs when nothing else wants the processor, so a busy machine needs long. */
 enum { ARCHIVE_WAIT_MS = 120000 };
 enum { WRITERS_MAX = 16 };
 typedef struct {
@@ -377,10 +376,10 @@ static void case_fill(void) { /* what run.py damages */
     EXPECT(CW_OK, cw_archive_wait(engine, ARCHIVE_WAIT_MS));
     for (uint64_t i = 60000; i < 90000; i++) EXPECT(CW_OK, numbered(log, 0, i));
     fflush(stdout);
-    _exit(failures ? 1 : 0); /* as a kill: the lane stays as it is */
+    _exit(failures ? 1 : 0); /* like a kill: the lane stays as it is */
 }
 
-static void case_damaged(void) { /* after run.py flipped bytes: all the rest is read */
+static void case_damaged(void) { /* after run.py flipped bytes: everything else is read */
     tally t = {.unordered = WRITERS_MAX};
     read_logs(tally_each, &t);
     HOLDS(damaged > 0 || t.bad > 0);
@@ -430,7 +429,7 @@ static void case_console_json(void) { console_case(CW_CONSOLE_JSON, 0); }
 static void case_console_auto(void) { console_case(CW_CONSOLE_AUTO, 0); }
 static void case_console_sync(void) { console_case(CW_CONSOLE_TEXT, CW_FLAG_SYNC_CONSOLE); }
 
-static void case_console_closed(void) { /* stderr is a pipe that nobody reads: no SIGPIPE */
+static void case_console_closed(void) { /* stderr is a pipe without a reader: no SIGPIPE */
     int ends[2];
     if (pipe(ends) != 0) exit(1);
     dup2(ends[1], 2);

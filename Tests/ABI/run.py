@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """The C interface from outside: builds abi.c against build/lib/libcordwood.so and runs its cases,
-each in a process and a directory of its own. `run.py [-k PATTERN …] [CASE …]`; the last line
-counts."""
+each in its own process and directory. `run.py [-k PATTERN …] [CASE …]`; the last line counts."""
 
 import json
 import shutil
@@ -52,7 +51,7 @@ class Suite:
 
 
 def flip(path, places):
-    """Turns some bytes round, far behind the header. Places are parts of what was written."""
+    """Flips some bytes, far past the header. Places are fractions of what was written."""
     data = bytearray(path.read_bytes())
     written = len(data.rstrip(b"\0"))
     for part in places:
@@ -116,8 +115,8 @@ def on_small_disk(suite, store, name):
         subprocess.run(["umount", store], check=True)
 
 
-# Headers of the past: before append.h, and the first that had it. Objects that were compiled with
-# either are in hosts that get this library (docs/ABI.md).
+# Headers of the past: before append.h, and the first that had it. Hosts that get this library
+# contain objects compiled with either (docs/ABI.md).
 HEADERS = {"calls": "b32c507", "appends": "6c10033"}
 OBJECT = """
 #include <cordwood/cordwood.h>
@@ -189,7 +188,7 @@ def old_objects(_, store):
 
 
 def new_object_old_library(_, store):
-    """A library without cw_append_1 does not run a host that appends; it runs one that calls."""
+    """A library without cw_append_1 does not run a host that appends. It runs one that calls."""
     store.mkdir()
     names = subprocess.run(["nm", "-D", "--defined-only", ROOT / "build/lib/libcordwood.so"],
                            check=True, capture_output=True, text=True).stdout.split()
@@ -216,7 +215,7 @@ PARTS = {"fill", "damaged", "newer", "append_fences_missing"}  # of other cases
 
 
 def table(program):
-    """Every case of the program runs: by itself, or by what is set up around it here."""
+    """Every case of the program runs, by itself or with the setup around it here."""
     names = subprocess.run([program], capture_output=True, check=True, text=True).stdout.split()
     found = {name: (lambda suite, store, name=name: suite.run(name, store))
              for name in names if name not in PARTS}

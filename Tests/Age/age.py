@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""Encrypted archives from outside, beside the age tool of Debian: what ours writes age opens, byte
-for byte, and the other way round; every verb with a key, with another and with none; uploads;
-writers that are killed.
+"""Encrypted archives from outside, beside Debian's age tool: age opens what ours writes, byte for
+byte, and the reverse; every verb with the key, another key and no key; uploads; killed writers.
 
     age.py [--all] [--seed N] [-k PATTERN …] [CASE …]"""
 
@@ -72,8 +71,8 @@ class Folder:
                                         check=True).stdout.decode().strip()
 
     def store(self, name, lines=2000, seed=1, to=None):
-        """A store whose process has ended and left something to be archived; and its lines. What
-        fills a segment it may have archived itself."""
+        """A store whose process has ended and left something to archive; and its lines. The process
+        itself may have archived segments that were full."""
         chance = random.Random(seed)
         text = b"".join(b"line %d %s\n" % (n, chance.randbytes(20).hex().encode())
                         for n in range(lines))
@@ -170,7 +169,7 @@ def case_age_opens_ours(folder):
                     content = age("-d", "-i", folder.key, ours)
                 (opened / ours.name).write_bytes(content)
                 ours, wanted = bytearray(content), plain.read_bytes()
-                # The moment of creation and the checksum over it.
+                # The creation time and the checksum that covers it.
                 for first, end in ((56, 64), (68, 72)):
                     ours[first:end] = wanted[first:end]
                 same(hashlib.sha256(ours).digest(), hashlib.sha256(wanted).digest(), plain.name)
@@ -201,7 +200,7 @@ def case_we_open_ages(folder):
     run("verify", *sealed, "--identity", folder.key)
     done = run("cat", *sealed, code=4)
     holds("encrypted for 4 recipients" in done.error and done.out == b"", done.error)
-    # Keys that age-keygen made, and several files.
+    # Keys from age-keygen, and several files.
     other = folder.other_key()
     recipient = subprocess.run(["age-keygen", "-y", other], stdout=subprocess.PIPE,
                                check=True).stdout.decode().strip()
@@ -245,7 +244,7 @@ def case_verbs(folder):
         verified = json.loads(go("verify", "--json", store, *keys).out)
         holds(verified["whole"] and verified["records"] > 500, verified)
         same(go("export", "--format", "raw", store, "--logger", "app", *keys).out, text, "export")
-    # All the rest is printed, and it is said which archive stays closed, for how many.
+    # Everything else is printed, with the archive that stays closed and its number of recipients.
     for keys, why in (([], "no identity was given"),
                       (["--identity", folder.other_key()], "none is an identity")):
         for verb in (["cat"], ["tail", "-n", "900"], ["grep", "."], ["export", "--format", "raw"]):
@@ -261,9 +260,9 @@ def case_verbs(folder):
         holds(verified["whole"] and len(verified["encrypted"]) == count, verified)
         words = run("verify", store, *keys, code=4).out.decode()
         holds(f"{count} encrypted and not looked into" in words, words)
-    # Nothing of that time is wanted: no key is needed.
+    # Nothing in that time range is encrypted: no key is needed.
     same(run("cat", store, "--until", "2001-01-01").out, b"", "an archive beside the question")
-    # A key that never is a file.
+    # A key that is never in a file.
     ends = os.pipe()
     os.write(ends[1], folder.key.read_bytes())
     os.close(ends[1])
@@ -315,8 +314,8 @@ def case_engine(folder):
 
 
 def case_adoption_and_following(folder):
-    """What a killed process left is archived by the next one, for its recipients; a reader that
-    follows goes on into the archive."""
+    """The next process archives what a killed process left, for its recipients. A reader that
+    follows continues into the archive."""
     store = folder.path / "s"
     writer = subprocess.Popen([sys.executable, "-c", f"""
 import sys, os
@@ -336,7 +335,7 @@ sys.stdin.read()
                                logger="app")
         engine.logger("app").info("after")
         found = []
-        for record in reader:  # ends by itself where nothing comes
+        for record in reader:  # ends by itself if nothing comes
             found.append(record.message)
             if record.message == "after":
                 break
@@ -358,7 +357,7 @@ def case_limits_without_a_key(folder):
 
 
 def case_compact(folder):
-    """To the same recipients again, and only where all of their keys are given."""
+    """Re-encrypted to the same recipients, and only if all of their keys are given."""
     other = folder.other_key()
     recipient = subprocess.run(["age-keygen", "-y", other], stdout=subprocess.PIPE,
                                check=True).stdout.decode().strip()
@@ -395,7 +394,7 @@ def wait(condition, seconds=30):
 # ── Uploads ──
 
 class Server:
-    """Keeps bodies and their ids; answers 200."""
+    """Keeps bodies and their ids. Answers 200."""
 
     def __init__(self):
         self.got = []
@@ -427,7 +426,7 @@ class Server:
 def case_upload_as_it_is(folder):
     store, text = folder.store("s", 3000, to=folder.recipient)
     with Server() as server:
-        # Encrypted on the way out, by the verb itself; no key anywhere.
+        # The verb itself encrypts on the way out, without a key.
         run("upload", store, "--to", server.url, "--kind", "http", "--format", "archive",
             "--encrypt-to", folder.recipient)
     same(archives(store), [], "archives after the 2xx")
@@ -466,7 +465,7 @@ def case_upload_waits_for_a_key(folder):
 
 
 def case_upload_says_so_once(folder):
-    """An engine without a key: told of in its log, once; with identity_file all goes."""
+    """An engine without a key reports it once in its log. With identity_file all is uploaded."""
     store = folder.path / "s"
     with Server() as server:
         with cordwood.open(store, encrypt_to=folder.recipient) as engine:
@@ -520,7 +519,7 @@ def case_collector(folder):
 # ── Kills ──
 
 def case_kills(folder, everything=False):
-    """A kill -9 while an archive is written leaves none, or a whole one; then all is there once."""
+    """A kill -9 during archiving leaves no archive or a whole one. Every record is there once."""
     chance = random.Random(folder.seed)
     original, text = folder.store("original", 40000, seed=9, to=folder.recipient)
     started = time.monotonic()

@@ -50,7 +50,7 @@ int main(int count, char **words) {
         engine->begin_http(request).end();
     }
 
-    // Ended out of order: what lives and is innermost is in force.
+    // Ended out of order: the innermost one still open is in force.
     auto first = std::make_unique<cordwood::conversation>("a-conversation-with-a-long-id-1");
     auto second = std::make_unique<cordwood::conversation>("a-conversation-with-a-long-id-2");
     auto third = std::make_unique<cordwood::conversation>("a-conversation-with-a-long-id-3");

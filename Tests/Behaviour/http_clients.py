@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""A host whose requests are captured: one Python client, all cases, what the host saw of each.
+"""A host whose requests are captured: one Python client runs all cases and prints what it saw.
 
     http_clients.py CLIENT STORE|- URLS
 
-URLS: JSON with `plain`, `tls` (a certificate nobody knows) and, for httpx, `h2` and `ca`; with
-`more` there are secrets, odd bytes, large headers and broken off requests, too. With "-" the client
-runs alone: tests compare. Prints a line of JSON a case, [name, what the host saw], then
-"done", and stays until its standard input ends: it is still writing when others read.
+URLS: JSON with `plain`, `tls` (an untrusted certificate) and, for httpx, `h2` and `ca`. With `more`
+the client also sends secrets, odd bytes, large headers and requests that it breaks off. With "-"
+the client runs without capture, for tests to compare. Prints a line of JSON per case, [name, what
+the host saw], then "done". Stays until its standard input ends: it still writes while others read.
 """
 import asyncio
 import hashlib
@@ -28,29 +28,29 @@ from loopback import until
 BIG = bytes(range(32, 96)) * 16384 * 20  # 20 MiB
 HANG_S = 1.0  # how long a client waits for /hang
 TIMEOUT_S = 30.0
-DROPS = 6  # of /drip: a client that has been sent so many has begun to read the answer
+DROPS = 6  # of /drip: a client that was sent this many has begun to read the answer
 
 
 def pieces():
-    """The big body, as a generator gives it."""
+    """The big body, from a generator."""
     for at in range(0, len(BIG), 100_000):
         yield BIG[at:at + 100_000]
 
 
 def saw(status, headers, body):
-    """What a host can tell of an answer."""
+    """What a host sees of an answer."""
     kept = sorted((name.lower(), value) for name, value in headers
                   if name.lower() not in ("date", "server"))
     return [status, kept, len(body), hashlib.sha256(body).hexdigest()]
 
 
 def failed(error):
-    """What a host can tell of an error, but for addresses of objects."""
+    """What a host sees of an error, without addresses of objects."""
     return [type(error).__name__, re.sub(r"0x[0-9a-f]+", "0x", str(error))]
 
 
 def run(case, call, *arguments):
-    """One line."""
+    """Prints one line."""
     try:
         result = call(*arguments)
     except Exception as error:
@@ -59,7 +59,7 @@ def run(case, call, *arguments):
 
 
 def gets(urls):
-    """The cases that only ask."""
+    """The cases that only make requests."""
     plain = urls["plain"]
     return {
         "json": plain + "/json?case=json", "odata": plain + "/odata", "hang": plain + "/hang",
@@ -72,7 +72,7 @@ def gets(urls):
 
 
 def secrets(urls, pieces_of):
-    """Requests with secrets in all places: (case, URL, headers, body)."""
+    """Requests with secrets everywhere: (case, URL, headers, body)."""
     from http_peer import SECRET
     kinds = ({"Content-Type": "application/json"},
              {"Content-Type": "application/x-www-form-urlencoded"})
@@ -94,7 +94,7 @@ def secrets(urls, pieces_of):
 
 
 def odd(urls):
-    """Headers of a megabyte and bytes that are no UTF-8, both ways: as of `secrets`."""
+    """A megabyte of headers and bytes that are not UTF-8, both ways: in the form of `secrets`."""
     base = urls["plain"]
     return [
         ("large-asked", f"{base}/json?case=large-asked",
@@ -107,12 +107,12 @@ def odd(urls):
 
 
 def timeout_s(url):
-    """Of a request: short only where no answer comes."""
+    """Of a request: short only if no answer comes."""
     return HANG_S if url.endswith("/hang") else TIMEOUT_S
 
 
 def begun(url):
-    """Asks the server how far a waiting request is; over a plain socket, which no hook sees."""
+    """Asks the server how far a waiting request is, over a plain socket that no hook sees."""
     parts = urllib.parse.urlsplit(url)
     of = urllib.parse.quote(f"{parts.path}?{parts.query}", safe="")
     with socket.create_connection((parts.hostname, parts.port), TIMEOUT_S) as asks:
@@ -123,15 +123,15 @@ def begun(url):
 
 
 def moment(url):
-    """Gives what tells whether the server is in the midst of a request that is made after this
-    call: it has asked for the answer or, of /drip, has some of it."""
+    """Returns a function that tells whether the server is in the middle of a request made after
+    this call: it has asked for the answer or, for /drip, has received some of it."""
     wanted = begun(url) + (DROPS if "/drip" in url else 1)
     return lambda: begun(url) >= wanted
 
 
 def interrupted(call, url):
-    """Ctrl-C while it waits for the server."""
-    # Whoever runs the tests in the background has it ignored.
+    """Ctrl-C while the client waits for the server."""
+    # A test run in the background ignores SIGINT.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     come = moment(url)
 
@@ -146,7 +146,7 @@ def interrupted(call, url):
 
 
 def sync_more(urls, get, post):
-    """What `more` asks for, of a client that blocks."""
+    """The requests of `more`, for a blocking client."""
     for case, url, headers, body in secrets(urls, iter) + odd(urls):
         if body is None:
             run(case, lambda: get(url, headers=headers))
@@ -157,7 +157,7 @@ def sync_more(urls, get, post):
 
 
 def sync_cases(urls, get, post, early):
-    """All cases of a client that blocks."""
+    """All cases, for a blocking client."""
     for case, url in gets(urls).items():
         run(case, get, url)
     upload = urls["plain"] + "/upload"
@@ -234,7 +234,7 @@ def of_httpx(urls):
 
 
 async def arun(case, made):
-    """As run, for what is awaited."""
+    """The same as run, for awaitables."""
     try:
         result = await made
     except (Exception, asyncio.CancelledError) as error:
@@ -252,13 +252,13 @@ async def broken_off(get, url):
 
 
 async def apieces():
-    """The big body, as an async generator gives it."""
+    """The big body, from an async generator."""
     for piece in pieces():
         yield piece
 
 
 async def async_cases(urls, get, post):
-    """All cases of a client that is awaited."""
+    """All cases, for an async client."""
     for case, url in gets(urls).items():
         await arun(case, get(url))
     upload = urls["plain"] + "/upload"

@@ -1,8 +1,8 @@
-/* A host whose libcurl requests are captured by curl.h; what it saw of each is a line of JSON.
+/* A host whose libcurl requests are captured by curl.h. Prints what it saw of each as JSON.
  *
  *     http_curl STORE|- PLAIN TLS TWO CA
  *
- * "-" is no capture: tests compare. Prints "done" and stays until its standard input ends. */
+ * "-" means no capture, to compare. Prints "done" and stays until its standard input ends. */
 #include <cordwood/cordwood.h>
 #include <cordwood/curl.h>
 
@@ -41,7 +41,7 @@ static void told(const char *name, CURLcode code, CURL *easy, const seen *got) {
     fflush(stdout);
 }
 
-/* A debug function of the host's own, as many have one for HTTP's heads. */
+/* A debug function of the host's own, as many hosts have for HTTP heads. */
 static int heads(CURL *easy, curl_infotype kind, char *bytes, size_t count, void *user) {
     (void)easy, (void)bytes, (void)count;
     if (kind == CURLINFO_HEADER_OUT) ++*(int *)user;

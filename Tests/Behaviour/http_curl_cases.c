@@ -1,9 +1,9 @@
-/* A host whose libcurl requests are captured by curl.h, one a word of the command line:
+/* A host whose libcurl requests are captured by curl.h, one per pair on the command line:
  *
  *     http_curl_cases STORE CA KIND URL [KIND URL …]
  *
- * STORE "-" is an engine that could not be opened. A line for each: CURLcode, status, bytes that
- * were received, KiB that the process has grown by. C99 and C++17 alike. */
+ * STORE "-" is an engine that could not be opened. Prints a line for each: CURLcode, status, bytes
+ * received, KiB by which the process has grown. Compiles as C99 and C++17. */
 #include <cordwood/curl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -54,12 +54,12 @@ static bool is(const char *kind, const char *name) {
     return strcmp(kind, name) == 0;
 }
 
-/* kinds: get · auth · late (the end is told half a second later) · refuses (to write) · aborts (an
- * upload) · up HEADER (an upload in chunks by that header) · down, streams (much) · headers (1 MB)
- * · inside (of a transaction and a conversation) · copy (a duplicate of an attached handle asks, as
- * libcurl's own may) · sampled (half are captured from here on) · post (waits for 100) · old
- * (HTTP/0.9) · quiet (a debug function, not verbose) · never (asks, and is then taken out of a
- * multi handle before it runs) */
+/* kinds: get · auth · late (the end is reported half a second later) · refuses (to write) · aborts
+ * (an upload) · up HEADER (a chunked upload with that header) · down, streams (much) · headers
+ * (1 MB) · inside (a transaction and a conversation) · copy (a duplicate of an attached handle
+ * makes the request, as libcurl's own may) · sampled (half are captured from here on) · post
+ * (waits for 100) · old (HTTP/0.9) · quiet (a debug function, not verbose) · never (added to a
+ * multi handle and removed before it runs) */
 static int calls; /* of a debug function that must not be called */
 
 static int counted(CURL *easy, curl_infotype kind, char *bytes, size_t count, void *user) {
@@ -147,7 +147,7 @@ static void run(const host *host, const char *kind, const char *url) {
     curl_slist_free_all(headers);
 }
 
-/* Two uploads at once, streams of one connection where the server speaks HTTP/2. */
+/* Two uploads at once: streams of one connection if the server speaks HTTP/2. */
 static void both(const host *host, const char *url) {
     CURLM *multi = curl_multi_init();
     CURL *easy[2];

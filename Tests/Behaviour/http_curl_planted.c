@@ -1,4 +1,4 @@
-/* A host of libcurl that gets planted bodies and sends each on, as http_planted.py.
+/* A libcurl host that gets planted bodies and sends each on, like http_planted.py.
  *
  *     http_curl_planted STORE BASE FIRST COUNT */
 #include <cordwood/cordwood.h>
@@ -9,7 +9,7 @@
 typedef struct text {
     char bytes[1 << 20];
     size_t count;
-    char type[256]; /* the header line that says it */
+    char type[256]; /* the header line that names it */
 } text;
 
 static size_t keep(char *bytes, size_t size, size_t count, void *user) {

@@ -1,15 +1,15 @@
-/* A host whose libcurl requests have secrets in all places, as those of http_clients.py.
+/* A host whose libcurl requests have secrets everywhere, like those of http_clients.py.
  *
  *     http_curl_secrets STORE BASE SECRET
  *
- * Prints a line of JSON a case, [name, status], then "done", and stays until its standard input
+ * Prints a line of JSON per case, [name, status], then "done", and stays until its standard input
  * ends. */
 #include <cordwood/cordwood.h>
 #include <cordwood/curl.h>
 
 typedef struct pieces {
     const char *text;
-    size_t first; /* as long as the first piece is to be; 0: all at once */
+    size_t first; /* the length of the first piece; 0: all at once */
     size_t at;
 } pieces;
 
@@ -66,7 +66,7 @@ static void post(const char *name, const char *base, const char *type, const cha
     snprintf(text, sizeof text, format, secret, secret, secret);
     snprintf(line, sizeof line, "Content-Type: %s", type);
     pieces body = {text, 0, 0};
-    /* In the midst of the secret. */
+    /* In the middle of the secret. */
     if (is_split) body.first = (size_t)(strstr(text, secret) - text) + strlen(secret) / 2;
     run(name, url, (const char *const[]){line, NULL}, &body);
 }

@@ -1,5 +1,5 @@
-"""What tests of captured clients share: the interpreter that has the clients, servers, a host that
-runs and says what it saw, and what of its exchanges other processes read."""
+"""What tests of captured clients share: the interpreter with the clients, servers, a running host
+and what it saw, and its exchanges as other processes read them."""
 
 import json
 import os
@@ -19,19 +19,19 @@ CAPTURED = 65_536
 
 
 def environment():
-    """For programs of the tests."""
+    """The environment of test programs."""
     return {**os.environ, "CORDWOOD_LIBRARY": os.environ.get("CORDWOOD_LIBRARY", str(LIBRARY)),
             "PYTHONPATH": f"{ROOT / 'bindings/python/src'}:{HERE}:{ROOT / 'Tests/TestSupport'}",
             "LD_LIBRARY_PATH": str(BUILD / "lib"), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def ended(store):
-    """The fields of exchanges that are over, as another process reads them."""
+    """The fields of ended exchanges, as another process reads them."""
     return [record.fields for record in cordwood.read(store, kinds="http")
             if record.fields["http.op"] == "end"]
 
 
-# Of each case: (path that the URL ends with, status, error types, bytes received).
+# Per case: (path that the URL ends with, status, error types, bytes received).
 LIST = len(http_peer.JSON)
 WANTED = {
     "json": ("/json?case=json", 200, None, LIST),
@@ -59,7 +59,7 @@ class Hosts(StoreCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.python = environments.interpreter("http")  # None: PyPI did not give the clients
+        cls.python = environments.interpreter("http")  # None: PyPI did not provide the clients
         cls.pems = WORK / "pems"
         if not cls.pems.exists():
             certificates.make(cls.pems)
@@ -76,7 +76,7 @@ class Hosts(StoreCase):
         self.engine.close()
 
     def start(self, *words, heard=lambda line: None):
-        """A host that runs; the lines that it prints until "done"."""
+        """Starts a host. Returns the lines that it prints until "done"."""
         host = subprocess.Popen([str(word) for word in words], env=environment(), text=True,
                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.host = host
@@ -92,7 +92,7 @@ class Hosts(StoreCase):
         self.fail(f"{words[0]} ended {host.wait()} after {lines}")
 
     def two(self):
-        """A server of HTTP/2 whose application is captured, too: its URL."""
+        """Starts an HTTP/2 server whose application is captured, too. Returns its URL."""
         inbound = self.store / "inbound"
         server = subprocess.Popen(
             [self.python, HERE / "http_inbound.py", inbound, self.pems / "server.pem"],
@@ -103,7 +103,7 @@ class Hosts(StoreCase):
         return f"https://localhost:{int(server.stdout.readline())}"
 
     def built_curl(self, name="http_curl"):
-        """A host of libcurl."""
+        """A libcurl host."""
         program = WORK / name
         subprocess.run(["cc", "-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-I",
                         ROOT / "include", HERE / f"{name}.c", "-o", program, "-L",
@@ -112,5 +112,5 @@ class Hosts(StoreCase):
 
 
 def text(value):
-    """A field's bytes."""
+    """The bytes of a field."""
     return value if isinstance(value, bytes) else value.encode("utf-8", "surrogateescape")

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""A server of HTTP/2 and HTTP/1.1 over TLS whose application is captured, as a host runs it:
+"""A server of HTTP/2 and HTTP/1.1 over TLS whose application is captured in the way of a host:
 hypercorn and `cordwood.ASGIMiddleware`.
 
     http_inbound.py STORE CERTIFICATE_AND_KEY.pem
 
-Prints its port; serves until its standard input ends. Answers with what it got, and logs a record
-of its own in each request."""
+Prints its port and serves until its standard input ends. Answers with what it received, and logs a
+record of its own in each request."""
 import asyncio
 import json
 import sys
@@ -17,7 +17,7 @@ from loopback import free_port
 
 
 def application(engine):
-    """Answers how many bytes came."""
+    """Answers with the number of bytes received."""
     log = engine.logger("inbound")
 
     async def app(scope, receive, send):

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""A host that gets and sends planted bodies (planted.py) by one client, while it is captured.
+"""A captured host that gets and sends planted bodies (planted.py) with one client.
 
     http_planted.py CLIENT STORE BASE FIRST COUNT
 
-Answers are broken off by the server, and by the client: all of that is no error. Prints how many
-answers were read whole."""
+The server and the client break off answers; neither is an error. Prints the number of answers that
+were read whole."""
 import asyncio
 import contextlib
 import itertools
@@ -89,7 +89,7 @@ def main(client, store, base, first, count):
     for number in itertools.islice(itertools.count(int(first)), int(count)):
         planted = Planted(number)
         limit = planted.random.choice([None] * 8 + [1 + len(planted.body) // 2])
-        # Broken answers raise what the client has for them.
+        # Each client raises its own errors for broken answers.
         with contextlib.suppress(Exception):
             get(f"{base}/{number}", limit)
             whole += 1

@@ -11,13 +11,13 @@ import urllib.request
 
 import cordwood
 
-# Those that the host reads, too: as if nobody had looked.
+# Those that the host reads, too, as if `NetworkError` had not.
 READ = ("/small", "/packed", "/long")
 UNREAD = ("/endless", "/bomb", "/said", "/moved")
 
 
 def told(path, error, read):
-    """One line."""
+    """Prints one line."""
     print(json.dumps([path, error.code, read]), flush=True)
 
 
@@ -62,14 +62,14 @@ async def with_aiohttp(url):
 
 
 class Unanswered(urllib.request.HTTPRedirectHandler):
-    """Leaves redirections as they are."""
+    """Does not follow redirections."""
 
     def redirect_request(self, *_):
-        """None is followed."""
+        """Follows none."""
 
 
 def with_urllib(url):
-    """urllib.request, which unpacks nothing."""
+    """urllib.request, which does not decompress."""
     opener = urllib.request.build_opener(Unanswered)
     for path in READ + UNREAD:
         try:
@@ -85,7 +85,7 @@ CLIENTS = {"requests": with_requests, "httpx": with_httpx, "httpx-async": with_h
 
 
 def main(client, url):
-    """All of them."""
+    """All clients."""
     made = CLIENTS[client](url)
     if made is not None:
         asyncio.run(made)

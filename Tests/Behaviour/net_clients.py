@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """A host whose own requests fail, with one Python client: net_clients.py CLIENT STORE URL.
 
-Each is made twice, once with the answer handed to `NetworkError`, once with what the client raises
-of it; both are logged under "net". Prints a line of JSON for each: [case, what the error says]."""
+Makes each request twice, once with the answer handed to `NetworkError`, once with what the client
+raises. Logs both under "net". Prints a line of JSON for each: [case, what the error says]."""
 import asyncio
 import json
 import sys
@@ -20,7 +20,7 @@ RAISES = {"v2", "v4", "xml", "plain"}
 
 
 def told(case, error, log):
-    """One line, and the record."""
+    """Prints one line and logs the record."""
     error.log(log, case=case)
     print(json.dumps([case, {
         "kind": type(error).__name__, "outcome": error.outcome, "status": error.http_status,
@@ -32,13 +32,13 @@ def told(case, error, log):
 
 
 def address(url, client, case, how):
-    """Of the answer that is to fail so."""
+    """The URL whose answer fails in that way."""
     status, form = ANSWERS[case]
     return f"{url}/fails?status={status}&form={form}&id={case}-{client}-{how}&token=hush"
 
 
 def failing(url):
-    """Those that get no answer, or half a one: name → address."""
+    """Requests with no answer or half an answer: name → address."""
     return {"refused": "http://127.0.0.1:1/x?token=hush", "hang": url + "/hang?token=hush",
             "close": url + "/close?token=hush", "short": url + "/short?token=hush"}
 
@@ -104,7 +104,7 @@ async def with_httpx_async(url, log):
 
 
 async def with_aiohttp(url, log):
-    """aiohttp: of an answer that raises no body is at hand."""
+    """aiohttp: the body of an answer that raises is not available."""
     import aiohttp
     async with aiohttp.ClientSession() as session:
         for case in ANSWERS:
@@ -129,14 +129,14 @@ async def with_aiohttp(url, log):
 
 
 class Unanswered(urllib.request.HTTPRedirectHandler):
-    """Leaves redirections as they are."""
+    """Does not follow redirections."""
 
     def redirect_request(self, *_):
-        """None is followed."""
+        """Follows none."""
 
 
 def with_urllib(url, log):
-    """urllib.request, whose answers that fail are exceptions."""
+    """urllib.request, whose failed answers are exceptions."""
     opener = urllib.request.build_opener(Unanswered)
     places = {f"{case}-answer": address(url, "urllib", case, "answer") for case in ANSWERS}
     for case, place in {**places, **failing(url)}.items():

@@ -2,9 +2,9 @@
  *
  *     net_curl KIND URL [KIND URL ...]
  *
- * KIND: get, unpacks (asks for gzip), refuses (to write). A line of JSON for each: CURLcode, what
- * cw_curl_error_from returns; where that is an error, its outcome, HTTP status, location and cause.
- * C99 and C++17 alike. */
+ * KIND: get, unpacks (asks for gzip), refuses (to write). Prints a line of JSON for each: CURLcode,
+ * what cw_curl_error_from returns; for an error also its outcome, HTTP status, location and cause.
+ * Compiles as C99 and C++17. */
 #include <cordwood/cordwood.h>
 #include <curl/curl.h>
 

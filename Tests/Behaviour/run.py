@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The rules of the systems that Cordwood replaces, a test a rule and named after it: B-SAP (log
-upload of SAP), B-ROLL (upload when a file rolls), B-NET (how transfers fail), B-TXN
-(application transactions), B-HTTP (captured exchanges). By hosts in C, C++, Python and Swift and
-the tool, against the scripted server and the fakes of Tests/TestSupport. docs/TESTING.md says
-which rule is where.
+"""The rules of the systems that Cordwood replaces, each a test named after it: B-SAP (log upload of
+SAP), B-ROLL (upload when a file rolls), B-NET (how transfers fail), B-TXN (application
+transactions), B-HTTP (captured exchanges). Hosts in C, C++, Python and Swift and the tool run
+against the scripted server and the fakes of Tests/TestSupport. docs/TESTING.md says where each rule
+is tested.
 
     run.py [-k PATTERN …] [--list]"""
 

@@ -1,5 +1,5 @@
-"""B-HTTP: captured exchanges: when, which parts, bounds, conversations and redaction. Reading them
-is test_http_read.py, hooks are test_http_hooks.py."""
+"""B-HTTP: captured exchanges: when, which parts, limits, conversations and redaction.
+test_http_read.py tests reading them, test_http_hooks.py the hooks."""
 
 import gzip
 import json
@@ -58,7 +58,7 @@ class Http(StoreCase):
             return time.monotonic() - started
 
         taken = [follows("enable", True, self.engine)]
-        # Without a word of the host's the defaults hold.
+        # Unless the host says otherwise, the defaults apply.
         Exchange(self.engine, headers=[("Authorization", "Bearer abc")]).answers().ends()
         self.assertIn("Authorization: [redacted]", self.one()["http.request.headers"])
         later = self.open()
@@ -113,7 +113,7 @@ class Http(StoreCase):
         self.assertEqual(exchange.status, -1)
         exchange.sends(b"x").answers(200, [JSON], b"{}")
         self.assertEqual(exchange.ends(), 1)
-        # Closed under way: nothing of the host's is disturbed.
+        # Closed in mid-exchange: the host is not disturbed.
         self.capture()
         exchange = Exchange(self.engine)
         self.engine.close()
@@ -161,7 +161,7 @@ class Http(StoreCase):
         self.assertEqual((late["error.type"], late["error.message"]),
                          ("timeout", "no byte within 10 s"))
         self.assertNotIn("http.response.status_code", late)
-        # One that hangs, or dies with its process, is seen by its beginning.
+        # One that hangs, or dies with its process, shows by its beginning.
         short = [one for one in begun(self.store) if one["http.id"] == hangs.id]
         self.assertEqual([(one["level"], one["message"]) for one in short],
                          [("DEBUG", "GET http://hangs.test/ …")])
@@ -274,10 +274,10 @@ class Http(StoreCase):
         found = ended(self.store)[-1]
         self.assertEqual(found["http.response.body.note"], "coding br not kept")
         self.assertNotIn("http.response.body", found)
-        # A host that unpacks leaves the header as it was.
+        # A host that decompresses leaves the header as it was.
         Exchange(self.engine).answers(200, [JSON, ("Content-Encoding", "br, gzip")], text).ends()
         self.assertIn("[redacted]", ended(self.store)[-1]["http.response.body"])
-        # A thousand times itself, and bounded.
+        # Decompresses to a thousand times its size. What is kept is bounded.
         bomb = gzip.compress(bytes(64 << 20))
         Exchange(self.engine).answers(200, [("Content-Encoding", "gzip")], bomb).ends()
         found = ended(self.store)[-1]
@@ -285,7 +285,7 @@ class Http(StoreCase):
         self.assertEqual(found["http.response.body.note"], "cut, unpacked")
 
     def test_B_HTTP_3_framing_of_chunks(self):
-        """Taken off whatever pieces the bytes come in; what is none stays; what breaks is gone."""
+        """Removed however the bytes are split. Other text stays. Broken framing is not shown."""
         self.capture(keep_text="* */*")
         headers = [("transfer-encoding", "gzip;q=0, CHUNKED")]
         framed = (b'c;a=b\r\n{"a":1,"pass\r\nE \nword":"s3cr3t"\n00001\r\n}\r\n'
@@ -334,7 +334,7 @@ class Http(StoreCase):
         found = ended(self.store)[-1]
         self.assertEqual(found["http.request.headers"].count("\n"), 1)
         self.assertTrue(found["message"].startswith("G T http://x.test/  b 299 "))
-        # Small segments keep what there is room for.
+        # Small segments keep as much as fits.
         with cordwood.open(self.store, segment_bytes=65_536) as small:
             small.capture_http(True, body_bytes_max=1 << 20, keep_text="* */*")
             self.assertEqual(Exchange(small, headers=[("A", "b" * 60_000)], body=b"c" * 900_000)
@@ -394,11 +394,11 @@ class Http(StoreCase):
                         ("WWW-Authenticate", 'Bearer realm="kept"')],
                   f"user=joe&password={secret()}&x=y".encode()).ends(
             f"failed at https://z.test/?sig={secret()}")
-        # Split over two pieces, at every place of the secret and its name.
+        # Split into two pieces, at every place of the secret and its name.
         whole = f'{{"a":"b","password":"{secret()}","c":"kept"}}'.encode()
         for at in range(10, len(whole) - 4, 3):
             Exchange(self.engine, headers=[JSON]).sends(whole[:at], whole[at:]).ends()
-        # Packed; cut in the midst of the value, plain and packed.
+        # Compressed; cut in the middle of the value, plain and compressed.
         Exchange(self.engine).answers(200, [JSON, ("Content-Encoding", "gzip")], gzip.compress(
             f'{{"password":"{secret()}"}}'.encode())).ends()
         self.engine.capture_http(True, body_bytes_max=30)
@@ -435,7 +435,7 @@ class Http(StoreCase):
         self.cordwood("archive", self.store)
         self.assertTrue(list(self.store.rglob("*.cwa")))
         self.assertEqual(leaks(self.store, secrets), [])
-        # The test sees what is there.
+        # The check itself sees what is there.
         self.assertIn(b"kept", b"".join(everything(self.store).values()))
 
     def test_B_HTTP_6_patterns_of_the_host(self):
@@ -447,9 +447,9 @@ class Http(StoreCase):
         self.assertEqual(found["url.full"], "http://h.test/[redacted]/")
         self.assertEqual(found["http.request.headers"], "A: say [redacted]")
         self.assertTrue(found["http.request.body"].startswith("no 1234-567 but [redacted]. "))
-        # What is quadratic elsewhere.
+        # Patterns that take quadratic time elsewhere.
         self.capture(redact_patterns="c|a.*z", keep_text="* */*")
-        started = time.thread_time()  # others may have the processor meanwhile
+        started = time.thread_time()  # others may use the processor meanwhile
         Exchange(self.engine, body=b"ac" * 32_768).ends()
         self.assertLess(time.thread_time() - started, 2)
 
@@ -469,7 +469,7 @@ class Http(StoreCase):
         self.assertTrue(ended(self.store)[-1]["message"].startswith(
             "GET http://127.0.0.1/ [redacted] "))
         self.assertEqual(ended(self.store)[-1]["error.type"], "[redacted]")
-        # Cut within a password.
+        # Cut in a password.
         Exchange(self.engine).ends("x" * 4_070 + " https://joe:zq-6" + "y" * 100 + "@h/")
         self.assertTrue(ended(self.store)[-1]["error.message"].endswith("https://joe:[redacted]"))
         Exchange(self.engine, headers=[("A", "b" * 65_513 + " https://joe:zq-7" + "z" * 99)]).ends()

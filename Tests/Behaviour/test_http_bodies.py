@@ -1,4 +1,4 @@
-"""B-HTTP 6: of a body that is kept what was parsed, and what the host says is kept, too."""
+"""B-HTTP 6: a kept body is what was parsed, plus what the host says to keep."""
 
 import base64
 import json
@@ -63,7 +63,7 @@ class Bodies(StoreCase):
             self.assertRegex(found["http.request.body.note"],
                              f"^not parsed: {kind} hash [0-9a-f]{{16}}$")
         self.assertEqual(leaks(self.store, [b"HUNTER2"]), [])
-        # Alike are alike.
+        # Equal bodies have equal hashes.
         for body in (b"one", b"two", b"one"):
             Exchange(self.engine, body=body).ends()
         notes = [one["http.request.body.note"] for one in ended(self.store)[-3:]]

@@ -1,5 +1,5 @@
-"""B-HTTP 3 and 7 for libcurl: facts as they were, nothing secret on the disk whatever the framing,
-bounded memory. http_curl_cases.c is the host, a raw socket or a server of HTTP/2 the other side."""
+"""B-HTTP 3 and 7 for libcurl: correct facts, no secret on the disk whatever the framing, bounded
+memory. http_curl_cases.c is the host, a raw socket or an HTTP/2 server the other side."""
 
 import base64
 import gzip
@@ -21,7 +21,7 @@ KEPT = '{"user":"joe","password":"[redacted]","z":1,"token":"[redacted]"}'
 FILL = b"".join(b"X-R-%d: v%d\r\n" % (i, i) for i in range(300))
 OK = b"HTTP/1.1 200 OK\r\n"
 GIB = 1 << 30
-PAUSE_S = 1.0  # of a server; what a loaded machine adds to a request is far less
+PAUSE_S = 1.0  # of a server; a loaded machine adds far less to a request
 
 
 def chunks(parts, extension=b""):
@@ -30,7 +30,7 @@ def chunks(parts, extension=b""):
 
 PACKED = gzip.compress(WHOLE, mtime=0)
 FRAMED = chunks(PARTS) + b"0\r\n\r\n"
-# What a server sends, for each path.
+# What a server sends for each path.
 ANSWERS = {
     "/chunked": OK + b"Transfer-Encoding: chunked\r\n\r\n" + FRAMED,
     "/capital": OK + b"Transfer-Encoding: Chunked\r\n\r\n" + FRAMED,
@@ -43,7 +43,7 @@ ANSWERS = {
     + PACKED,
     "/both": OK + b"Content-Encoding: gzip\r\nTransfer-Encoding: CHUNKED\r\n\r\n"
     + chunks([PACKED[:30], PACKED[30:]]) + b"0\r\n\r\n",
-    # Framing that is begun and broken.
+    # Framing that begins and breaks.
     "/broken-size": OK + b"Transfer-Encoding: chunked\r\n\r\n" + chunks(PARTS[:1]) + b"zz\r\n"
     + chunks(PARTS[1:]),
     "/broken-end": OK + b"Transfer-Encoding: chunked\r\n\r\n1a\r\n" + FRAMED[4:],
@@ -65,10 +65,10 @@ DENIED = (b"HTTP/1.1 401 Unauthorized\r\n"
 
 
 def serve(connection):
-    """One request after the other; the answer is what its path says."""
+    """One request after another. The path selects the answer."""
     with connection.makefile("rb") as stream:
         while line := stream.readline(1 << 16):
-            # Each line as a whole: some are large.
+            # Each line is read whole: some are large.
             head = {}
             while (header := stream.readline()) not in (b"\r\n", b""):
                 name, _, value = header.partition(b":")
@@ -89,7 +89,7 @@ def serve(connection):
             if path == "/digest" and b"authorization" not in head:
                 connection.sendall(DENIED)
                 continue
-            if path == "/slow":  # to take a body of a megabyte, behind 100, and to answer
+            if path == "/slow":  # takes a body of a megabyte, after 100, and answers
                 time.sleep(PAUSE_S)
                 stream.read(1_000_007)
             if path.startswith("/hints"):
@@ -103,7 +103,7 @@ def serve(connection):
 
 
 class Curl(Hooks):
-    """By the host in C; the tests of other clients are not run again."""
+    """With the C host. Tests of other clients are not run again."""
 
     @classmethod
     def setUpClass(cls):
@@ -123,7 +123,7 @@ class Curl(Hooks):
         self.base = f"http://127.0.0.1:{self.raw.port}"
 
     def ask(self, *words, store=None, stderr=None):
-        """What the host saw of each, in order; the exchanges, by their paths."""
+        """What the host saw of each, in order; and the exchanges by path."""
         done = subprocess.run(
             [self.program, store or self.store, self.pems / "ca.pem",
              *(self.base + word if word.startswith("/") else word for word in words)],
@@ -135,7 +135,7 @@ class Curl(Hooks):
         return [json.loads(line) for line in done.stdout.splitlines()], found
 
     def clean(self):
-        """Nowhere in the store is the secret."""
+        """The secret is nowhere in the store."""
         for path in self.store.rglob("*"):
             if path.is_file():
                 self.assertNotIn(SECRET, path.read_bytes(), path)
@@ -177,7 +177,7 @@ class Curl(Hooks):
         self.clean()
 
     def test_B_HTTP_3_python_answers_in_chunks(self):
-        """Whether the client knows them for chunks or hands out the framing."""
+        """Both if the client recognizes the chunks and if it hands out the framing."""
         paths = ("chunked", "capital", "blank", "list", "numbers")
         program = (
             "import cordwood, json, sys, urllib.request\n"
@@ -196,7 +196,7 @@ class Curl(Hooks):
         self.clean()
 
     def test_B_HTTP_7_curl_facts(self):
-        """What the host saw is what is recorded: also of an answer that is broken off."""
+        """The record says what the host saw, also of an answer that breaks off."""
         started = time.monotonic()
         seen, found = self.ask("get", "/half", "get", "/many", "late", "/json", "refuses",
                                "/digest", "aborts", "/echo")
@@ -224,7 +224,7 @@ class Curl(Hooks):
         self.assertEqual(found, {})
 
     def test_B_HTTP_7_curl_not_in_the_sample(self):
-        """What ends with an error and is not captured is not taken for never sent."""
+        """A request that ends with an error and is not captured does not count as never sent."""
         seen, found = self.ask("sampled", "/broken-end", *["get", "/broken-end"] * 31)
         self.assertTrue(all(one[0] for one in seen))
         for one in found["broken-end"]:
@@ -285,7 +285,7 @@ class Curl(Hooks):
         self.clean()
 
     def test_B_HTTP_7_curl_two_streams(self):
-        """Uploads by HTTP/2 that share a connection."""
+        """HTTP/2 uploads that share a connection."""
         seen, _ = self.ask("both", self.two() + "/upload")
         self.assertEqual([one[0] for one in seen], [0, 0])
         found = sorted(ended(self.store), key=lambda one: one["url.full"])
@@ -296,7 +296,7 @@ class Curl(Hooks):
             self.assertEqual(one["http.response.status_code"], 200)
 
     def test_B_HTTP_7_curl_one_gibibyte(self):
-        """Both ways, by bounded memory."""
+        """Both ways, in bounded memory."""
         down = f"{self.plain.url}/download?bytes={GIB}"
         seen, found = self.ask("get", down, "streams", f"{self.plain.url}/upload")
         self.assertEqual([one[:2] for one in seen], [[0, 200]] * 2)
@@ -320,7 +320,7 @@ class Curl(Hooks):
         self.assertEqual(len(self.stderr.decode().splitlines()), 1, self.stderr)
 
     def test_B_HTTP_7_curl_conversation(self):
-        """What goes over is what a transaction says; a header of the host's own stays."""
+        """The transaction's values are sent. A header of the host's own stays."""
         self.ask("inside", "/echo")
         one, = ended(self.store)
         echoed = json.loads(text(one["http.response.body"]))
@@ -332,7 +332,7 @@ class Curl(Hooks):
         self.assertEqual(one["http.conversation"], "7d1f")
 
 
-# Those of the other clients run in their own file.
+# The tests of the other clients run in their own file.
 for name in [name for name in dir(Hooks) if name.startswith("test_")]:
     setattr(Curl, name, None)
 del Hooks

@@ -1,4 +1,4 @@
-"""B-HTTP: the programs of examples/http, and Swift's in examples/swift, do what they say."""
+"""B-HTTP: the programs of examples/http, and the Swift ones of examples/swift, do what they say."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ class Examples(StoreCase):
         self.addCleanup(self.server.close)
 
     def run_one(self, *words):
-        """A program's output, and the exchanges that are in its store then."""
+        """A program's output, and the exchanges in its store afterwards."""
         done = subprocess.run([*map(str, words), str(self.store), self.server.url + "/json"],
                               env=environment(), check=True, stdout=subprocess.PIPE)
         self.assertEqual(done.stdout, http_peer.JSON)

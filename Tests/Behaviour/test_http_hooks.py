@@ -1,6 +1,6 @@
 """B-HTTP 7: hooks of real clients against a local server. Each request is recorded exactly once, as
-it was; what the host sees is what it sees without the hook; and another process lists all of it
-within a second while the writer runs."""
+it was. The host sees what it sees without the hook. Another process lists everything within a
+second while the writer runs."""
 
 import json
 import socket
@@ -15,8 +15,8 @@ from sending import WORK
 
 class Hooks(Hosts):
     def client(self, name, *more):
-        """Both runs of a client, which must have seen the same; the exchanges, read within a
-        second while it runs."""
+        """Runs a client with and without hooks: both must see the same. Returns the exchanges, read
+        within a second while it runs."""
         command = [self.python, HERE / "http_clients.py", name]
         urls = json.dumps({**self.urls, **dict(more)})
         alone = self.start(*command, "-", urls)
@@ -29,7 +29,7 @@ class Hooks(Hosts):
             ended(self.store)), "all are listed")
 
     def check(self, found, cases, twice=()):
-        """Each case's exchange, once, with what WANTED says."""
+        """Each case's exchange is there once, with the values of WANTED."""
         for case in cases:
             path, status, errors, size = WANTED[case]
             mine = [one for one in found if one["url.full"].endswith(path)]
@@ -49,7 +49,7 @@ class Hooks(Hosts):
                     self.assertIs(one["http.cancelled"], True)
 
     def bodies(self, found):
-        """What was read is what is kept, unpacked and without chunks."""
+        """What was read is kept, decompressed and without chunks."""
         def body(path):
             one, = [one for one in found if one["url.full"].endswith(path)]
             return text(one["http.response.body"])
@@ -84,7 +84,7 @@ class Hooks(Hosts):
 
     def test_B_HTTP_7_urllib(self):
         found = self.client("urllib")
-        # urllib reads nothing of an error that the host does not read: here it does.
+        # urllib reads nothing of an error body unless the host does: here it does.
         self.all(found, self.SYNC)
         self.bodies(found)
 
@@ -92,7 +92,7 @@ class Hooks(Hosts):
         found = self.client("requests")
         self.all(found, self.SYNC)
         self.bodies(found)
-        # Connections, and who connects anew, are seen.
+        # Connections are seen, and which request opened one.
         self.assertTrue(any(one.get("http.connect") for one in found))
         self.assertTrue(all(one.get("http.wait") for one in found
                             if one.get("http.response.status_code") == 403))
@@ -117,8 +117,8 @@ class Hooks(Hosts):
         self.bodies(found)
 
     def test_B_HTTP_7_conversation(self):
-        """A client's conversation, trace and transaction go over in headers, and are those of the
-        server's exchange and of what it logs inside."""
+        """A client's conversation, trace and transaction are sent in headers. The server's exchange
+        and the records logged inside it have the same."""
         two = self.two()
         program = (
             "import cordwood, httpx, requests, ssl, sys, urllib.request, json\n"
@@ -175,7 +175,7 @@ class Hooks(Hosts):
         self.assertEqual([one["http.response.status_code"] for one in by_multi], [200])
 
     def test_B_HTTP_7_proxies(self):
-        """The URL is the target's; a proxy's CONNECT is no exchange, its refusal is an error."""
+        """The URL is the target's. A proxy's CONNECT is no exchange, its refusal an error."""
         program = (
             "import cordwood, httpx, json, requests, ssl, sys, urllib.request\n"
             "store, proxy, plain, tls, ca = sys.argv[1:]\n"
@@ -212,7 +212,7 @@ class Hooks(Hosts):
             self.assertIn("error.type", one)
 
     def test_B_HTTP_7_one_gibibyte(self):
-        """It streams through; what is kept of it is bounded."""
+        """The body streams through. What is kept of it is bounded."""
         program = (
             "import cordwood, requests, resource, sys, urllib.request\n"
             "engine = cordwood.open(sys.argv[1])\n"
@@ -289,7 +289,7 @@ class Hooks(Hosts):
 
 
 def forward(connection):
-    """A proxy: CONNECT opens a way, to anything but .invalid; else the server gets it as it is."""
+    """A proxy: CONNECT opens a tunnel, except to .invalid. Other requests pass unchanged."""
     head = b""
     while b"\r\n\r\n" not in head:
         data = connection.recv(65536)

@@ -1,6 +1,6 @@
-"""B-HTTP 4, 6, 7 and 8 with real clients: one program a client goes through all cases and stays
-open, and another process lists each within a second of its end, exports a HAR that is valid and
-replays, prints curl lines that run, and finds none of the secrets that went over the wire."""
+"""B-HTTP 4, 6, 7 and 8 with real clients: one program per client runs all cases and stays open.
+Another process lists each exchange within a second of its end, exports a HAR that is valid and
+replays, prints curl lines that run, and finds none of the secrets that were sent."""
 
 import base64
 import hashlib
@@ -18,9 +18,9 @@ from replaying import Followed, replay, run_line
 from sending import CORDWOOD, Scripted
 
 SECRET = http_peer.SECRET.encode()
-# As `Authorization: Basic` would show it, wherever it begins.
+# As in `Authorization: Basic`, at any offset.
 FORMS = [SECRET, *(base64.b64encode(b"x" * at + SECRET)[at + 2:-4] for at in range(3))]
-# What a URL of each case ends with.
+# What the URL of each case ends with.
 ENDS = {**{case: wanted[0] for case, wanted in WANTED.items()},
         "redirect": "/redirect?to=/json%3Fhop", "close": "/close", "multi": "/json?multi",
         "h2": "/two", "h2-upload": "/two"}
@@ -29,7 +29,7 @@ MORE = ("secret-get", "secret-json", "secret-escaped", "secret-form", "secret-pi
 
 
 def ends_with(case, url):
-    """Whether the URL is that case's."""
+    """Whether the URL belongs to that case."""
     return url.endswith(ENDS.get(case, f"case={case}")) if case != "tls" else \
         url.startswith("https://127") and url.endswith("/json")
 
@@ -40,15 +40,15 @@ class Matrix(Hosts):
         return done.stdout.decode()
 
     def client(self, name):
-        """A Python client through all cases; what it saw, and what was read meanwhile."""
+        """Runs a Python client through all cases. Returns what it saw, and what was read then."""
         self.server_of_two = self.two()
         urls = {**self.urls, "h2": self.server_of_two, "ca": str(self.pems / "ca.pem"), "more": 1}
         return self.program(self.python, HERE / "http_clients.py", name, self.store,
                             json.dumps(urls))
 
     def program(self, *words):
-        """A host through all cases: another process sees each within a second of its end, but for
-        what a busy machine holds up."""
+        """Runs a host through all cases: another process sees each within a second of its end,
+        except for delays of a busy machine."""
         follow, heard, late = Followed(self, "--json"), [], []
         began = time.monotonic()
         saw = self.start(*words, heard=lambda line: heard.append(
@@ -79,7 +79,7 @@ class Matrix(Hosts):
         return {one["id"]: one for one in listed}, entries
 
     def makes_again(self, listed, entries):
-        """Each request that was kept whole and answered gets the same answer again."""
+        """Each request that was kept whole and answered gets the same answer when replayed."""
         replayed = 0
         for entry in entries:
             request, response, one = entry["request"], entry["response"], listed[entry["_id"]]
@@ -87,7 +87,7 @@ class Matrix(Hosts):
             cut = "cut" in sent.get("comment", "") or one["failed"] and "error" in one
             if not response["status"] or cut or "_left" in entry or "/drip" in request["url"]:
                 continue
-            if "comment" in response:  # curl takes no such headers
+            if "comment" in response:  # curl does not take such headers
                 continue
             wanted = content(response["content"])
             differs = "[redacted]" in json.dumps([sent, response["content"]])
@@ -112,11 +112,11 @@ class Matrix(Hosts):
         self.assertEqual(got, wanted)
 
     def nowhere(self):
-        """No secret in any byte of the store, its archives and what the tool makes of all."""
+        """No secret is in any byte of the store, its archives and the tool's outputs."""
         self.assertEqual(capturing.leaks(self.store, FORMS), [])
 
     def not_shown(self, listed):
-        """Nor where one exchange is shown."""
+        """Nor in the output for a single exchange."""
         for one in listed.values():
             if "secret" in one["url"]:
                 for form in ((), ("--curl",), ("--har",), ("--json",)):
@@ -170,11 +170,11 @@ class Matrix(Hosts):
         self.secrets(listed)
 
     def odd(self, by_case, saw):
-        """A megabyte of headers is cut, and said to be; bytes stay bytes."""
+        """A megabyte of headers is cut and marked as cut. Bytes stay bytes."""
         asked, = by_case["large-asked"]
         self.assertEqual((asked["status"], asked["request"]["headers_note"]), (200, "cut"))
         answer, = by_case["large-answer"]
-        if isinstance(saw["large-answer"][0], int):  # else the client refuses so many
+        if isinstance(saw["large-answer"][0], int):  # else the client refuses that many
             self.assertEqual(answer["response"]["headers_note"], "cut")
             self.assertEqual(saw["large-answer"][2], len(http_peer.JSON))
         else:
@@ -206,7 +206,7 @@ class Matrix(Hosts):
         self.secrets(self.read()[0])
 
     def test_B_HTTP_7_streams_of_256_mebibytes(self):
-        """Both ways, in memory that does not grow with them."""
+        """Both ways, in memory that does not grow with their size."""
         program = (
             "import asyncio, cordwood, httpx, requests, resource, sys\n"
             "engine = cordwood.open(sys.argv[1])\n"
@@ -243,6 +243,6 @@ class Matrix(Hosts):
 
 
 def content(kept):
-    """Bytes of what a HAR says of an answer's content."""
+    """The bytes of an answer's content in a HAR."""
     text = kept.get("text", "")
     return base64.b64decode(text) if kept.get("encoding") == "base64" else text.encode()

@@ -1,5 +1,5 @@
-"""B-HTTP 6 with bodies by the thousand: whatever the content type says, however a body is packed
-and wherever it breaks off, no planted secret is in the store, its archives and what is exported."""
+"""B-HTTP 6 with thousands of bodies: whatever the content type says, however a body is compressed
+and wherever it breaks off, no planted secret is in the store, its archives and the exports."""
 
 import base64
 import collections
@@ -21,12 +21,12 @@ FORMS = [MARK.encode(), DIGITS.encode(), *(
 
 
 class Peer(BaseHTTPRequestHandler):
-    """Answers with the body of the number in the path; takes what is sent."""
+    """Answers with the body of the number in the path. Accepts uploads."""
 
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *_):
-        """Nothing."""
+        """Logs nothing."""
 
     def do_GET(self):
         planted = Planted(int(self.path.rpartition("/")[2]))
@@ -59,7 +59,7 @@ class Quiet(ThreadingHTTPServer):
     request_queue_size = 128
 
     def handle_error(self, request, client_address):
-        """Clients here leave as they like."""
+        """Clients here leave at any time."""
 
 
 class PlantedTest(Hosts):
@@ -74,13 +74,13 @@ class PlantedTest(Hosts):
         cls.first = cases.seed() % 10**6 * 10
 
     def nowhere(self, least):
-        """No secret anywhere, and enough of the rest was kept."""
+        """No secret is anywhere, and enough of the rest was kept."""
         kept = collections.Counter()
         for one in capturing.ended(self.store):
             kept[any(f"http.{side}.body" in one for side in ("request", "response"))] += 1
         self.assertGreaterEqual(sum(kept.values()), least)
         self.assertGreater(kept[True], least // 4, "most have a form")
-        # What dense blocks hold cannot be searched as it lies.
+        # Raw bytes of dense blocks cannot be searched.
         subprocess.run([CORDWOOD, "archive", "--method", "plain", self.store], check=True,
                        stdout=subprocess.DEVNULL)
         places = {place for place, _ in capturing.leaks(self.store, FORMS)}
@@ -117,7 +117,7 @@ class PlantedTest(Hosts):
         self.nowhere(COUNT)
 
     def test_B_HTTP_6_planted_c(self):
-        """By the calls of C, in pieces."""
+        """With the C calls, in pieces."""
         engine = self.open()
         engine.capture_http()
         for number in range(self.first, self.first + COUNT * 8):

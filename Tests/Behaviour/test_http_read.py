@@ -1,5 +1,5 @@
-"""B-HTTP-4 and B-HTTP-8: captured exchanges as another process sees them, live, in detail, as HAR
-and as curl commands. Exchanges are captured by the C calls themselves."""
+"""B-HTTP-4 and B-HTTP-8: captured exchanges as another process sees them: live, in detail, as HAR
+and as curl commands. The C calls themselves capture them."""
 
 import base64
 import http.server
@@ -45,7 +45,7 @@ class B_HTTP_4(Reading):
     def test_B_HTTP_4_live_from_another_process(self):
         followed = Followed(self, "--json")
         marker = answered(self.engine, "GET", "http://first.test/")
-        followed.wait(lambda line: marker in line)  # it has begun to look
+        followed.wait(lambda line: marker in line)  # it is following
         late = []
         for number in range(20):
             began = time.monotonic()
@@ -58,7 +58,7 @@ class B_HTTP_4(Reading):
                                  one in line and '"state":"done"' in line)
             self.assertEqual(json.loads(done[1])["failed"], number % 2 == 1)
             late += [line[0] - began, done[0] - ended]
-        # Each is shown, and within a second; a machine that is busy may hold up one or the other.
+        # Each is shown within a second. A busy machine may delay one or the other.
         self.assertLess(statistics.median(late), 1.0, "begun and ended")
 
     def test_B_HTTP_4_list_marks_errors_and_shows_open_ones(self):
@@ -98,7 +98,7 @@ class B_HTTP_4(Reading):
         self.assertRegex(lines[1], f"HTTP: POST http://a.test/teams 403 .* http.id={refused}$")
 
     def test_B_HTTP_4_lost_with_its_process(self):
-        """What a killed process began is lost; what a living one began is open, archived or not."""
+        """A killed process's exchanges are lost, a living one's are open, archived or not."""
         program = (
             "import sys, cordwood, exchanges\n"
             "engine = cordwood.open(sys.argv[1])\n"
@@ -148,7 +148,7 @@ class B_HTTP_4(Reading):
             self.assertIn(f"            -> {second} 200 GET http://a.test/2", text)
 
     def test_B_HTTP_4_memory_is_bounded(self):
-        """A store is listed in memory that does not grow with it."""
+        """Listing a store takes memory that does not grow with it."""
         limit = 48 << 20
 
         def bound():
@@ -167,7 +167,7 @@ class B_HTTP_4(Reading):
 
 
 class Target:
-    """Answers /status/N with N, and keeps what it was asked."""
+    """Answers /status/N with N, and keeps the requests."""
 
     def __init__(self, case):
         asked = self.asked = []
@@ -213,7 +213,7 @@ HOSTILE = [b"plain", b"it's", b"$(touch x) `touch x` $HOME %s %% \\n \\", b"@/et
 
 class B_HTTP_8(Reading):
     def fill(self, url):
-        """Exchanges of all sorts with that server; (id, status) of those that it answers."""
+        """Makes exchanges of all sorts with that server. Returns (id, status) of answered ones."""
         made = []
         for number, (method, status, body) in enumerate([
                 ("GET", 200, None), ("POST", 201, '{"a": [1, 2]}'), ("PUT", 404, b"\xff\0bytes"),
@@ -293,7 +293,7 @@ class B_HTTP_8(Reading):
         self.assertEqual(list(empty.iterdir()), [], "no shell ran what was captured")
 
     def test_B_HTTP_8_what_is_cut_is_said_and_nothing_else(self):
-        """Redaction changes the length of a body that is whole; headers may be cut, too."""
+        """Redaction changes the length of a whole body. Headers may be cut, too."""
         body = '{"password":"x","pin":1}'
         one = answered(self.engine, "POST", "http://a.test/", 200, JSON, body, JSON, body)
         kept = self.objects()[0]["request"]

@@ -1,4 +1,4 @@
-"""B-NET: every transfer ends in one outcome, which is told, logged and put into words."""
+"""B-NET: every transfer ends in one outcome, which is reported, logged and put into words."""
 
 import json
 

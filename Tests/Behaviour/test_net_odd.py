@@ -1,6 +1,6 @@
-"""B-NET for a host's own requests whose answers are no whole ones: hops and heads before the last,
-files, packed bodies that cannot be unpacked; and bodies without an end, of which no more is read
-than an error may have."""
+"""B-NET for a host's own requests with odd answers: hops and heads before the last, files,
+compressed bodies that cannot be decompressed; and endless bodies, of which no more is read than an
+error may hold."""
 
 import gzip
 import json
@@ -26,15 +26,15 @@ def chunk(data):
 
 
 def bomb():
-    """A packed body that never ends: how it begins, and what follows for ever, a thousandth of what
-    it is unpacked."""
+    """A compressed body without an end: its beginning, and a piece that repeats for ever and
+    decompresses to a thousand times its size."""
     pack = zlib.compressobj(9, zlib.DEFLATED, 31)
     begin = pack.compress(ODATA) + pack.flush(zlib.Z_FULL_FLUSH)
     return begin, pack.compress(bytes(1 << 20)) + pack.flush(zlib.Z_FULL_FLUSH)
 
 
 def serve(connection):
-    """One answer."""
+    """Sends one answer."""
     with connection.makefile("rb") as stream:
         path = stream.readline().split()[1].decode()
         while stream.readline() not in (b"\r\n", b""):
@@ -53,7 +53,7 @@ def serve(connection):
             while True:
                 send(more)
         elif path in ("/endless", "/moved"):
-            # Without a Location: requests itself reads to the end what points anywhere.
+            # Without a Location: requests itself reads redirect bodies to the end if there is one.
             moved = CHUNKED.replace(b"400 Bad Request", b"302 Found")
             send((moved if path == "/moved" else CHUNKED) + b"\r\n")
             while True:
@@ -75,7 +75,7 @@ def serve(connection):
 
 
 class Odd(Hosts):
-    """By libcurl, and by each client of Python."""
+    """With libcurl, and with each Python client."""
 
     def setUp(self):
         super().setUp()
@@ -84,7 +84,7 @@ class Odd(Hosts):
         self.base = f"http://127.0.0.1:{listener.port}"
 
     def curl(self, *words):
-        """What is said of each."""
+        """The line printed for each."""
         program, source = WORK / "net-curl", HERE / "net_curl.c"
         flags = ["-O1", "-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror", "-I",
                  ROOT / "include", "-L", BUILD / "lib", "-o", program]

@@ -1,6 +1,6 @@
 """B-NET for a host's own requests, against a local server: in C, C++, Python and Swift the typed
 error, its words in both languages, its record, found by the transaction id, and the captured
-exchange that the record belongs to; and the same of every Python client."""
+exchange that the record belongs to; and the same for every Python client."""
 
 import json
 import subprocess
@@ -31,14 +31,14 @@ LOCATION = (" Address: https://other.example.", " Adresse: https://other.example
 
 
 def found(store, *words):
-    """The lines of a verb of the tool, as objects."""
+    """A verb's output lines, as objects."""
     done = subprocess.run([CORDWOOD, *words, store, "--json"], check=False,
                           stdout=subprocess.PIPE, env=environment())
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def recorded(case, store, transaction):
-    """The one record that is found by the transaction, either way; and its exchange."""
+    """The single record that both searches find by the transaction; and its exchange."""
     record, = found(store, "grep", transaction)
     again, = (json.loads(line) for line in subprocess.run(
         [CORDWOOD, "cat", store, "--where", f"transaction.id={transaction}", "--json"], check=True,
@@ -128,9 +128,9 @@ class FourLanguages(StoreCase):
 
 
 class Clients(Hosts):
-    """Python's clients."""
+    """The Python clients."""
 
-    # What is no answer: the causes that a client may name.
+    # Cases without an answer: the causes that a client may name.
     CAUSES = {"refused": "(?i)refused|connect", "hang": "(?i)time", "close": "(?i)clos|disconnect",
               "short": "(?i)incomplete|closed|not enough|bytes"}
 
@@ -153,7 +153,7 @@ class Clients(Hosts):
                                  ("NetworkRequestFailed", "request_failed"))
                 self.assertRegex(one["cause"], cause)
                 self.assertIn(one["cause"], one["de"])
-                # urllib reads on by itself: of half an answer it knows none.
+                # urllib reads on by itself, and does not notice half an answer.
                 if one["exchange"] or case != "short":
                     self.assertIn("error.type", exchanges[one["exchange"]])
         records = [record.fields for record in cordwood.read(self.store)
@@ -168,7 +168,7 @@ class Clients(Hosts):
                          (kind, word, status, f"HTTP {status}", 7.0))
         self.assertEqual((one["method"], one["url"]), ("GET", self.plain.url + "/fails"))
         self.assertEqual(one["location"], "https://other.example" if status == 302 else "")
-        # An exchange has no status beyond 599.
+        # An exchange has no status above 599.
         self.assertEqual(exchanges[one["exchange"]].get("http.response.status_code"),
                          status if status <= 599 else None)
         if not form or client == "aiohttp" and how == "raised":  # which has no body

@@ -1,4 +1,4 @@
-"""B-ROLL: an upload when a file rolls, and the defects of what it replaces left out."""
+"""B-ROLL: an upload when a file rolls, without the defects of what it replaces."""
 
 import gzip
 import json
@@ -103,7 +103,7 @@ class Roll(StoreCase):
         self.archive(6)
         self.assertEqual(len(self.archives()), 8, "0 is unlimited")
         self.assertEqual(engine.stats().archives_removed, 0)
-        # The quota; what is being written stays whatever it is.
+        # The quota. What is being written stays in any case.
         removed.clear()
         engine = self.reopen(quota_bytes=2 << 20, segment_bytes=65_536,
                              archive_removed=lambda *what: removed.append(what))
@@ -116,8 +116,8 @@ class Roll(StoreCase):
         self.assertEqual(len({name for name, _ in removed}), len(removed))
 
     def test_B_ROLL_5_what_others_left_is_archived_first(self):
-        """The segment of a process that has ended takes a hundred times what its archive does: no
-        archive goes for it, and no roll is refused."""
+        """The segment of a process that has ended takes a hundred times the space of its archive:
+        no archive is deleted for it, and no roll is refused."""
         removed = []
         for number in range(4):
             engine = self.reopen()
@@ -221,7 +221,7 @@ class Roll(StoreCase):
         self.addCleanup(watch.kill)
         until(lambda: self.messages(server) == [f"record {n}" for n in range(100)],
               "what a killed program left")
-        # A callback says when all that waited is done.
+        # A callback reports that everything that waited is done.
         drained = threading.Event()
         self.engine = self.open()
         self.add(server.url, drained=drained.set)
@@ -263,8 +263,8 @@ class Roll(StoreCase):
         self.assertIn("AWS4-HMAC-SHA256", request["headers"]["authorization"])
 
     def test_B_ROLL_11_defects(self):
-        """A 500 deletes nothing, a crash between 2xx and delete sends the same id again, no header
-        has a local path."""
+        """A 500 deletes nothing, a crash between 2xx and delete sends the same id again, and no
+        header contains a local path."""
         server = Scripted(self, [{"status": 500}, {"action": "lose"}])
         self.add(server.url)
         self.log.info("x")

@@ -1,4 +1,4 @@
-"""B-SAP: what SAP's log uploader does, and its defects left out."""
+"""B-SAP: the behaviour of SAP's log uploader, without its defects."""
 
 import json
 import logging
@@ -127,7 +127,7 @@ class SAP(StoreCase):
                                           "runtime/log/application/shop?deviceId=d%201")
         self.assertTrue(request["headers"]["authorization"].startswith("Basic "))
         self.assertEqual(request["headers"]["content-type"].split(";")[0], "text/plain")
-        # To an endpoint of the host's own, in chunks.
+        # To the host's own endpoint, in several bodies.
         self.engine.remove_target("target")
         self.add(server.url + "/own/{app}", kind="sap", format="sap", body_records_max=3,
                  parameters={"application": "shop"})
@@ -137,7 +137,7 @@ class SAP(StoreCase):
         chunks = server.requests[1:]
         self.assertGreaterEqual(len(chunks), 4)
         self.assertEqual({chunk["path"] for chunk in chunks}, {"/own/shop"})
-        # A request that takes too long ends.
+        # A request that takes too long is ended.
         slow = Scripted(self, [{"action": "hang"}])
         self.engine.remove_target("target")
         self.add(slow.url, request_timeout=0.3)
@@ -268,7 +268,7 @@ class SAP(StoreCase):
         seen = engine.upload_preview(number)
         self.assertIn(b"private", b"".join(seen), "what would be sent can be seen")
         engine.set_consent("granted")
-        engine.upload(timeout=30)  # or what the grant began did it
+        engine.upload(timeout=30)  # or the upload that the grant started did it
         until(lambda: not self.archives(), "the archive is sent and removed")
         self.assertEqual(server.body(1), seen[0], "and exactly that is sent")
         engine.set_consent("pending")

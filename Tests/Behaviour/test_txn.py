@@ -1,4 +1,4 @@
-"""B-TXN: application transactions, against a fake that is strict about every byte."""
+"""B-TXN: application transactions, against a fake that checks every byte."""
 
 import enum
 import json
@@ -208,7 +208,7 @@ class Txn(StoreCase):
             one.event(number)
         self.assertEqual(self.flush().records, 2_345)
         self.assertEqual([event for _, event in server.events], list(range(2_345)))
-        batches = len(server.requests)  # a lane's first segment may have been archived by itself
+        batches = len(server.requests)  # a lane's first segment may have been archived separately
         self.assertIn(batches, (3, 4), "at most 1,000 events in a batch")
         for request in server.requests:
             headers = request["headers"]
@@ -247,7 +247,7 @@ class Txn(StoreCase):
         """Byte for byte, and once with the real two seconds."""
         server = Scripted(self)
         self.add(server.url + "/txn")
-        # The engine's first tick, which may come late, is over once something is archived.
+        # Once something is archived, the engine's first tick, which may come late, is over.
         self.log.info("begins")
         self.archive()
         one = self.engine.transaction(17)
@@ -259,7 +259,7 @@ class Txn(StoreCase):
         one.event(2)
         times = {(record.fields["txn.id"], record.fields["txn.event"]): record.time
                  for record in self.records() if record.fields["txn.op"] == "event"}
-        time.sleep(1.1)  # the time of the event counts, not that of the flush
+        time.sleep(1.1)  # the event's time counts, not the flush's
         self.assertEqual(self.flush().records, 4)
         request, = server.requests
         self.assertEqual((request["headers"]["content-type"], request["headers"]["authorization"]),
@@ -308,14 +308,14 @@ class Txn(StoreCase):
         self.assertEqual(shown[3:5], ["x" * 4_096, "é" * 2_048])
 
     def test_B_TXN_6_exactly_what_was_sent(self):
-        """An event during the POST stays and goes with the next; logging is not held up."""
+        """An event during the POST stays and is sent with the next one. Logging is not delayed."""
         server, begun = Strict(self, [{"delay": 15}]), threading.Event()
         self.add(server.url, attempting=lambda *_: begun.set())
         one = self.engine.transaction(17)
         one.event(0)
 
         def latencies():
-            for _ in range(200):  # warm
+            for _ in range(200):  # warm-up
                 one.event(5)
             found = []
             end = time.monotonic() + 3
@@ -337,8 +337,8 @@ class Txn(StoreCase):
         self.assertGreater(time.monotonic() - began, 14)
         self.assertEqual(done[0].records, 1)
         without = latencies()
-        # Of an event that waited for the POST, or for a lock that it holds, none of this is true;
-        # on a machine that others use, too, single calls may be interrupted.
+        # An event that waited for the POST, or for a lock that it holds, would fail all of these.
+        # On a shared machine single calls may be interrupted.
         self.assertGreater(len(during), 100)
         self.assertLess(during[-1], 2_500_000_000, "none waited for the answer")
         self.assertLess(sum(took > 10_000_000 for took in during), len(during) / 10)
@@ -351,7 +351,7 @@ class Txn(StoreCase):
         self.assertEqual(len(events), 2 + logged)
 
     def test_B_TXN_6_other_records_stay(self):
-        """Who is sent events alone ends no archive: what else is in it was sent to nobody."""
+        """A target of events alone ends no archive: its other records were sent to no target."""
         self.add(Strict(self).url)
         self.log.info("beside them")
         with self.engine.transaction(17) as one:
@@ -372,11 +372,11 @@ class Txn(StoreCase):
             lines.body(request["number"]) for request in lines.requests))
 
     def test_B_TXN_6_other_targets_keep_it(self):
-        """Forgotten is what was sent, also where somebody else still needs the archive."""
+        """Sent events are forgotten, even if another target still needs the archive."""
         server = Strict(self)
         self.add(server.url)
         logs = Scripted(self, [{"status": 500}] * 100)
-        # The background may begin when the flush has ended.
+        # The background may start when the flush has ended.
         self.engine.add_target(logs.url, name="logs", kind="http", format="ndjson",
                                condition=lambda: False)
         one = self.engine.transaction(17)
@@ -483,7 +483,7 @@ class Txn(StoreCase):
                    "        engine.logger('server').info('inside')\n"
                    "        joined.event(100)\n")
         store = Path(tempfile.mkdtemp(dir=WORK))
-        for directory in (store, self.store):  # another machine's store, and the same one
+        for directory in (store, self.store):  # the store of another machine, and the same one
             subprocess.run([sys.executable, "-c", program, directory, one.id, one.traceparent],
                            env=environment(), check=True)
         with one:
@@ -520,7 +520,7 @@ class Txn(StoreCase):
                 self.engine.join_transaction(bad)
 
     def test_B_TXN_9_defects(self):
-        """What is named there is tested above but for these."""
+        """The defects named there are tested above, except these."""
         server = Strict(self, [{"action": "lose"}])
         self.add(server.url)
         one = self.engine.transaction(17)
@@ -533,7 +533,7 @@ class Txn(StoreCase):
 
     def test_preview_and_command_line(self):
         server = Strict(self)
-        self.engine.set_consent("pending")  # what the background sends is not shown
+        self.engine.set_consent("pending")  # the background would send it before the preview
         number = self.add(server.url)
         one = self.engine.transaction(17)
         one.event(1)

@@ -100,7 +100,7 @@ int main(int, char **argv) {
 }
 """
 
-# By the names of 0.1, which stay for a version.
+# With the names of 0.1, which stay for one version.
 OLD_NAMES = r"""
 #include <cordwood/cordwood.hpp>
 #include <cassert>

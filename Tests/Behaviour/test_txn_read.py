@@ -1,4 +1,4 @@
-"""B-TXN, read: what `cordwood transactions` says of a store that several processes write, and the
+"""B-TXN, read: what `cordwood transactions` shows of a store that several processes write, and the
 JSON that it exports."""
 
 import json
@@ -76,7 +76,7 @@ class B_TXN_read(StoreCase):
         self.cordwood("transactions", "--delete", one.id)
         self.assertEqual([item.id for item in self.engine.transactions()], [two.id])
         self.assertEqual([item["id"] for item in self.objects("--list")], [two.id])
-        one.event(5)  # begins it anew
+        one.event(5)  # restarts it
         self.assertEqual({item["id"]: item["events"] for item in self.objects("--list")},
                          {one.id: 1, two.id: 0})
         self.cordwood("transactions", "--delete-all")

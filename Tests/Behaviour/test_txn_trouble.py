@@ -1,5 +1,5 @@
-"""B-TXN where something comes in between: deletion and death while a batch is on its way, processes
-that end beside an engine, words that no terminal should see."""
+"""B-TXN under interference: deletion and death while a batch is being sent, processes that end
+beside an engine, words that no terminal should see."""
 
 import json
 import os
@@ -41,19 +41,19 @@ class Trouble(StoreCase):
                 for one in json.loads(server.body(number))["apptxns"] for log in one["apptxn/logs"]]
 
     def test_B_TXN_2_deleted_while_it_is_sent(self):
-        """What is under way is sent; no later request carries what was deleted."""
+        """The request under way is sent. No later request contains what was deleted."""
         server = Scripted(self, [{}, {"status": 500}])
-        # Only what is called for is sent.
+        # Sends only on explicit calls.
         self.add(server.url, body_bytes_max=16_384, condition=lambda: False)
         one = self.engine.transaction(17)
-        for number in range(120):  # one archive: a lane begins with room for some 140
+        for number in range(120):  # one archive: a lane begins with room for about 140
             one.event(number)
         with self.assertRaises(cordwood.UploadError):
             self.engine.flush_transactions(timeout=30)
         self.assertEqual(len(server.requests), 2)
         before = len(self.events(server, 1))
         self.assertLess(before, 120)
-        # The second batch was kept: it is cut as it was, and what is deleted is not in it.
+        # The second batch was kept. It is cut as before, without what was deleted.
         self.engine.delete_transactions()
         self.engine.flush_transactions(timeout=30)
         self.assertEqual(len(server.requests), 2)
@@ -74,7 +74,7 @@ class Trouble(StoreCase):
         self.assertEqual(len(taken), 2, "no request after the deletion")
 
     def test_B_TXN_6_killed_while_a_smaller_batch_is_sent(self):
-        """The next process sends the same events under the same key, whatever limit it knows."""
+        """The next process sends the same events under the same key, whatever its limit."""
         server = Scripted(self, [{"status": 413}, {"action": "hang"}])
         process = subprocess.Popen(self.host(100, server.url))
         until(lambda: (server.directory / "body-2").exists(), "the second request")
@@ -95,7 +95,7 @@ class Trouble(StoreCase):
                 if record.message == "the target does not take some records"]
 
     def test_B_TXN_7_one_event_is_too_large_by_itself(self):
-        """It is kept, counted and said; all others go, in order; it stays in the store."""
+        """It is kept, counted, reported, and stays in the store. All others are sent, in order."""
         server = Scripted(self, rules={"limit": 3_000})
         self.add(server.url)
         one = self.engine.transaction(17)
@@ -117,7 +117,7 @@ class Trouble(StoreCase):
         self.assertEqual(len(server.requests), before, "it is not tried again")
 
     def test_B_TXN_7_too_large_for_now(self):
-        """With Retry-After a 413 is no last word: the event waits, as after a 503."""
+        """With Retry-After a 413 is not final: the event waits, as after a 503."""
         server = Scripted(self, [{"status": 413, "headers": {"Retry-After": "1"}}])
         self.add(server.url)
         self.engine.transaction(17).event(0)
@@ -128,8 +128,8 @@ class Trouble(StoreCase):
         self.assertEqual(self.events(server, 2), [0])
 
     def test_B_TXN_6_what_is_in_doubt_is_cut_as_it_was(self):
-        """A process that knows a smaller limit sends what another had no answer for under the same
-        key, with the same events."""
+        """A process with a smaller limit sends what another process had no answer for, under the
+        same key and with the same events."""
         server, losing = Scripted(self, [{"status": 413}]), Scripted(self, [{"action": "lose"}])
         self.add(server.url)
         one = self.engine.transaction(17)
@@ -146,7 +146,7 @@ class Trouble(StoreCase):
         self.assertEqual(len(server.requests), before + 1)
 
     def test_B_TXN_6_in_doubt_and_too_large(self):
-        """A server that refuses what is in doubt as too large does not have it: it is halved."""
+        """A server that refuses a batch in doubt as too large does not have it: halve it."""
         server = Scripted(self, [{"action": "drop"}, {"status": 413}])
         self.add(server.url)
         one = self.engine.transaction(17)
@@ -203,7 +203,7 @@ class Trouble(StoreCase):
 
 
 def on_terminal(command):
-    """What a command writes where its output is a terminal."""
+    """What a command writes if its output is a terminal."""
     child, terminal = pty.fork()
     if child == 0:
         os.environ["NO_COLOR"] = "1"

@@ -1,7 +1,6 @@
-"""Text that a method which parses lines may get wrong, by seed: digits that are no numbers,
-impossible dates, torn JSON, quotes and backslashes, equal beginnings, invalid UTF-8, binary, long
-lines. Lines of one kind stand in runs, so that a block has columns of them. Any size; no thread of
-its own."""
+"""Text that line-parsing methods may get wrong, by seed: digits that are not numbers, impossible
+dates, torn JSON, quotes and backslashes, common prefixes, invalid UTF-8, binary, long lines. Lines
+of one kind come in runs, so that a block has columns of them. Any size. Starts no thread."""
 
 import random
 import time
@@ -58,7 +57,7 @@ def quoted(c):
 
 
 def json_part(c, depth=0):
-    """JSON, but for what is wrong with it."""
+    """JSON, usually with an error in it."""
     kind = c.randint(0, 9 if depth < 4 else 4)
     if kind < 5:
         return c.choice((number(c), quoted(c), "true", "false", "null", "nul", "True", date(c)))
@@ -78,7 +77,7 @@ def json_part(c, depth=0):
 # ── Runs of lines: each makes a function that makes lines ──
 
 def of_template(c):
-    """Places for words in a fixed text, whose number and kind changes now and then."""
+    """Places for words in a fixed text. Their number and kind sometimes change."""
     makers = [c.choice((number, date, word, quoted)) for _ in range(c.randint(1, 7))]
     fixed = ["".join(c.choices("abc =:/[]\"\\-_.0 %<>\t", k=c.randint(0, 9))) for _ in makers]
 
@@ -91,7 +90,7 @@ def of_template(c):
 
 
 def of_service(c):
-    """What services write, which dense blocks are made for; now and then a wrong word in it."""
+    """Text that services write, for which dense blocks are made, with an occasional wrong word."""
     state = [c.randint(1_000_000_000, 2_000_000_000)]
     paths = [f"/api/v{c.randint(1, 3)}/{''.join(c.choices('abcdefgh', k=6))}" for _ in range(20)]
     json_like = c.random() < 0.4
@@ -115,7 +114,7 @@ def of_service(c):
 
 
 def of_counter(c):
-    """Counts up or down, over the limits of words and widths, and starts again."""
+    """Counts up or down across the limits of words and widths, and starts again."""
     n = c.choice((0, 95, 2**31 - 9, 2**32 - 9, 2**63 - 9, 2**64 - 9, 10**19 - 9, 10**30))
     step = c.choice((1, 1, -1, 7, 10**6, 2**33))
     form = c.choice(("{}", "{:03d}", "{:x}", "{:020d}"))
@@ -138,7 +137,7 @@ def of_pairs(c):
 
 
 def of_beginnings(c):
-    """Long equal beginnings; what differs stands anywhere."""
+    """Long common prefixes. The difference is anywhere."""
     base = bytearray("".join(c.choices("/abcdef0123456789.-", k=c.randint(20, 400))).encode())
 
     def line():
@@ -156,7 +155,7 @@ def of_bytes(c):
 
 
 def of_mutations(c):
-    """Each line is the last one with something wrong."""
+    """Each line is the previous one with an error in it."""
     state = [" ".join(word(c) for _ in range(9)).encode()]
 
     def line():
@@ -200,11 +199,11 @@ RUNS = (*[(of_service, 9_000)] * 6, (of_template, 2_000), (of_template, 8_000),
 
 
 def pieces(seed, total):
-    """Lines with their ends, in pieces; together `total` bytes and the rest of the last line."""
+    """Lines with their ends, in pieces: `total` bytes in all, plus the rest of the last line."""
     c = random.Random(seed)
     made = 0
     while made < total:
-        # By turns: lines of several kinds, which then share columns, or of one.
+        # In turn: lines of several kinds, which then share columns, or of one kind.
         runs = [c.choice(RUNS) for _ in range(c.choice((1, 1, 2, 5)))]
         makers = [make(c) for make, _ in runs]
         lines, size = [], 0

@@ -1,5 +1,5 @@
-"""Verbs on a terminal that read for over a second say how far they are, in one line that is gone
-when anything else is printed. In a pipe, and in front of one, they say nothing."""
+"""On a terminal, verbs that read for over a second show their progress in a line that is removed
+before anything else is printed. In a pipe, and in front of one, they show none."""
 
 import os
 import re
@@ -19,7 +19,7 @@ CORDWOOD = ROOT / "build/bin/cordwood"
 LINES = 1_000_000
 SHOWN = re.compile(rb"\r\x1b\[K(\d+) records read")
 CHECKED = re.compile(rb"\r\x1b\[K([\d.]+) (k?M?B) of ([\d.]+) (k?M?B) checked")
-# A monotonic clock of 500 seconds a second.
+# A monotonic clock that runs 500 times too fast.
 FAST = """
 #define _GNU_SOURCE
 #include <time.h>
@@ -40,7 +40,7 @@ UNITS = {b"B": 1, b"kB": 1e3, b"MB": 1e6}
 
 
 def on_terminal(command, out=None):
-    """All that a terminal gets of it on stderr, and on standard output where `out` is None."""
+    """Everything that a terminal receives on stderr, and on standard output if `out` is None."""
     master, slave = os.openpty()
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=slave,
                              stdout=slave if out is None else out)
@@ -49,7 +49,7 @@ def on_terminal(command, out=None):
     while True:
         try:
             piece = os.read(master, 1 << 16)
-        except OSError:  # the last one has closed it
+        except OSError:  # the last writer has closed it
             break
         if not piece:
             break
@@ -59,12 +59,12 @@ def on_terminal(command, out=None):
 
 
 def hurried(store, verb, *more):
-    """A verb over the store that takes minutes: its clock runs."""
+    """A verb over the store that seems to take minutes: its clock runs fast."""
     return ["env", f"LD_PRELOAD={store.parent / 'fast.so'}", CORDWOOD, verb, *more, store]
 
 
 def of_a_copy(store, verb, *more):
-    """What a terminal gets of a verb that changes the store."""
+    """What a terminal receives from a verb that changes the store."""
     copy = store.parent / verb
     shutil.copytree(store.parent / "to-archive", copy)
     code, seen = on_terminal(hurried(copy, verb, *more))
@@ -146,7 +146,7 @@ def main():
         shutil.copytree(store, folder / "to-archive")
         subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-x", "c", "-", "-o", folder / "fast.so"],
                        check=True, input=FAST, text=True)
-        # Dense blocks hold such lines in a few kB.
+        # Dense blocks would hold such lines in a few kB.
         subprocess.run([CORDWOOD, "archive", "--method", "plain", store], check=True,
                        stdout=subprocess.DEVNULL)
         run.all(table, lambda _, case: case(store))

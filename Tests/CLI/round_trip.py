@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Takes whole files in with `cordwood log`, archives them and exports them again: byte for byte the
-same. Real logs where the folder beside the repository has them, the bundled sample, and a file with
+"""Takes whole files in with `cordwood log`, archives them and exports them again, byte for byte the
+same: real logs if the folder beside the repository has them, the bundled sample, and a file with
 everything that text may not contain. Generated hostile text (hostile_text.py) goes through dense
 blocks: 20 MB, or 1 GB with --all.
 
     round_trip.py [--all] [-k PATTERN …] [CASE …]
 
 Each store is archived twice, in plain and in dense blocks. The oracle reads it live and with plain
-ones; large files only with --all."""
+blocks; large files only with --all."""
 
 import filecmp
 import json
@@ -34,8 +34,8 @@ CORDWOOD = str(ROOT / "build/bin/cordwood")
 LOGS = ROOT.parent / "shared/data/logs"
 ORACLE_BYTES = 1 << 20
 HOSTILE_BYTES = (20 << 20, 1 << 30)
-# The dense blocks of this text are clearly the smaller ones. Where both methods take about as much,
-# times and samples decide.
+# The dense blocks of this text are clearly the smaller ones. If both methods take about the same
+# space, times and samples decide.
 FLIPS, FLIPS_BYTES, FLIPS_SEED = (100, 10_000), 5 << 20, 16
 FLIP_CPU_S, FLIP_MEMORY = 10, 512 << 20
 
@@ -104,7 +104,7 @@ DENSE_PERCENT_MIN = 50
 
 
 def methods(store):
-    """How many blocks are plain, and how many dense."""
+    """The number of plain blocks, and of dense ones."""
     count = [0, 0]
     for path in Path(store).glob("archives/*.cwa"):
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as data:
@@ -114,7 +114,7 @@ def methods(store):
 
 
 def hostile(everything):
-    """By pieces: neither this nor the tool may hold all of it."""
+    """In pieces: neither this program nor the tool may hold everything."""
     with tempfile.TemporaryDirectory() as folder:
         source, store, out = Path(folder, "source"), f"{folder}/store", Path(folder, "out")
         with source.open("wb") as file:
@@ -133,8 +133,8 @@ def hostile(everything):
 
 
 def flips(everything):
-    """Bits of dense blocks change, one at a time: the tool reports it, gives the other blocks whole
-    and of this one only lines that were in it, in their order, and stays within its bounds."""
+    """Bits of dense blocks flip, one at a time. The tool reports it within its limits, and returns
+    the other blocks whole and, of the damaged one, only lines that were in it, in order."""
     chance = random.Random(8)
     with tempfile.TemporaryDirectory() as folder:
         source, store = Path(folder, "source"), f"{folder}/store"
@@ -166,7 +166,7 @@ def flips(everything):
 
 
 def bounded():
-    """Of a child: what a reader of one archive may take."""
+    """In a child: the limits for reading one archive."""
     resource.setrlimit(resource.RLIMIT_CPU, (FLIP_CPU_S, FLIP_CPU_S))
     resource.setrlimit(resource.RLIMIT_AS, (FLIP_MEMORY, FLIP_MEMORY))
 
@@ -195,7 +195,7 @@ def no_real_logs():
 
 def main():
     arguments = cases.parser().parse_args()
-    # The content, and whether it is taken from standard input.
+    # The content, and whether it comes from standard input.
     table = {"generated": (nasty(), False), "generated, by stdin": (nasty(), True),
              "empty": (b"", False), "one line": (b"one\n", True)}
     for sample in sorted((ROOT / "examples").glob("*.log")):

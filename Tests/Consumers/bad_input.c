@@ -1,6 +1,6 @@
-/* What a careless host hands over: null everywhere, wrong sizes, levels, lengths, names. Every call
- * must answer the status that cordwood.h names, and cw_last_error must name the path or value; none
- * may crash. argv[1]: a directory for stores. Prints each broken expectation; exit 0: there is
+/* Arguments of a careless host: null everywhere, wrong sizes, levels, lengths, names. Every call
+ * must return the status that cordwood.h names, and cw_last_error must name the path or value. None
+ * may crash. argv[1]: a directory for stores. Prints each broken expectation. Exit 0: there is
  * none. */
 #define _POSIX_C_SOURCE 200809L
 #include <cordwood/cordwood.h>
@@ -81,11 +81,11 @@ static void open_arguments(const char *directory) {
     options.struct_size = 4;
     EXPECT(CW_E_STRUCT_SIZE, cw_open(&options, &engine));
     options.struct_size = UINT32_MAX;
-    EXPECT_TRUE(cw_open(&options, &engine) < CW_OK); /* and no tail of 4 GB is read */
+    EXPECT_TRUE(cw_open(&options, &engine) < CW_OK); /* no tail of 4 GB is read */
     EXPECT_TRUE(engine == NULL);
 }
 
-/* A host compiled against a later header: its tail counts only where it is not zero. */
+/* A host compiled against a later header: its tail counts only if it is not zero. */
 static void later_header(const char *directory) {
     struct later {
         cw_options known;
@@ -170,7 +170,7 @@ static void open_paths(void) {
     EXPECT_TRUE(engine == NULL);
 }
 
-/* ── Everything that takes an engine, without one ── */
+/* ── Every call that takes an engine, without one ── */
 
 static void no_engine(void) {
     cw_engine *none = NULL;

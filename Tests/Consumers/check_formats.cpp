@@ -1,7 +1,7 @@
-// Generated formats and lists of argument classes, by seed: what the macros' checker
-// (cordwood_check.hpp) accepts when compiling, the library must keep with its arguments. What the
-// library refuses, the checker must refuse, too; it may refuse more only for arguments without a
-// placeholder, for signs and precisions that std::format does not take, and for {:c} of a bool.
+// Generated formats and lists of argument classes, by seed. What the macros' checker
+// (cordwood_check.hpp) accepts at compile time, the library must keep with its arguments. What the
+// library refuses, the checker must refuse, too. Only for arguments without a placeholder, for
+// signs and precisions that std::format does not take, and for {:c} of a bool may it refuse more.
 //     check_formats SEED COUNT     exit 0: they agree
 #include <cordwood/cordwood.hpp>
 
@@ -51,7 +51,7 @@ std::string format() {
         text += one_of({"", "a", "{{", "}}", "order "});
         text += placeholder();
     }
-    if (!text.empty() && below(4) == 0) { // one byte more, less or other
+    if (!text.empty() && below(4) == 0) { // one byte more, less or different
         const size_t at = below(static_cast<unsigned>(text.size()));
         const std::string other = one_of({"{", "}", ":", ".", "", "1", "x"});
         text.replace(at, below(2), other);
@@ -67,7 +67,7 @@ int main(int argc, char **argv) {
     if (!engine) return 1;
     cw_logger *log = engine->logger("check").handle();
     dice.seed(static_cast<unsigned>(std::atoi(argv[1])));
-    std::deque<std::string> texts; // which the sites point into
+    std::deque<std::string> texts; // the sites point into them
     std::deque<uint8_t[8]> lists;
     std::deque<cw_site> sites;
     int agreed[2] = {0, 0}, wrong = 0;

@@ -1,5 +1,5 @@
-/* The smallest C host: opens argv[1], writes a text and a record, closes, closes again, and uses
- * its old handles once more. Exit 0 where every call answered what cordwood.h says. */
+/* The smallest C host: opens argv[1], writes a text and a record, closes, closes again, and then
+ * uses its old handles. Exit 0 if every call returned what cordwood.h says. */
 #include <cordwood/cordwood.h>
 
 #include <stdio.h>

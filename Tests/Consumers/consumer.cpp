@@ -1,4 +1,4 @@
-// The smallest C++ host, as consumer.c; compiled with and without exceptions and RTTI.
+// The smallest C++ host, like consumer.c; compiled with and without exceptions and RTTI.
 #include <cordwood/cordwood.hpp>
 
 #include <cstdio>
@@ -73,7 +73,7 @@ cw_status busy(void *, const cw_transport_request *, cw_transport_response *resp
 
 bool count_bytes(void *, const void *, size_t) { return true; }
 
-// CW_END: the background sends it at this moment.
+// CW_END: the background is sending it now.
 bool is_shown(cordwood::status answer) { return answer == CW_OK || answer == CW_END; }
 
 void send_all(cordwood::engine &engine) {
@@ -96,7 +96,7 @@ void send_all(cordwood::engine &engine) {
     expect(sent->failed == 1 && sent->last_http_status == 503, "its counts");
     auto none = engine.flush_transactions(std::chrono::seconds(5));
     expect(none == CW_E_NO_TARGET && none->records == 0, "no target of transactions");
-    // The background may have been first.
+    // The background may have sent it first.
     const cordwood::upload_error error = engine.last_upload_error("out");
     expect(error && error->http_status == 503 && error->attempt >= 1, "the last error");
     expect(error.text() != error.text("de"), "its text");
@@ -104,7 +104,7 @@ void send_all(cordwood::engine &engine) {
     expect(static_cast<bool>(engine.remove_target("out")), "remove");
 }
 
-// The calls of 0.1, which wrote through a pointer or answered a bare status.
+// The calls of 0.1, which wrote through a pointer or returned a bare status.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 void send_by_old_names(cordwood::engine &engine) {

@@ -1,5 +1,5 @@
 // Formats with braces, and what std::format makes of them. Prints the expected text of each record,
-// a line each; test_formats.py compares them with what the command line reads.
+// one per line. test_formats.py compares them with the output of the command line.
 #include <cordwood/cordwood.hpp>
 
 #include <cmath>
@@ -33,7 +33,7 @@ template <> struct cordwood::formatter<flood> {
 enum class shade : unsigned char { dark, light = 7 };
 enum plain { none = -1 };
 
-// A place's first record is a call; those that follow may be appended by the header.
+// A place's first record is a call. The header may append the later ones.
 #define SAYS(expected, ...)                                                                        \
     for (int turn = 0; turn < 3; turn++) {                                                         \
         std::puts(expected);                                                                       \
@@ -93,7 +93,7 @@ int main(int argc, char **argv) {
         if (!log.warn("loop {} of {}", i, 3)) return 4;
     }
 #if !defined(__cpp_consteval)
-    // Not a literal: its address says nothing of what it holds.
+    // Not a literal: its address does not determine its content.
     static char kept_changing[32];
     for (int i = 0; i < 4; i++) {
         char changing[32];
@@ -103,7 +103,7 @@ int main(int argc, char **argv) {
         if (!log.info(changing, 7) || !log.info(kept_changing, 8)) return 9;
     }
 #endif
-    for (int i = 0; i < 3; i++) { // a text without arguments is no format
+    for (int i = 0; i < 3; i++) { // a text without arguments is not a format
         const std::string said = "{} is text " + std::to_string(i);
         std::puts(said.c_str());
         if (!log.info(said)) return 9;
@@ -111,7 +111,7 @@ int main(int argc, char **argv) {
     std::puts("by CW_INFO: 5 text");
     CW_INFO(log.handle(), "by CW_INFO: %d %s", 5, text.c_str());
     if (log.debug("disabled {}", 1).code() != CW_DISABLED) return 5;
-    for (int i = 0; i < 2; i++) { // kept with its arguments, and said once
+    for (int i = 0; i < 2; i++) { // kept with its arguments, and reported once
         const cw_status said = i == 0 ? CW_E_ARGUMENT : CW_OK;
         auto is_told = [&](cordwood::status status) {
             return status.code() == said &&

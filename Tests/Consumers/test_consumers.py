@@ -3,7 +3,7 @@ what it wrote with the command line, each line parsed as JSON.
 
     Tests/TestSupport/unittests.py Tests/Consumers [-k PATTERN …] [--list]
 
-Needs `./dev build`. Everything is built below a temporary directory, but for Swift: other suites
+Needs `./dev build`. Everything is built below a temporary directory, except Swift: other suites
 share that build (Tests/TestSupport/swift_hosts.py), and `./dev test --all` builds once more, in the
 debug configuration, in .build-consumer.
 """
@@ -29,7 +29,7 @@ import swift_hosts  # noqa: E402
 
 LIBRARIES = Path(os.environ.get("CORDWOOD_LIBRARY_DIR", ROOT / "build" / "lib"))
 COMMAND = Path(os.environ.get("CORDWOOD_COMMAND", ROOT / "build" / "bin" / "cordwood"))
-# Whatever a host's own build may ask for: its compiler looks into our headers, too.
+# Warnings that a host's own build may enable: its compiler sees our headers, too.
 STRICT = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-Wshadow", "-Wconversion",
           "-Wsign-conversion"]
 SYSTEM = ["-lstdc++", "-lm", "-lpthread", "-ldl"]
@@ -39,7 +39,7 @@ BUILD_S = 1800
 
 def run(words: Sequence[Any], limit_s: int = 300,
         environment: Optional[Dict[str, str]] = None) -> str:
-    """What the command prints; its whole output in the failure where it fails."""
+    """Returns the command's output. On failure raises with the whole output."""
     clean = {key: value for key, value in os.environ.items() if not key.startswith("CORDWOOD_")}
     ended = subprocess.run([str(word) for word in words], text=True,
                            env={**clean, **(environment or {})},
@@ -51,7 +51,7 @@ def run(words: Sequence[Any], limit_s: int = 300,
 
 
 def compilers(names: Sequence[str]) -> List[str]:
-    """Those of the compilers that are here; at least one must be."""
+    """Those of the compilers that are installed, at least one."""
     found = [name for name in names if shutil.which(name)]
     assert found, f"none of {names} is installed"
     return found
@@ -98,7 +98,7 @@ class ConsumerCase(unittest.TestCase):
         self.check([program], "consumer.cpp", messages)
 
     def installed(self) -> Path:
-        """A prefix that `cmake --install` filled; made once."""
+        """A prefix filled by `cmake --install`, made once."""
         if ConsumerCase.prefix is None:
             owner = tempfile.TemporaryDirectory(prefix="cordwood-prefix-")
             ConsumerCase.prefix_owner = owner  # removed when the interpreter ends
@@ -161,7 +161,7 @@ class CompilerTest(ConsumerCase):
 
 
 class InstalledTest(ConsumerCase):
-    """From an installed prefix, as a distribution's package has it."""
+    """From an installed prefix, like a distribution's package."""
 
     def test_files(self) -> None:
         lib = self.installed() / "lib"
@@ -208,7 +208,7 @@ class InstalledTest(ConsumerCase):
 
 
 class PythonTest(ConsumerCase):
-    """pip into a fresh environment, with a compiler and without."""
+    """pip in a fresh environment, with a compiler and without."""
 
     fresh: Optional[Path] = None
     fresh_owner: Optional["tempfile.TemporaryDirectory[str]"] = None
@@ -223,19 +223,19 @@ class PythonTest(ConsumerCase):
                "engine.close()\n")
 
     def environment(self) -> Path:
-        """A new virtual environment; its interpreter."""
+        """A new virtual environment. Returns its interpreter."""
         if PythonTest.fresh is None:
             owner = tempfile.TemporaryDirectory(prefix="cordwood-venv-")
             PythonTest.fresh_owner = owner  # removed when the interpreter ends
             run([sys.executable, "-m", "venv", Path(owner.name) / "venv"])
             PythonTest.fresh = Path(owner.name) / "venv"
-        # A copy is as new as the first: what finds its packages is where its pyvenv.cfg lies.
+        # A copy is as fresh as the first: it finds packages where its pyvenv.cfg lies.
         path = Path(tempfile.mkdtemp(dir=self.directory)) / "venv"
         shutil.copytree(PythonTest.fresh, path, symlinks=True)
         return path / "bin" / "python"
 
     def source(self) -> Path:
-        """The package's directory in a copy of what it needs of the checkout."""
+        """The package's directory in a copy of the part of the checkout that it needs."""
         source = Path(tempfile.mkdtemp(dir=self.directory)) / "python"
         shutil.copytree(ROOT, source, symlinks=True, ignore=lambda path, names: [
             name for name in names
@@ -245,7 +245,7 @@ class PythonTest(ConsumerCase):
         return source / "bindings" / "python"
 
     def check_python(self, python: Path, way: str, **environment: str) -> None:
-        """The host, in an environment that has the package."""
+        """The host, in an environment with the package."""
         self.check([python, "-I", "-c", self.PROGRAM, way], "consumer.python",
                    ["hello", "fields"], environment)
 
@@ -309,7 +309,7 @@ class SwiftTest(ConsumerCase):
         shutil.copytree(HERE / "swift", package, ignore=shutil.ignore_patterns(".build"))
         manifest = package / "Package.swift"
         manifest.write_text(manifest.read_text().replace('"../../.."', json.dumps(str(ROOT))))
-        # Kept between runs: everything of Cordwood is compiled for it.
+        # Kept between runs: all of Cordwood is compiled for it.
         scratch = ROOT / ".build-consumer"
         run(["swift", "build", "--package-path", package, "--scratch-path", scratch], BUILD_S)
         self.check([scratch / "debug" / "Consumer"], "consumer.swift", ["hello", "fields"])

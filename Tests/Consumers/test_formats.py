@@ -1,4 +1,4 @@
-"""Formats in C and C++: what compiles, what must not, and what std::format's braces become."""
+"""Formats in C and C++: what compiles, what must not, and the result of std::format's braces."""
 import subprocess
 import sys
 import unittest
@@ -16,7 +16,7 @@ MANY = ", ".join(str(i) for i in range(1, 34))
 
 class FormatTest(ConsumerCase):
     def compiled(self, words, code, cpp=False):
-        """(worked, what the compiler said)"""
+        """(whether it compiled, the compiler's output)"""
         source = self.directory / ("x.cpp" if cpp else "x.c")
         kind = "const cordwood::logger &" if cpp else "cw_logger *"
         source.write_text(HEAD % ("pp" if cpp else "", kind, code), encoding="utf-8")
@@ -70,8 +70,8 @@ class FormatTest(ConsumerCase):
                 self.assertEqual([line["message"] for line in self.cat(store)], wanted)
 
     def test_unloaded_plugins(self):
-        """Two modules take turns at the same addresses; what was logged stays what it was, and the
-        macros and templates keep nothing loaded."""
+        """Two modules are loaded in turn at the same addresses. Logged records stay as they were,
+        and the macros and templates keep nothing loaded."""
         log = {"x.c": 'CW_INFO(log, "place of module MODULE: %d", n);',
                "x.cpp": 'cordwood::logger(log).info("module MODULE in braces: {}", n);'}
         for name, compiler in (("x.c", "gcc"), ("x.cpp", "g++")):

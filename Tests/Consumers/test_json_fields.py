@@ -1,6 +1,6 @@
 """Containers as the value of a C++ field: kept as JSON, by gcc and clang, with and without
-exceptions, without an allocation that can be avoided, a leak or memory that is gone. And numbers
-that the header shows, in a locale whose decimal point is a comma.
+exceptions, without avoidable allocations, leaks or use of freed memory. Also numbers that the
+header prints, in a locale whose decimal point is a comma.
 
     Tests/TestSupport/unittests.py Tests/Consumers -k JSON
 """
@@ -14,7 +14,7 @@ from test_consumers import LIBRARIES, ROOT, STRICT, WITHOUT, ConsumerCase, compi
 
 sys.dont_write_bytecode = True
 
-# (the value in C++, what a reader shows of it)
+# (the value in C++, what a reader shows)
 VALUES = [
     ("std::vector<std::string>{\"a\", \"b\"}", ["a", "b"]),
     ("std::vector<int>()", []),
@@ -47,12 +47,12 @@ VALUES = [
     ("std::vector<unsigned long long>{UINT64_MAX}", [2**64 - 1]),
     ("std::vector<std::string>{std::string(\"\\0\\x1f\\x7f\\\"\\\\/\", 6)}",
      ["\0\x1f\x7f\"\\/"]),
-    # Bytes that are no UTF-8, each shown as U+FFFD.
+    # Bytes that are not UTF-8, each shown as U+FFFD.
     ("std::vector<std::string>{\"\\xc3\\xa4\\xf0\\x9f\\xaa\\xb5 \\xff\", \"\\xed\\xa0\\x80\", "
      "\"\\xc0\\xaf\", \"\\xf4\\x90\\x80\\x80\", \"\\xe4\\xb8\"}",
      ["\u00e4\U0001fab5 \ufffd", "\ufffd" * 3, "\ufffd" * 2, "\ufffd" * 4, "\ufffd" * 2]),
     ("std::vector<int>(40000, 77777)", [77777] * 40000),
-    # Beyond what may be JSON: a text, which says that it is cut.
+    # Beyond the limit of JSON: a text that ends with a mark that it is cut.
     ("std::vector<int>(50000, 77777)", "[" + "77777," * 43690 + "777\u2026"),
     ("std::vector<void *>{nullptr}", ["0x0"]),
 ]
@@ -139,10 +139,10 @@ WORDS = ["1.5s 0.25[1/3]s 1e-07s", "123457s", "[0.5, 1e+100]"]
 
 
 class JSONFieldTest(ConsumerCase):
-    """Each case for every compiler."""
+    """Each case with every compiler."""
 
     def each(self, standards=("c++17",)):
-        """(what it is called, the compiler's words)"""
+        """(its name, the compiler's command)"""
         for name in compilers(["g++", "clang++"]):
             for standard in standards:
                 yield f"{name} {standard}", [name, f"-std={standard}", *STRICT]
@@ -158,11 +158,11 @@ class JSONFieldTest(ConsumerCase):
         return self.directory / f"store{len(list(self.directory.glob('store*')))}"
 
     def test_values(self):
-        """What is shown, and by an address sanitizer that a text lives as long as it is used."""
+        """What is shown; with the address sanitizer, that a text lives while it is used."""
         lines = "\n".join(f'    log.info("{number}", {{{{"it", {value}}}, {{"next", {number}}}}});'
                           for number, (value, _) in enumerate(VALUES))
         text = SOURCE.replace("VALUES", lines)
-        # The library keeps what a closed engine's loggers point to.
+        # The library keeps objects that loggers of a closed engine point to.
         (self.directory / "leaks").write_text("leak:libcordwood.so\n", encoding="utf-8")
         environment = {"LSAN_OPTIONS": f"suppressions={self.directory}/leaks:print_suppressions=0"}
         for called, words in self.each(("c++17", "c++20")):
@@ -180,7 +180,7 @@ class JSONFieldTest(ConsumerCase):
                         self.assertEqual(json.dumps(one["it"]), json.dumps(wanted), value[:100])
 
     def test_memory(self):
-        """A small value costs no allocation, and a large one only its own."""
+        """A small value needs no allocation, and a large one only its own."""
         for called, words in self.each():
             with self.subTest(called):
                 program = self.build([*words, "-O1"], COUNTING, "counting")
@@ -190,7 +190,7 @@ class JSONFieldTest(ConsumerCase):
                 self.assertLess(large, 5)
 
     def test_mistakes(self):
-        """A field in a variable, whose text would be gone (clang), and what has no JSON."""
+        """A field in a variable, whose text would dangle (clang), and values that have no JSON."""
         for called, words in self.each():
             for code, said, by in (
                     ("cordwood::field one{\"tags\", std::vector<int>{1}}; (void)one;",
@@ -211,7 +211,7 @@ class JSONFieldTest(ConsumerCase):
                     self.assertIn(said, done.stderr)
 
     def test_locale(self):
-        """Durations, lists and JSON have a point, whatever the host's locale has."""
+        """Durations, lists and JSON use a point, whatever the host's locale uses."""
         folder = self.directory / "locales"
         folder.mkdir()
         made = subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", str(folder / "de")],

@@ -1,6 +1,6 @@
 """CORDWOOD_INFO and its kin: what users write, right and wrong. Each line of RIGHT compiles without
-a warning and gives exactly its text; each of WRONG does not compile, and the compiler says the
-mistake. All are tried by gcc in C++17 and clang in C++20; with --all, by both in both.
+a warning and produces exactly its text. Each line of WRONG does not compile, and the compiler names
+the mistake. gcc tries all in C++17 and clang in C++20; with --all, both in both.
 
     Tests/TestSupport/unittests.py Tests/Consumers -k Macro
 """
@@ -17,7 +17,7 @@ from test_consumers import LIBRARIES, ROOT, STRICT, WITHOUT, ConsumerCase, compi
 
 sys.dont_write_bytecode = True
 
-# What the lines use.
+# Used by the lines below.
 HEAD = r"""
 #include <cordwood/cordwood.hpp>
 #include "side.hpp"
@@ -109,7 +109,7 @@ void in_other(const cordwood::logger &log);
 void in_other(const cordwood::logger &log) { in_header(log, 2); }
 """
 
-# (what it is about, the line, the texts of its records)
+# (its subject, the line, the texts of its records)
 RIGHT = [
     ("no argument", 'CORDWOOD_INFO(log, "100 % constant");', ["100 % constant"]),
     ("order and price", 'CORDWOOD_INFO(log, "order {} at {:f}", 7, 2.5);', ["order 7 at 2.500000"]),
@@ -237,7 +237,7 @@ WIDE = "cordwood: wide characters and strings have no format"
 POINTER = "cordwood: a pointer to something"
 NONE = "cordwood: this type has no format"
 
-# (what the compiler must say, the line)
+# (what the compiler must print, the line)
 WRONG = [
     (MISSING, 'CORDWOOD_INFO(log, "{} {}", 1);'), (MISSING, 'CORDWOOD_INFO(log, "{1}", 1);'),
     (MISSING, 'CORDWOOD_INFO(log, "{}");'), (MISSING, 'CORDWOOD_INFO(log, "{:{}}", 1);'),
@@ -301,16 +301,16 @@ if "CORDWOOD_TEST_ALL" in os.environ:
 
 
 def turns_of(code):
-    """A place's first record is a call; those that follow may be appended by the header. A line
-    that counts its evaluations runs once."""
+    """A place's first record is a call. The header may append the later ones. A line that counts
+    its evaluations runs once."""
     return 1 if "counted()" in code else 3
 
 
 class MacroTest(ConsumerCase):
-    """Each case for every compiler."""
+    """Each case with every compiler."""
 
     def each(self):
-        """(compiler, standard, its options)"""
+        """(compiler, standard, the command)"""
         (self.directory / "side.hpp").write_text(SIDE, encoding="utf-8")
         (self.directory / "head.hpp").write_text(HEAD, encoding="utf-8")
         for name in compilers(["g++", "clang++"]):
@@ -319,7 +319,7 @@ class MacroTest(ConsumerCase):
                                        "-I", self.directory]
 
     def right(self, words, lines, *options):
-        """The texts of the records that a program of those lines writes."""
+        """The texts of the records that a program with those lines writes."""
         body = "\n".join(f"    for (int turn_ = 0; turn_ < {turns_of(code)}; turn_++) {{ {code} }}"
                          for _, code, _ in lines)
         source, other = self.directory / "right.cpp", self.directory / "other.cpp"
@@ -338,7 +338,7 @@ class MacroTest(ConsumerCase):
         return self.cat(store)
 
     def refused(self, words, code):
-        """What the compiler says of that line; nothing if it compiles."""
+        """The compiler's output for that line. Empty if it compiles."""
         source = Path(tempfile.mkdtemp(dir=self.directory)) / "wrong.cpp"
         source.write_text("void f(const cordwood::logger &log);\n"
                           f"void f(const cordwood::logger &log) {{\n    {code}\n}}\n",

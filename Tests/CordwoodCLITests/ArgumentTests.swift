@@ -1,4 +1,4 @@
-// What is typed: addresses, patterns; and the splitting of input into lines.
+// Typed arguments (addresses, patterns), and the splitting of input into lines.
 
 import CordwoodServing
 import Foundation
@@ -36,7 +36,7 @@ final class PatternTests: XCTestCase {
         XCTAssertFalse(try matches("x", []))
     }
 
-    /// The C library takes them for letters, and would find nothing.
+    /// The C library takes them for letters and would find nothing.
     func testEscapesOfOtherExpressionsAreRefused() throws {
         for (pattern, word) in [
             ("took \\d+ ms", "[0-9]"), ("[\\d.]+", "[0-9]"), ("\\D", "[^0-9]"),
@@ -131,7 +131,7 @@ final class LineReaderTests: XCTestCase {
         var reader = LineReader(
             descriptor: descriptor, limit: limit, reading: { calls.append($0) })
         defer {
-            // Before and after, for each read until the one that found the end.
+            // Called before and after each read, up to the one that finds the end.
             XCTAssertEqual(calls, (0..<calls.count).map { $0 % 2 == 0 })
             XCTAssertGreaterThanOrEqual(calls.count / 2, bytes.count / (256 << 10) + 1)
         }

@@ -1,5 +1,5 @@
-// A test with a store, the command beside it, and records of any kind with any fields, also such as
-// no host of ours would write.
+// A test with a store, the command, and records of any kind with any fields, even ones that no host
+// of ours would write.
 
 @testable import Cordwood
 import CordwoodCore
@@ -22,7 +22,7 @@ class CommandCase: XCTestCase {
         var text: String { String(decoding: out, as: UTF8.self) }
         var lines: [String] { text.split(separator: "\n").map(String.init) }
 
-        /// Each line as an object.
+        /// Each line parsed as an object.
         func objects() throws -> [[String: Any]] {
             try lines.map {
                 try XCTUnwrap(
@@ -45,12 +45,12 @@ class CommandCase: XCTestCase {
         try run(prepare(arguments), input)
     }
 
-    /// A line for the shell.
+    /// Runs a line in the shell.
     func shell(_ line: String) throws -> Done {
         try run(prepare(["-c", line], program: URL(fileURLWithPath: "/bin/sh")))
     }
 
-    /// Not begun yet; with an environment of its own, and nobody's input.
+    /// Not started yet; with a minimal environment and no input.
     func prepare(_ arguments: [String], program: URL = command) -> Process {
         let process = Process()
         process.executableURL = program
@@ -99,7 +99,7 @@ class CommandCase: XCTestCase {
     struct Writer {
         let engine: Engine
 
-        /// A record of that kind as it stands, whatever sense it makes.
+        /// Writes a record of that kind as given, valid or not.
         func record(
             kind: UInt8, logger: String, level: UInt8 = 9, time: UInt64 = 0, message: String = "",
             trace: [UInt8]? = nil, _ fields: [(String, Value)]
@@ -156,7 +156,7 @@ extension CommandCase.Writer {
 
     static let start: UInt64 = 1_790_000_000_000_000_000
 
-    /// The record that an exchange begins with.
+    /// The record that begins an exchange.
     func begin(_ id: String, _ method: String = "GET", _ url: String, at: UInt64 = start) {
         record(
             kind: 4, logger: "HTTP", level: 5, time: at, message: "\(method) \(url) …",
@@ -167,7 +167,7 @@ extension CommandCase.Writer {
             ])
     }
 
-    /// The one it ends with; `more` behind what each has.
+    /// The record that ends an exchange; `more` follows the usual fields.
     func end(
         _ id: String, _ method: String = "GET", _ url: String, status: UInt64? = 200,
         at: UInt64 = start, ms: UInt64 = 12, _ more: [(String, Value)] = []

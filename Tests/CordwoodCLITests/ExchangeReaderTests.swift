@@ -1,5 +1,5 @@
-// The readers that Swift programs have: exchanges of a store in order and live, what is held of
-// open ones, URLs and hosts taken apart.
+// The readers for Swift programs: a store's exchanges in order and live, the bounds on open ones,
+// URLs and hosts in their parts.
 
 import Cordwood
 import CordwoodEngine
@@ -29,8 +29,8 @@ final class ExchangeReaderTests: CommandCase {
         var options = ReaderOptions()
         options.follow = true
         let live = try ExchangeReader(path: store, options: options)
-        /// Waits for it in that state; others may come before, as one that has just ended may
-        /// be shown open first.
+        /// Waits for the exchange in that state; others may come first, since one that just ended
+        /// may be shown open before.
         func wait(_ id: String, isOpen: Bool) -> CapturedExchange? {
             for _ in 0..<12_000 {
                 while let exchange = live.next() {
@@ -51,7 +51,7 @@ final class ExchangeReaderTests: CommandCase {
         XCTAssertTrue(try engine.close())
     }
 
-    /// Beyond the limit the oldest goes first, and none is lost or shown twice as open.
+    /// Beyond the limit the oldest comes first, and none is lost or shown twice as open.
     func testOpenOnesAreBounded() throws {
         let count = ExchangeGatherer.openMax + 500
         let start = now

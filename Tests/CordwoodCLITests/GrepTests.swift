@@ -1,4 +1,4 @@
-// What grep finds and what it prints, from outside; in lanes and in archives.
+// What grep finds and prints, seen from outside, in lanes and in archives.
 
 import Foundation
 import Glibc
@@ -7,7 +7,7 @@ import XCTest
 final class GrepTests: CommandCase {
     private let traceID: [UInt8] = (1...24).map { UInt8($0) }
 
-    /// Ten plain records with two others in their middle.
+    /// Ten plain records with two others in the middle.
     private func fill() throws {
         try write { writer in
             for number in 1...5 {
@@ -28,7 +28,7 @@ final class GrepTests: CommandCase {
         }
     }
 
-    /// In the lane, and in an archive.
+    /// Runs `body` with the records in the lane, then in an archive.
     private func both(_ body: () throws -> Void) throws {
         try fill()
         try body()
@@ -67,7 +67,7 @@ final class GrepTests: CommandCase {
         }
     }
 
-    /// Whatever piece of what is shown somebody asks for.
+    /// Searches for random pieces of the lines that are shown.
     func testAnyPieceOfALineIsFound() throws {
         let values = [
             "plain", "two words", "say \"hi\"", "back\\slash", "new\nline\u{1B}[2J", "é=1",
@@ -131,7 +131,7 @@ final class GrepTests: CommandCase {
             let place = try XCTUnwrap(found.last?.split(separator: ":").first)
             let tail = try run("tail", "-n", "+\(place)", store)
             XCTAssertTrue(tail.lines[0].hasSuffix("line 6") && tail.lines.count == 5, tail.text)
-            // Of those that the options select.
+            // Counted among the records that the options select.
             XCTAssertEqual(try lines("-n", "failed", store, "--level", "warn")[0].prefix(2), "2:")
         }
     }
@@ -234,11 +234,11 @@ final class GrepTests: CommandCase {
 
     // MARK: Terminals
 
-    /// What a terminal gets.
+    /// The output that a terminal receives.
     private func onTerminal(_ arguments: [String], environment: [String: String] = [:]) throws
         -> String
     {
-        // Swift imports neither posix_openpt(3) nor ptsname(3): TIOCSPTLCK and TIOCGPTN.
+        // Swift imports neither posix_openpt(3) nor ptsname(3), hence TIOCSPTLCK and TIOCGPTN.
         let master = open("/dev/ptmx", O_RDWR | O_NOCTTY)
         var (lock, number): (Int32, UInt32) = (0, 0)
         XCTAssertEqual(ioctl(master, 0x4004_5431, &lock), 0)

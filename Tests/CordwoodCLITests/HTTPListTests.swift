@@ -1,4 +1,4 @@
-// `cordwood http`: which exchanges, in which form, and what becomes of records that make no sense.
+// `cordwood http`: which exchanges it lists, in which form, and how it treats malformed records.
 
 import Foundation
 import XCTest
@@ -42,8 +42,8 @@ final class HTTPListTests: CommandCase {
             lines[2])
     }
 
-    /// Records stand in the order in which they were written, and so do the times of lines; the
-    /// exchange's own time is when it began.
+    /// Records, and the times of their lines, are in the order of writing; an exchange's own time
+    /// is when it began.
     func testCatShowsWhenAnExchangeEnded() throws {
         try write { writer in
             writer.begin("a1", "GET", "http://a.test/slow")
@@ -93,7 +93,7 @@ final class HTTPListTests: CommandCase {
         XCTAssertEqual(try run(["--har", "-f"]).code, 2)
     }
 
-    /// Once each, and beside a status that came; of what a status says itself, nothing.
+    /// Each reason is shown once, beside a status if one came; the status's own is not repeated.
     func testWhatWentWrong() throws {
         let length = ("http.response.headers", Value.text("Content-Length: 1000000"))
         let got = ("http.response.body.size", Value.uint(10))
@@ -204,7 +204,7 @@ final class HTTPListTests: CommandCase {
         XCTAssertEqual(response["body_note"] as? String, "cut, unpacked")
     }
 
-    /// Fields that are missing, of other types, twice, or of any size.
+    /// Fields that are missing, of the wrong type, repeated, or of any size.
     func testHostileRecords() throws {
         let huge = [UInt8](repeating: 0x5b, count: 1 << 20)
         try write { writer in

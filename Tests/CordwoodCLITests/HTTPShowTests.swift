@@ -1,5 +1,5 @@
-// `cordwood http show`: what is shown of one exchange, and that its curl line means to a shell what
-// was captured.
+// `cordwood http show`: its view of one exchange, and its curl line, which a shell must read as
+// what was captured.
 
 import Foundation
 import XCTest
@@ -95,7 +95,7 @@ final class HTTPShowTests: CommandCase {
         XCTAssertTrue(text.contains("state          failed after 20.0 ms\n"), text)
     }
 
-    /// Redaction changes a body's length and cuts nothing.
+    /// Redaction changes a body's length but cuts nothing.
     func testWhatIsNotWholeIsSaid() throws {
         let redacted = "{\"password\":\"[redacted]\",\"pin\":\"[redacted]\"}"
         try write { writer in
@@ -180,7 +180,7 @@ final class HTTPShowTests: CommandCase {
 
     // MARK: curl
 
-    /// The arguments and the input that a shell gives curl for the line.
+    /// The arguments and the input that curl gets when a shell runs the line.
     private func asked(_ exchange: CapturedExchange) throws -> (arguments: [[UInt8]], body: [UInt8])
     {
         let line = CurlLine.text(exchange) { _ in }
@@ -226,7 +226,7 @@ final class HTTPShowTests: CommandCase {
                 XCTAssertEqual(input, text)
                 XCTAssertEqual(Array(marks.suffix(4).prefix(2)), ["--data-binary", "@-"])
             }
-            // A header, too; one that NUL and CR cannot be in.
+            // Also as a header, which cannot contain NUL or CR.
             var other = exchange("http://a.test/")
             let value = text.filter { $0 != 0 && $0 != 0x0a && $0 != 0x0d }
             other.request.headers = [.init(nameBytes: Array("X-A".utf8), valueBytes: text)]

@@ -1,10 +1,10 @@
-// The help of every verb, and what the command says to somebody who does not know it yet.
+// The help of every verb, and what the command tells newcomers.
 
 import Foundation
 import XCTest
 
 final class HelpTests: CommandCase {
-    /// Every verb, and the verbs below it.
+    /// Every verb, and the verbs below `http`.
     private func verbs() throws -> [[String]] {
         let error = try run("nonsense").error
         let names = try XCTUnwrap(error.split(separator: ";").last)
@@ -32,7 +32,7 @@ final class HelpTests: CommandCase {
         }
     }
 
-    /// Examples and tables can be pasted and read in 80 columns: the parser breaks no line of them.
+    /// Examples and tables fit 80 columns, to be pasted: the parser breaks none of their lines.
     func testIndentedLinesFitEightyColumns() throws {
         for words in try [[]] + verbs() {
             func indented(_ columns: Int) throws -> [String] {
@@ -74,7 +74,7 @@ final class HelpTests: CommandCase {
         XCTAssertTrue(test.error.contains("target test URL"), test.error)
     }
 
-    /// With room for a few more options.
+    /// Leaves room for a few more options.
     func testGrepsHelpFitsAScreen() throws {
         XCTAssertLessThanOrEqual(try help(["grep"], columns: 80).count, 56)
     }

@@ -1,4 +1,4 @@
-// What is typed after tail, stats, export, log and the verbs that work on one store.
+// The arguments of tail, stats, export, log and the verbs that work on one store.
 
 import CordwoodEngine
 import CordwoodShip
@@ -32,7 +32,7 @@ final class ReadingVerbTests: CommandCase {
         for count in ["x", "+", "+x", "1.5", ""] {
             XCTAssertEqual(try run("tail", "-n", count, store).code, 2, count)
         }
-        // A value of another option, and a store's name.
+        // `-5` as the value of another option, and as a store's name.
         XCTAssertEqual(try run("grep", "-e", "-5", store).code, 1)
         XCTAssertEqual(try run("tail", "--", "-5").code, 4)
     }
@@ -57,7 +57,7 @@ final class ReadingVerbTests: CommandCase {
         XCTAssertEqual(process.terminationStatus, 0)
         XCTAssertGreaterThanOrEqual(Date(), soon)
         XCTAssertTrue(!isInTime || rest.contains("after"), "written in time: \(rest)")
-        // A time that has passed.
+        // A time in the past.
         XCTAssertEqual(try run("tail", "-f", "--until", "0s ago", store).lines.count, 2)
         XCTAssertEqual(try run("http", "-f", "--until", "now", store).code, 0)
     }
@@ -90,7 +90,7 @@ final class ReadingVerbTests: CommandCase {
             XCTAssertEqual(processes[0]["records"] as? Int, 465)
             XCTAssertEqual(processes[0]["pid"] as? Int32, getpid())
             let text = try run("stats", store).text
-            // 6 + 18 + 30 before 5 + 17 + 29; the last two are n6 and n7.
+            // n5 has 6 + 18 + 30 records, n4 5 + 17 + 29; the two that are not named are n6 and n7.
             XCTAssertTrue(text.contains("by logger:\n  app.n5: 54\n  app.n4: 51\n"), text)
             XCTAssertTrue(text.contains("  and 2 more: 54\n"), text)
             XCTAssertTrue(text.contains("[\(getpid())]: 465\n"), text)
@@ -101,7 +101,7 @@ final class ReadingVerbTests: CommandCase {
         XCTAssertTrue(some.contains("by logger:\n  app.n3: 48\nby process:"), some)
     }
 
-    /// A few are named, as many as there are; those of one service are one.
+    /// A few are named and the rest counted; processes of one service count once.
     func testStatsNameServicesAndHosts() throws {
         func writer(_ service: String, _ host: String) throws {
             let engine = try Engine(directory: store)
@@ -137,7 +137,7 @@ final class ReadingVerbTests: CommandCase {
         XCTAssertTrue(text.contains("hosts     b, a-2, a-1\n"), text)
     }
 
-    /// More than are told apart; the rest is counted.
+    /// More hours than are told apart; the rest is only counted.
     func testStatsHoldALimitedNumberOfNames() throws {
         let hour: UInt64 = 3_600_000_000_000
         try write { writer in
@@ -146,7 +146,7 @@ final class ReadingVerbTests: CommandCase {
             }
         }
         let object = try XCTUnwrap(run("stats", "--json", store).objects().first)
-        // Those of the engine itself are among them.
+        // The engine's own records are among them.
         let records = try XCTUnwrap(object["records"] as? Int)
         XCTAssertGreaterThanOrEqual(records, 66_000)
         XCTAssertEqual((object["hours"] as? [String: Int])?.count, 65_536)
@@ -173,7 +173,7 @@ final class ReadingVerbTests: CommandCase {
 
     // MARK: log
 
-    /// A level that a store sets is meant; a pipe's writer must not die of it.
+    /// The level of a store is obeyed, and a pipe's writer must not die of it.
     func testLogObeysTheLevelOfTheStore() throws {
         try log("one\n")
         XCTAssertEqual(try run("level", store, "warn", "app.loud=trace").code, 0)
@@ -238,7 +238,7 @@ final class ReadingVerbTests: CommandCase {
         XCTAssertEqual(try run("cat", store + "-new").lines.count, 1)
     }
 
-    /// With CORDWOOD_DIR too, a path is a path.
+    /// A path stays a path when CORDWOOD_DIR is set.
     func testADirectoryCalledLikeAnAction() throws {
         try log("one\n")
         try FileManager.default.moveItem(atPath: store, toPath: folder + "/list")
@@ -254,17 +254,17 @@ final class ReadingVerbTests: CommandCase {
 
     // MARK: log
 
-    /// The archives of a store; each run of `log` leaves what the next one archives.
+    /// The store's archives; each run of `log` leaves segments that the next run archives.
     private func archives() throws -> Int {
         try FileManager.default.contentsOfDirectory(atPath: store + "/archives")
             .count { $0.hasSuffix(".cwa") }
     }
 
     func testLogDeletesNothingThatTheStoreKeeps() throws {
-        // The newest record is of now: the clock is believed.
+        // The newest record is from now, so the clock is believed.
         try write { $0.record(kind: 0, logger: "app", message: "new", []) }
         XCTAssertEqual(try run("archive", store).code, 0)
-        // An archive of a program that keeps what is older than 30 days.
+        // An archive of a program that keeps records older than 30 days.
         try write { writer in
             writer.record(
                 kind: 0, logger: "old", time: 1_000_000_000_000_000_000, message: "old", [])

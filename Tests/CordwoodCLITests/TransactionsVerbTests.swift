@@ -1,5 +1,5 @@
 // `cordwood transactions` and the exports of transactions: figures against a plain count, funnels,
-// deletion, limits, and records that make no sense.
+// deletion, limits, malformed records.
 
 import CordwoodEngine
 import CordwoodStore
@@ -20,7 +20,7 @@ final class TransactionsVerbTests: CommandCase {
     private static let second: UInt64 = 1_000_000_000
     private static let start: UInt64 = 1_790_000_000 * second
 
-    /// A record `ms` after the start; nil: now, which retention leaves alone.
+    /// A record `ms` after the start; nil: now, which retention does not delete.
     private func note(
         _ writer: Writer, _ id: String, _ op: String, ms: UInt64?, event: Int64? = nil,
         error: String? = nil, _ more: [(String, Value)] = []
@@ -41,7 +41,7 @@ final class TransactionsVerbTests: CommandCase {
 
     func testFiguresAndFunnel() throws {
         try write { writer in
-            // Ten begin; 0 comes to nobody of the last two, 1 to half; four end, after 10…40 ms.
+            // Ten begin. All but the last two have event 0, half have 1; four end, after 10…40 ms.
             for number in 0..<10 {
                 let id = id(17, number)
                 note(writer, id, "begin", ms: 0, [("txn.usecase.name", .text("Check\u{1B}out"))])
@@ -97,7 +97,7 @@ final class TransactionsVerbTests: CommandCase {
                 ])
             note(writer, id(18, 2), "begin", ms: 1)
         }
-        // The server's part lies in a store of its own, and was logged in between.
+        // The server's part is in another store and was logged in between.
         let client = store
         let server = folder + "/server"
         let engine = try Engine(directory: server)
@@ -193,7 +193,7 @@ final class TransactionsVerbTests: CommandCase {
         XCTAssertTrue(done.error.contains("1904 transactions"), done.error)
     }
 
-    /// Beyond the limit the one that was not heard of for longest goes, and nothing is lost.
+    /// Beyond the limit the one that was idle longest goes, and nothing is lost.
     func testGathererIsBounded() throws {
         var moments: [TransactionMoment] = []
         try write { writer in

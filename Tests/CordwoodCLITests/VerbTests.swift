@@ -1,4 +1,4 @@
-// The command from outside: what is printed, where, and how it ends.
+// The command from outside: what it prints, where, and how it ends.
 
 import Foundation
 import XCTest
@@ -33,7 +33,7 @@ final class VerbTests: CommandCase {
     private var numbered = ""
     private func store(_ index: Int) { numbered = "\(store)-\(index)" }
 
-    /// A read takes 256 KiB of a file.
+    /// Files are read in pieces of 256 KiB.
     func testLinesOfOneReadHaveOneTime() throws {
         let lines = (0..<7_000).map { String(repeating: "x", count: 99 - $0 % 7) }
         let bytes = Data(lines.map { $0 + "\n" }.joined().utf8)
@@ -41,8 +41,8 @@ final class VerbTests: CommandCase {
         let query = try run("cat", "--json", "--logger", "a", store)
         let times = try query.objects().compactMap { $0["time"] as? String }
         XCTAssertEqual(times.count, lines.count)
-        // Each segment turns ticks into UTC by a clock of its own: a read on both sides of a roll
-        // has two times, some nanoseconds apart.
+        // Each segment turns ticks into UTC by its own clock: a read on both sides of a roll has
+        // two times, some nanoseconds apart.
         let reads = (bytes.count + (256 << 10) - 1) / (256 << 10)
         XCTAssertGreaterThanOrEqual(Set(times).count, reads)
         XCTAssertLessThanOrEqual(Set(times).count, 2 * reads)
@@ -88,7 +88,7 @@ final class VerbTests: CommandCase {
         XCTAssertTrue(lines[1].contains(",INFO,\"x,y\",\"a,\"\"b\"\"\","), String(lines[1]))
         XCTAssertTrue(
             lines[0].hasSuffix(",kind,message_base64,process,service,host,resource,record_id"))
-        // The resource of this machine, as JSON with commas, then the id.
+        // The process's resource as JSON with commas, then the id.
         XCTAssertNotNil(lines[2].firstMatch(of: /,log,,[^,]+,,[^,]+,\"{.*}\",[0-9a-f]{48}$/))
         let bad = try run("log", "--store", store, "--logger", "x", input: Data([0xff, 10]))
         XCTAssertEqual(bad.code, 0)
@@ -263,7 +263,7 @@ final class VerbTests: CommandCase {
         XCTAssertEqual(try run("grep", "zzz", store).code, 3)
     }
 
-    /// As if the machine had gone down, too: nothing had been synced, and that is not "whole".
+    /// As if the machine had restarted, too: nothing had been synced, so the store is not "whole".
     private func verifyAfterAnotherBoot() throws {
         let lanes = store + "/lanes/"
         let name = try XCTUnwrap(

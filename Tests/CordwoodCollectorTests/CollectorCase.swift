@@ -1,5 +1,5 @@
 // A collector on a fresh directory with a stand-in for archives: text `id lane first last state`,
-// so that tests can make any archive, also impossible ones, and hold one while it is verified.
+// so that tests can make any archive, even impossible ones, and hold one while it is verified.
 
 import Foundation
 import Glibc
@@ -58,13 +58,13 @@ class CollectorCase: XCTestCase {
         return (all ?? []).sorted()
     }
 
-    /// Bytes of one of them; nil: it is gone.
+    /// The size of one of them; nil: it is gone.
     func size(of name: String) -> Int? {
         let path = "\(directory)/archives/\(name)"
         return try? FileManager.default.attributesOfItem(atPath: path)[.size] as? Int
     }
 
-    /// A collector takes note of a lost client in its own time.
+    /// Waits: a collector notices a lost client in its own time.
     func eventually(_ what: String, _ condition: () -> Bool) {
         for _ in 0..<3_000 {
             if condition() { return }
@@ -77,7 +77,7 @@ class CollectorCase: XCTestCase {
 extension ArchiveInspector {
     static let text = ArchiveInspector(verify: parse, identify: parse)
 
-    /// Checks an archive once the gate opens, which one signal does for one archive.
+    /// Checks an archive once the gate opens; each signal lets one archive through.
     static func waiting(for gate: DispatchSemaphore) -> ArchiveInspector {
         ArchiveInspector(
             verify: {
@@ -94,7 +94,7 @@ extension ArchiveInspector {
         else { throw ArchiveRefused(reason: "damaged") }
         var facts = ArchiveFacts(
             id: String(parts[0]), laneName: String(parts[1]), first: first, last: last)
-        // `+n`, then the ids of those that it replaces.
+        // `+n`, then the ids of the archives that it replaces.
         if parts.count > 5 { facts.others = Int(parts[5].dropFirst()) ?? 0 }
         facts.replaced = parts.dropFirst(6).map(String.init)
         return facts

@@ -1,4 +1,4 @@
-// What is taken, what is answered, and that nothing is stored which was not acknowledged, or twice.
+// What is taken and answered, and that nothing is stored unacknowledged, or twice.
 
 import Foundation
 import XCTest
@@ -51,7 +51,7 @@ final class CollectorTests: CollectorCase {
     private static let merged = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
     private static let mergedName = "\(CollectorCase.lane).00000001-00000004+3.cwa"
 
-    /// An archive of several others: it keeps its name, and what it replaces is not taken again.
+    /// An archive that replaces others keeps its name, and those are not taken again.
     func testWhatACompactedArchiveReplacesIsKnown() throws {
         let whole =
             "\(CollectorTests.merged) \(CollectorCase.lane) 1 4 whole +3 \(CollectorCase.id)\n"
@@ -125,7 +125,7 @@ final class CollectorTests: CollectorCase {
         _ = FileManager.default.createFile(atPath: leftover, contents: Data([1]))
         client = try RawClient(port: try start())
         XCTAssertEqual(stored(), [CollectorCase.name])
-        // The body would be refused: the id alone answers.
+        // The body would be refused, but the id alone is enough.
         client.send(post("damaged", key: CollectorCase.id))
         XCTAssertEqual(client.answer()?.status, 200)
         XCTAssertEqual(stored(), [CollectorCase.name])

@@ -1,5 +1,5 @@
 // More clients than connections: who gets one, who gives way, what the others are told, and that
-// what is slow for one client holds up no other.
+// slow work for one client holds up no other.
 
 import CordwoodServing
 import Foundation
@@ -57,7 +57,7 @@ final class CrowdTests: CollectorCase {
     func testWhoCameJustNowDoesNotGiveWay() throws {
         let port = try start { $0.connectionsMax = 2 }
         let clients = try crowd(2, port)
-        // With bytes that nobody reads on their way, too, the answer comes through.
+        // The answer arrives even if bytes that are never read are on their way.
         for _ in 0..<20 {
             let client = try RawClient(port: port)
             client.send(post(archive(padding: 20_000)))
@@ -114,7 +114,7 @@ final class CrowdTests: CollectorCase {
     func testAnAddressHasABound() throws {
         let port = try start { $0.connectionsPerAddressMax = 2 }
         let clients = try crowd(2, port, from: "127.0.0.2")
-        // However often it is refused, it may come back soon: nobody else is in its way.
+        // However often it is refused, it may come back soon: no other address is in its way.
         for _ in 0..<300 {
             let third = try RawClient(port: port, from: "127.0.0.2")
             let answer = try XCTUnwrap(third.answer())
@@ -148,7 +148,7 @@ final class CrowdTests: CollectorCase {
         XCTAssertEqual(options.limits.connectionsMax(of: try peer("::1")), 2)
     }
 
-    /// As many as a file pool has threads, and more.
+    /// As many huge archives as a file pool has threads, and more.
     func testHugeArchivesHoldUpNobody() throws {
         let gate = DispatchSemaphore(value: 0)
         let inspector = ArchiveInspector(
@@ -178,7 +178,7 @@ final class CrowdTests: CollectorCase {
         for client in huge { XCTAssertEqual(client.answer()?.status, 200) }
     }
 
-    /// A quarter of the connections may bring them; who brings one more is sent away with it.
+    /// A quarter of the connections may bring them; one more is refused.
     func testLargeArchivesThatWaitHaveABound() throws {
         let gate = DispatchSemaphore(value: 0)
         let inspector = ArchiveInspector(
@@ -205,7 +205,7 @@ final class CrowdTests: CollectorCase {
             eventually("the body has arrived") { stored().count == number }
             return client
         }
-        // Beyond the bound in any order: the three may not all be with the checks yet.
+        // Any of the four may be refused: the three may not all be with the checks yet.
         let late = try RawClient(port: port)
         late.send(upload(4))
         let refused = try XCTUnwrap(([late] + taken).first { $0.hasAnswer(withinMs: 5_000) })
@@ -223,7 +223,7 @@ final class CrowdTests: CollectorCase {
         XCTAssertEqual(refused.answer()?.status, 200)
     }
 
-    /// Its archive is still checked, and takes what it took before.
+    /// The archive of a client that left is still checked, and keeps its place until then.
     func testWhoLeavesItsUploadBehindIsCounted() throws {
         let gate = DispatchSemaphore(value: 0)
         let slow = ArchiveInspector.waiting(for: gate)
@@ -238,7 +238,7 @@ final class CrowdTests: CollectorCase {
             let id = "111111\(number)-2222-3333-4444-555555555555"
             let body = archive(id: id, first: number, last: number)
             client.send(post(body, key: id))
-            // As a whole: a reset takes what the collector has not read.
+            // All of it: a reset discards what the collector has not read.
             eventually("it is taken or refused") {
                 stored().contains { !before.contains($0) && size(of: $0) == body.utf8.count }
                     || client.hasAnswer(withinMs: 0)
@@ -297,7 +297,7 @@ final class CrowdTests: CollectorCase {
     func testRefusedClientsDoNotComeBackTogether() {
         /// Evenly distributed.
         func dice(_ number: Int) -> UInt64 { UInt64(number) &* 0x9E37_79B9_7F4A_7C15 }
-        /// The most that come back in one second, of those that are refused last.
+        /// The most that come back in one second among those refused last.
         func worst(of count: Int, last: Int, seconds range: ClosedRange<Int>) -> Int {
             var times = ReturnTimes()
             var bySecond: [Int: Int] = [:]
@@ -312,7 +312,7 @@ final class CrowdTests: CollectorCase {
         XCTAssertLessThan(worst(of: 50, last: 50, seconds: 1...5), 25)
         XCTAssertLessThan(worst(of: 1_000, last: 500, seconds: 1...100), 25)
         XCTAssertLessThan(worst(of: 100_000, last: 10_000, seconds: 1...600), 50)
-        // A minute or two later nobody knows of them any more.
+        // A minute or two later they are forgotten.
         var times = ReturnTimes()
         for second in [0, 0, 30, 61, 200] as [Int64] {
             let now = NIODeadline.distantPast + .hours(1) + .seconds(second)
@@ -325,9 +325,9 @@ final class CrowdTests: CollectorCase {
         var pace = Pace(now: at(0))
         pace.add(1_000)
         XCTAssertEqual(pace.endStep(now: at(1_000)), 1_000)
-        // Nothing of the last step is left.
+        // Nothing is left of the last step.
         XCTAssertEqual(pace.endStep(now: at(2_000)), 0)
-        // Half of the time was ours, over the end of the step.
+        // Half of the time was ours, across the end of the step.
         pace.jobBegins(now: at(2_500))
         pace.add(100)
         XCTAssertEqual(pace.endStep(now: at(3_000)), 200)
@@ -341,7 +341,7 @@ final class CrowdTests: CollectorCase {
     }
 }
 
-/// What a collector told. Any thread.
+/// The lines that a collector reported. Any thread.
 private final class Lines: Sendable {
     private let content = Mutex((lines: [String](), isOpen: true))
 

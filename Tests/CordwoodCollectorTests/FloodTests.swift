@@ -1,4 +1,4 @@
-// Clients that send and send on one connection: what they can make the collector hold is bounded,
+// Clients that keep sending on one connection: what they can make the collector hold is bounded,
 // and it goes on.
 
 import Foundation
@@ -23,7 +23,7 @@ final class FloodTests: CollectorCase {
         }
     }
 
-    /// As Java's client asks at first.
+    /// As Java's client does in its first request.
     func testAnUploadThatOffersAnUpgradeIsTaken() throws {
         let client = try RawClient(port: try start())
         client.send(
@@ -53,7 +53,7 @@ final class FloodTests: CollectorCase {
             post(archive(), key: CollectorCase.id)
                 + String(repeating: "GET / HTTP/1.1\r\n\r\n", count: count)
                 + "GET /healthz HTTP/1.1\r\n\r\n")
-        // All of it has been sent when the answers begin, and the last one outlives that.
+        // All is sent before the answers begin, and the last answer outlives the end of sending.
         client.endSending()
         gate.signal()
         let answers = client.rest().components(separatedBy: "HTTP/1.1 ").dropFirst()

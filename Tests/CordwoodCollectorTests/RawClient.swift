@@ -7,7 +7,7 @@ import XCTest
 final class RawClient {
     private let descriptor: Int32
 
-    /// - Parameter source: any address of 127.0.0.0/8; each is another client to a collector.
+    /// - Parameter source: any address of 127.0.0.0/8; a collector takes each for another client.
     init(port: Int, from source: String = "127.0.0.1") throws {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var limit = timeval(tv_sec: 20, tv_usec: 0)
@@ -39,7 +39,7 @@ final class RawClient {
 
     deinit { close(descriptor) }
 
-    /// A peer that stopped reading is no failure of the test.
+    /// A peer that stopped reading does not fail the test.
     func send(_ bytes: [UInt8]) {
         var done = 0
         while done < bytes.count {
@@ -53,8 +53,8 @@ final class RawClient {
 
     func send(_ text: String) { send(Array(text.utf8)) }
 
-    /// Sends this again and again: until the peer closes, takes nothing for two seconds, or so many
-    /// bytes are sent.
+    /// Sends this repeatedly until the peer closes, takes nothing for two seconds, or `limit` bytes
+    /// are sent.
     func flood(_ text: String, limit: Int) -> (sent: Int, isClosed: Bool) {
         let bytes = Array(text.utf8)
         var done = 0
@@ -74,7 +74,7 @@ final class RawClient {
         return (done, false)
     }
 
-    /// Leaves with a reset.
+    /// Makes the connection end with a reset.
     func resetAtEnd() {
         var now = linger(l_onoff: 1, l_linger: 0)
         setsockopt(
@@ -83,7 +83,7 @@ final class RawClient {
 
     func endSending() { shutdown(descriptor, Int32(SHUT_WR)) }
 
-    /// One answer, by its Content-Length; nil where the peer closed first.
+    /// One answer, by its Content-Length; nil if the peer closed first.
     func answer() -> (status: Int, head: String, body: String)? {
         var got: [UInt8] = []
         while true {
@@ -104,7 +104,7 @@ final class RawClient {
         }
     }
 
-    /// All that comes until the peer closes.
+    /// Everything that arrives until the peer closes.
     func rest() -> String {
         var got: [UInt8] = []
         var piece = [UInt8](repeating: 0, count: 1 << 16)
@@ -121,8 +121,8 @@ final class RawClient {
         return poll(&ready, 1, ms) == 1
     }
 
-    /// True when the peer closes within the socket's time limit. A reset may take an answer with
-    /// it that is on its way.
+    /// True if the peer closes within the socket's time limit. A reset may discard an answer that
+    /// is on its way.
     func isClosedByPeer(mayReset: Bool = true) -> Bool {
         var byte: UInt8 = 0
         while true {

@@ -58,7 +58,7 @@ final class RefusalTests: CollectorCase {
         let client = try RawClient(port: try start { $0.archiveBytesMax = 1000 })
         client.send(post(String(repeating: "x", count: 1001)))
         XCTAssertEqual(client.answer()?.status, 413)
-        // Far too large: answered before the body is there.
+        // Far too large: answered before the body arrives.
         client.send(post("", length: 1 << 50))
         XCTAssertEqual(client.answer()?.status, 413)
         XCTAssertTrue(client.isClosedByPeer())
@@ -120,7 +120,7 @@ final class RefusalTests: CollectorCase {
         XCTAssertTrue(client.isClosedByPeer())
     }
 
-    /// The writing of each piece must not count as time that the disk took.
+    /// Writing each piece must not count as time that the disk took.
     func testTrickledBody() throws {
         let client = try RawClient(port: try start { $0.stallTimeoutMs = 200 })
         client.send(post("", key: CollectorCase.id, length: 50_000_000))

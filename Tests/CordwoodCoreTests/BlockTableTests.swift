@@ -1,8 +1,8 @@
-// Which blocks a thread keeps while it lives: those that an append of its own may have found before
-// a handler interrupted it (docs/CONCURRENCY.md, A35). No test from outside can stop handlers of
-// handlers at each instruction, so these look at the blocks.
-// SAFETY: engines and lanes are zeros that are never freed; each test has a thread of its own, and
-// with it a table of its own.
+// Which blocks a thread keeps while it lives: those that one of its own appends may have found
+// before a handler interrupted it (docs/CONCURRENCY.md, A35). No test from outside can stop
+// handlers of handlers at each instruction, so these look at the blocks.
+// SAFETY: engines and lanes are zeros that are never freed; each test has its own thread, and
+// with it its own table.
 
 import CShims
 import XCTest
@@ -39,7 +39,7 @@ final class BlockTableTests: XCTestCase {
         XCTAssertEqual(ended.wait(timeout: .now() + 60), .success)
     }
 
-    /// An append that went on to look at the nested block would settle another thread's.
+    /// An append that then looks at the nested block would settle another thread's.
     func testNestedBlocksOfAnEvictedOneStayWithTheThread() {
         onThread {
             guard let own = ThreadBlocks.own(engine()) else { return XCTFail("no block") }
@@ -58,7 +58,7 @@ final class BlockTableTests: XCTestCase {
         }
     }
 
-    /// The thread is inside appends in all other engines, so the block finds no place again.
+    /// The thread is inside appends in all other engines, so the block finds no place in the table.
     func testBlockWithoutAPlaceIsNotGivenToAnotherThread() {
         onThread {
             let table = BlockTable()

@@ -1,4 +1,4 @@
-// CRC-32C (FORMAT §1) beside its definition, bit by bit: long data are taken in pieces.
+// CRC-32C (FORMAT §1) against its definition, bit by bit: long data is processed in pieces.
 
 import CShims
 import XCTest

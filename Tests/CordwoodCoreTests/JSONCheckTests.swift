@@ -1,5 +1,5 @@
 // What counts as JSON in a field: every text over a few characters against a plain parser, and the
-// texts that the grammar of strings and numbers turns on.
+// edge cases of the grammar of strings and numbers.
 
 import CordwoodCore
 import XCTest
@@ -47,7 +47,7 @@ final class JSONCheckTests: XCTestCase {
             var digits = [Int](repeating: 0, count: length)
             while true {
                 let text = digits.map { letters[$0] }
-                // 11 is a number, and the plain parser has none of two digits.
+                // 11 is a number, but the plain parser knows only one digit.
                 if !String(text).contains("11") {
                     let expected = end(text, 0) == length && length > 0
                     XCTAssertEqual(isValid(String(text)), expected, String(text))

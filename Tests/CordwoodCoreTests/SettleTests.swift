@@ -1,5 +1,5 @@
-// Settling, step by step, in memory of the test's own: what the interleaving walker found
-// (docs/CONCURRENCY.md, What is walked) and no test from outside can stop at.
+// Settling, step by step, in the test's own memory: states that the interleaving walker found
+// (docs/CONCURRENCY.md, What is walked) and at which no test from outside can stop.
 // SAFETY: one thread; the chunk and the blocks are allocated here and outlive every call.
 
 import CShims
@@ -42,8 +42,8 @@ final class SettleTests: XCTestCase {
 
     private var final: UInt32 { base.load(fromByteOffset: ChunkHeader.final, as: UInt32.self) }
 
-    /// The helper has fixed the length short of the record and was stopped before it wrote it: the
-    /// owner writes it before the record is appended again, or a kill would leave the record twice.
+    /// The helper fixed a length short of the record and was stopped before it wrote it. The owner
+    /// writes it before appending the record again, or a kill would leave the record twice.
     func testShortLengthIsWrittenBeforeTheRecordIsAppendedAgain() {
         XCTAssertFalse(own(Verdict(claim: 3, open: false, offset: 160), committed: 200))
         XCTAssertEqual(final, 160)
@@ -51,7 +51,7 @@ final class SettleTests: XCTestCase {
         XCTAssertNil(thread.ptr)
     }
 
-    /// Where the helper's length covers all, the mapping may be gone: nothing is stored.
+    /// If the helper's length covers everything, the mapping may be gone: nothing is stored.
     func testSettledChunkIsNotTouched() {
         XCTAssertTrue(own(Verdict(claim: 3, open: false, offset: 200), committed: 200))
         XCTAssertEqual(final, 0)
@@ -64,7 +64,7 @@ final class SettleTests: XCTestCase {
         XCTAssertFalse(Verdict(word: thread.verdict).isOpen)
     }
 
-    /// What the helper writes in its turn is the same.
+    /// The helper, in its turn, writes the same length.
     func testHelperWritesTheSameLength() {
         XCTAssertFalse(own(Verdict(claim: 3, open: false, offset: 160), committed: 200))
         thread.chunk = segment.base

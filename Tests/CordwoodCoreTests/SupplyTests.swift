@@ -1,4 +1,4 @@
-// What a writer does where supply is behind, and what sealing leaves in memory: an engine without
+// What a writer does while supply is behind, and what sealing leaves in memory: an engine without
 // threads, so that the test is its supply.
 // SAFETY: blocks of engines are never unmapped; each mapping that is looked at is still sealed.
 
@@ -40,7 +40,7 @@ final class SupplyTests: XCTestCase {
         XCTAssertTrue(EngineCore.finish(engine, left: nil))
     }
 
-    /// Appends until the current segment is another one. Returns the last status.
+    /// Appends until another segment is current. Returns the last status.
     private func fill(_ engine: EngineBlock, _ logger: LoggerBlock) -> Int32 {
         let text = Array(repeating: UInt8(ascii: "x"), count: 1000)
         let lane = engine.pointee.lane!
@@ -61,7 +61,7 @@ final class SupplyTests: XCTestCase {
         Segments.supply(engine, engine.pointee.lane!, segment, upTo: segment.pointee.size)
     }
 
-    /// The engine's supply, as late as it may be: it makes a spare once somebody wakes it.
+    /// The engine's supply, as late as it may be: it makes a spare once it is woken.
     private func supplyWhenWoken(_ engine: EngineBlock, afterMs: UInt32 = 0) -> DispatchGroup {
         let group = DispatchGroup()
         let isThere = DispatchSemaphore(value: 0)
@@ -86,7 +86,7 @@ final class SupplyTests: XCTestCase {
     }
 
     /// A writer gives supply the time to make a spare, and takes that. On a busy machine supply may
-    /// be later than the writer waits; then the next try counts.
+    /// take longer than the writer waits; then the next try counts.
     func testAWriterWaitsForSupply() throws {
         for overflow in [CW_OVERFLOW_GROW, CW_OVERFLOW_BLOCK] {
             var hasWaited = false
@@ -105,7 +105,7 @@ final class SupplyTests: XCTestCase {
         }
     }
 
-    /// The shortest time of several tries: a busy machine adds to it, and nothing takes from it.
+    /// The shortest time of several tries: a busy machine only adds to it.
     private func shortest(_ body: () throws -> UInt64) rethrows -> UInt64 {
         var least = UInt64.max
         for _ in 0..<50 where least >= 5_000_000 { least = min(least, try body()) }
@@ -118,8 +118,8 @@ final class SupplyTests: XCTestCase {
         return cw_monotonic_ns() - begin
     }
 
-    /// Without supply the writer makes a segment itself, after 5 ms; the engine's own threads, on
-    /// which supply may be waiting, do so at once: nobody is woken before.
+    /// Without supply the writer makes a segment itself, after 5 ms. The engine's own threads, for
+    /// which supply may be waiting, do so at once and wake nothing before.
     func testAWriterMakesASegmentAtLast() throws {
         let (engine, logger) = try open(UInt32(CW_OVERFLOW_GROW))
         XCTAssertEqual(fill(engine, logger), Status.ok)
@@ -129,7 +129,7 @@ final class SupplyTests: XCTestCase {
         close(engine)
     }
 
-    /// Supply cannot have made a segment by the time when the first one, which is small, is full.
+    /// Supply cannot have made a segment by the time the first one, which is small, is full.
     func testTheFirstSpareIsNotAwaited() throws {
         let least = try shortest {
             let (engine, logger) = try open(UInt32(CW_OVERFLOW_GROW))
@@ -139,7 +139,7 @@ final class SupplyTests: XCTestCase {
         XCTAssertLessThan(least, 5_000_000)
     }
 
-    /// Nobody waits a second time for supply that has made nothing since.
+    /// Writers wait only once for supply that makes nothing.
     func testAWaitInVainIsTheLast() throws {
         let least = try shortest {
             let (engine, logger) = try open(UInt32(CW_OVERFLOW_GROW))
@@ -159,9 +159,9 @@ final class SupplyTests: XCTestCase {
         close(engine)
     }
 
-    /// The first segment of a file grows with its writers. Once they have filled one before supply
-    /// made the next, that is allocated and filled before it is current: nobody waits for the file
-    /// system under the lock of a file that all store to.
+    /// The first segment of a file grows with its writers. If they fill one before supply has made
+    /// the next, the next is allocated and filled before it is current, so that no writer waits for
+    /// the file system under the lock of a file that all store to.
     func testASegmentThatIsMadeLateIsWhole() throws {
         let (engine, logger) = try open(UInt32(CW_OVERFLOW_GROW))
         let lane = engine.pointee.lane!
@@ -183,8 +183,8 @@ final class SupplyTests: XCTestCase {
         return after.ru_minflt - before.ru_minflt
     }
 
-    /// Pages come in large pieces where the file system has such: the header's page, which is
-    /// touched first, must not bring in those around it one by one.
+    /// Pages come in large pieces if the file system has them: the header's page, which is touched
+    /// first, must not bring in those around it one by one.
     func testAWholeSegmentHasFewFaults() throws {
         segmentBytes = 8 << 20
         let (engine, _) = try open(UInt32(CW_OVERFLOW_GROW))
@@ -222,14 +222,14 @@ final class SupplyTests: XCTestCase {
         XCTAssertFalse(EngineCore.isMapped(engine, 1...2))
     }
 
-    /// At a full rate several segments are filled between two looks.
+    /// At full rate several segments are filled between two looks.
     func testTheRateCountsWholeSegments() {
         let size: UInt64 = 16 << 20
         var supply = Supply()
         supply.measure(.init(segment: 1, size: size, used: 0), now: 1_000_000_000)
         supply.measure(.init(segment: 5, size: size, used: size / 2), now: 1_100_000_000)
         XCTAssertEqual(supply.bytesPerSecond, 45 * size)
-        // A look right behind a roll is no sign of a lower rate.
+        // A look right after a roll does not mean a lower rate.
         supply.measure(.init(segment: 6, size: size, used: 0), now: 1_110_000_000)
         XCTAssertEqual(supply.bytesPerSecond, 50 * size)
         // Another lane begins.
@@ -237,7 +237,7 @@ final class SupplyTests: XCTestCase {
         XCTAssertLessThan(supply.bytesPerSecond, 50 * size)
     }
 
-    /// Under CW_OVERFLOW_BLOCK it waits longer, for a supply that is late by 100 ms.
+    /// Under CW_OVERFLOW_BLOCK the writer waits longer, for a supply that is 100 ms late.
     func testAWriterThatBlocksWaitsLonger() throws {
         let (engine, logger) = try open(UInt32(CW_OVERFLOW_BLOCK))
         let supply = supplyWhenWoken(engine, afterMs: 100)
@@ -254,7 +254,7 @@ final class SupplyTests: XCTestCase {
         close(engine)
     }
 
-    /// A crowd fills small segments faster than a sleep ends: nobody wakes supply and waits.
+    /// A crowd fills small segments faster than a sleep ends: writers do not wait for supply.
     func testSmallSegmentsAreNotAwaited() throws {
         segmentBytes = 64 << 10
         let (engine, logger) = try open(UInt32(CW_OVERFLOW_BLOCK))
@@ -264,7 +264,7 @@ final class SupplyTests: XCTestCase {
         close(engine)
     }
 
-    /// Slots that look full and unsealed, so many bytes of them.
+    /// Slots that look full and unsealed, with this many bytes in total.
     private func unsealed(_ engine: EngineBlock, bytes: UInt64) throws -> [SegmentBlock] {
         try (0..<bytes >> 24).map { _ in
             let slot = try XCTUnwrap(Segments.takeSlot(engine))
@@ -278,8 +278,8 @@ final class SupplyTests: XCTestCase {
         for slot in slots { cwa_store_release_u32(Segments.stateWord(slot), Segments.free) }
     }
 
-    /// Nobody waits for supply here: a wait in vain was the last. From 64 MiB on, a writer waits
-    /// for sealing.
+    /// Writers no longer wait for supply here, after one wait in vain. From 64 MiB on, a writer
+    /// waits for sealing.
     func testAWriterWaitsForSealing() throws {
         let (engine, logger) = try open(UInt32(CW_OVERFLOW_GROW))
         for _ in 0..<2 { XCTAssertEqual(fill(engine, logger), Status.ok) }
@@ -292,7 +292,7 @@ final class SupplyTests: XCTestCase {
         close(engine)
     }
 
-    /// Segments are kept for reuse within 128 MiB, with those that wait for sealing and spares.
+    /// Segments kept for reuse, those that wait for sealing and spares share 128 MiB.
     func testWhatWaitsForSealingTakesFromWhatIsKept() {
         func wanted(_ ring: Int, spares: Int, unsealed: UInt64, _ bytes: UInt64) -> Int {
             Recycling.wanted(
@@ -313,7 +313,7 @@ final class SupplyTests: XCTestCase {
     func testTheEnginesOwnThreadsDoNotWait() throws {
         cwi_tls_get().pointee.helper = UInt8(CWI_HELPER_THREAD)
         defer { cwi_tls_get().pointee.helper = 0 }
-        // One that waited would take 5 ms each time.
+        // A wait would take 5 ms each time.
         let least = try shortest {
             let (engine, logger) = try open(UInt32(CW_OVERFLOW_GROW))
             defer { close(engine) }
@@ -333,7 +333,7 @@ final class SupplyTests: XCTestCase {
         close(engine)
     }
 
-    /// The bytes of a mapping that count as this process's memory.
+    /// How much of a mapping counts as this process's memory.
     private func residentKiB(_ base: UnsafeMutableRawPointer) throws -> Int {
         let start = String(UInt(bitPattern: base), radix: 16) + "-"
         let file = Files.openKept("/proc/self/smaps", .read)
@@ -402,7 +402,7 @@ final class SupplyTests: XCTestCase {
 
     // MARK: Files that were unmapped before their archive was there
 
-    /// A sealed segment that nobody maps any more: its number, its name, and its slot, which may
+    /// A sealed segment that is no longer mapped: its number, its name, and its slot, which may
     /// have another file by now.
     private func unmapped(
         _ engine: EngineBlock, _ logger: LoggerBlock
@@ -433,7 +433,7 @@ final class SupplyTests: XCTestCase {
         return count
     }
 
-    /// It becomes the next segment, in another life.
+    /// It becomes the next segment, as another generation.
     func testAnUnmappedFileIsUsedAgain() throws {
         let (engine, logger) = try open(UInt32(CW_OVERFLOW_GROW))
         defer { close(engine) }
@@ -468,7 +468,7 @@ final class SupplyTests: XCTestCase {
             SegmentHeader.stateOpen)
     }
 
-    /// No more than supply would make: they count as the host's memory.
+    /// No more files than supply would make segments: they count as the host's memory.
     func testFewUnmappedFilesAreUsedAgain() throws {
         let (engine, logger) = try open(UInt32(CW_OVERFLOW_GROW))
         defer { close(engine) }
@@ -480,8 +480,8 @@ final class SupplyTests: XCTestCase {
             [true, true, true, true, false])
     }
 
-    /// A file that a reader has open, that is another one, or of which not all is in memory stays
-    /// as it is, and takes no slot.
+    /// A file that a reader has open, that is another one, or that is not all in memory stays as it
+    /// is and takes no slot.
     func testAnUnmappedFileIsLeftAlone() throws {
         let (engine, logger) = try open(UInt32(CW_OVERFLOW_GROW))
         defer { close(engine) }
@@ -524,7 +524,7 @@ final class SupplyTests: XCTestCase {
         other.write(before.suffix(4096))
         other.closeFile()
 
-        // A file system that lies in memory keeps its pages.
+        // A file system in memory keeps its pages.
         let file = Files.openKept(path, .readWrite)
         XCTAssertEqual(fsync(file), 0)
         XCTAssertEqual(posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED), 0)

@@ -22,7 +22,7 @@ final class ArchivingTests: XCTestCase {
         return try Engine(directory: directory, options: options)
     }
 
-    /// The ends of the names in `folder`, behind the lane.
+    /// The names in `folder` without the lane.
     private func names(_ directory: String, _ folder: String) throws -> [String] {
         try FileManager.default.contentsOfDirectory(atPath: "\(directory)/\(folder)")
             .compactMap { $0.firstIndex(of: ".").map($0.suffix(from:)).map(String.init) }.sorted()
@@ -89,11 +89,11 @@ final class ArchivingTests: XCTestCase {
         XCTAssertEqual(archives, [".00000000-00000001+2.cwa"])
         XCTAssertEqual(try names(directory, "lanes"), [])
         XCTAssertEqual(try messages(directory), written)
-        // Killed before the segments went: they are covered, and nothing is archived again.
+        // Killed before the segments went: they are covered, so nothing is archived again.
         XCTAssertEqual(try StoreArchiver.archiveDead(directory: directory).archives, 0)
     }
 
-    /// How nice a thread of this process is; nil: there is no such thread.
+    /// The nice value of a thread of this process; nil: there is no such thread.
     private func nice(of name: String) -> Int? {
         let tasks = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []
         for task in tasks {
@@ -107,8 +107,8 @@ final class ArchivingTests: XCTestCase {
         return nil
     }
 
-    /// The ship thread is nicer than the host. While too much waits for it, a thread that is not
-    /// archives, until it has caught up.
+    /// The ship thread is nicer than the host. While too much waits for it, a thread at the host's
+    /// priority archives, until it has caught up.
     func testThePriorityRisesWithWhatWaits() throws {
         let directory = try directory()
         let engine = try open(directory)
@@ -132,7 +132,7 @@ final class ArchivingTests: XCTestCase {
             }
             XCTFail("nothing has happened for a minute")
         }
-        // As if an archive were being made all the time.
+        // As if the ship thread were making an archive all the time.
         services.monitor.locked { services.archivingEpoch = -1 }
         try write(segments: services.raisesAbove / 2)
         XCTAssertEqual(services.raisedArchives, 0)
@@ -152,7 +152,7 @@ final class ArchivingTests: XCTestCase {
         XCTAssertLessThanOrEqual(
             services.monitor.locked { services.sealedWaiting.count }, Services.segmentsBehindMax)
         try engine.archiveWait(timeout: .seconds(60))
-        // Not XCTAssertEqual, which would print them all.
+        // Not XCTAssertEqual, which would print all messages.
         XCTAssertTrue(try messages(directory) == written)
         try engine.close()
     }

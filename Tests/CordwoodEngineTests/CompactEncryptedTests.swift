@@ -1,5 +1,5 @@
-// Compacting encrypted archives: to the same recipients again, and only where every one of them is
-// an identity that was given. What an archive replaces shows without a key.
+// Compacting encrypted archives: to the same recipients, and only if the identities of all of them
+// were given. Which archives one replaces shows without a key.
 
 import CordwoodCore
 import Foundation
@@ -13,7 +13,7 @@ final class CompactEncryptedTests: XCTestCase {
     private let first = AgeIdentity.generate()
     private let second = AgeIdentity.generate()
 
-    /// A store with an archive to each of these recipients.
+    /// A store with one archive for each of these sets of recipients.
     private func store(_ recipients: [[AgeIdentity]]) throws -> String {
         let directory = NSTemporaryDirectory() + "cordwood-sealed-" + UUID().uuidString
         addTeardownBlock { try? FileManager.default.removeItem(atPath: directory) }
@@ -68,7 +68,7 @@ final class CompactEncryptedTests: XCTestCase {
         XCTAssertGreaterThanOrEqual(before.count, 600)
         let old = try paths(directory)
         let files = try contents(directory)
-        // The header names nobody: without every key it cannot be known for whom to encrypt.
+        // The header names no recipients: without every key they cannot be known.
         for identities in [[], [first], [AgeIdentity.generate()]] {
             let summary = try compact(directory, identities)
             XCTAssertEqual([summary.archivesIn, summary.archivesLocked], [0, 3])
@@ -111,8 +111,8 @@ final class CompactEncryptedTests: XCTestCase {
         XCTAssertTrue(try records(directory, [first, second]) == before)
     }
 
-    /// A death between the new name and the removal of the old ones: whoever comes next needs no
-    /// key to see which archives go.
+    /// A death between the new name and the removal of the old ones: the next program needs no key
+    /// to see which archives go.
     func testWhatItReplacedGoesWithoutAKey() throws {
         let directory = try store([[first], [first], [first]])
         let before = try records(directory, [first])
@@ -128,7 +128,7 @@ final class CompactEncryptedTests: XCTestCase {
         XCTAssertTrue(try records(directory, [first]) == before)
     }
 
-    /// The new archive is cut: nothing that it replaces goes.
+    /// The new archive is damaged: nothing that it replaces goes.
     func testNothingGoesForADamagedReplacement() throws {
         let directory = try store([[first], [first]])
         let kept = try zip(paths(directory), contents(directory)).map { ($0, $1) }

@@ -15,7 +15,7 @@ final class CompactTests: XCTestCase {
         return path
     }
 
-    /// A store of so many programs, each with an archive for every 500 records.
+    /// A store of that many programs, each with an archive for every 500 records.
     private func store(
         programs: Int = 2, archives: Int = 3, service: (Int) -> String = { _ in "shop" }
     ) throws -> String {
@@ -150,7 +150,7 @@ final class CompactTests: XCTestCase {
         XCTAssertTrue(try records(directory) == before)
     }
 
-    /// What was being written when a compacting program died; a young one may be under way.
+    /// An archive in progress when a compacting program died; a young one may be under way.
     func testOldUnfinishedArchivesGo() throws {
         let directory = try store(programs: 1, archives: 1)
         let lane = try XCTUnwrap(names(directory).first?.prefix { $0 != "." })
@@ -166,7 +166,7 @@ final class CompactTests: XCTestCase {
         XCTAssertTrue(FileManager.default.fileExists(atPath: young))
     }
 
-    /// A reader that has the old ones open goes on; one that follows shows nothing again.
+    /// A reader that has the old ones open goes on; a following one shows nothing again.
     func testReadersBesideIt() throws {
         let directory = try store(programs: 1)
         let before = try records(directory)
@@ -205,7 +205,7 @@ final class CompactTests: XCTestCase {
         return made
     }
 
-    /// What a reader gives that has given `count` records when the archives are replaced.
+    /// What a reader returns if the archives are replaced after its first `count` records.
     private func read(
         _ directory: String, _ options: ReaderOptions = ReaderOptions(), compactAfter count: Int
     ) throws -> [String] {
@@ -222,7 +222,7 @@ final class CompactTests: XCTestCase {
     }
 
     /// A reader that has listed archives finds their replacement, and shows every record once, in
-    /// its order.
+    /// order.
     func testReadersThatListedBeforeIt() throws {
         for (programs, archives) in [(1, 4), (2, 3)] {
             let store = try store(programs: programs, archives: archives)
@@ -273,13 +273,13 @@ final class CompactTests: XCTestCase {
             XCTAssertGreaterThan(whole.count, 20)
             for count in stride(from: 0, to: whole.count, by: step) {
                 let found = try read(copy(of: store), options, compactAfter: count)
-                // Without order, those of several programs may come in another one.
+                // Without order, records of several programs may be interleaved otherwise.
                 XCTAssertTrue(found.sorted() == whole.sorted(), "after \(count)")
             }
         }
     }
 
-    /// What neither was replaced nor is there is told.
+    /// Archives that are gone without a replacement are reported.
     func testArchivesThatAreGoneAreTold() throws {
         let store = try store(programs: 1, archives: 4)
         let reader = try StoreReader(path: store)
@@ -301,7 +301,7 @@ final class CompactTests: XCTestCase {
         try names(directory).compactMap { StorePaths.stem(ofFile: $0) }
     }
 
-    /// Archives that every target has, or wants nothing of, become one that they have.
+    /// Archives that every target has, or wants nothing of, become one with the same states.
     func testArchivesOfEqualStatesBecomeOne() throws {
         let directory = try store(programs: 1, archives: 6)
         let before = try records(directory)
@@ -343,7 +343,7 @@ final class CompactTests: XCTestCase {
                 try outbox.set(stem, target, to: .sent(httpStatus: 200))
             }
             try outbox.set(made, target, to: .waiting)
-            // While somebody has the new one nothing goes.
+            // While the new one is locked, nothing goes.
             let held = Files.open(path(directory, made + ".cwa"), [.readWrite])
             XCTAssertTrue(Files.lockOpenFile(held))
             XCTAssertEqual(try compact(directory).archivesLeft, 0)
@@ -359,8 +359,8 @@ final class CompactTests: XCTestCase {
         let directory = try directory()
         let engine = try Engine(directory: directory)
         let log = engine.logger("a")
-        // Each block names them all again. That is more than what times, which differ from run to
-        // run, may take more in larger blocks.
+        // Each block names all of these again. That outweighs the times, which differ from run to
+        // run and may take more bytes in larger blocks.
         let texts = (1...500).map { number in
             (1...3).map { String(UInt64(number * $0) &* 0x9E37_79B9_7F4A_7C15, radix: 36) }
                 .joined()
@@ -378,7 +378,7 @@ final class CompactTests: XCTestCase {
                 (try? ArchiveInfo.peek(path: path(directory, $0)).blockCount) ?? 0 > 1
             })
         let old = try ArchiveInfo.peek(path: path(directory, name))
-        // With a state at a target it keeps its name and id, and is not merged.
+        // An archive with a state at a target keeps its name and id, and is not merged.
         let paths = StorePaths(directory)
         try paths.makeDirectories()
         let stem = try XCTUnwrap(StorePaths.stem(ofFile: name))

@@ -54,7 +54,7 @@ final class FlusherTests: XCTestCase {
         }
         call()
         began.wait()
-        // These come while the first sync runs: it does not cover them, one more does.
+        // These come while the first sync runs, which does not cover them; one more does.
         for _ in 0..<8 { call() }
         while flusher.waitingCount < 8 { sched_yield() }
         disk.signal()

@@ -1,5 +1,5 @@
 // B-SAP-9 and B-NET-3 as Swift hosts see them: a policy over the host's own settings, and an upload
-// that fails as a typed error, from a call and from a task. Nobody listens on port 9.
+// that fails as a typed error, from a call and from a task. Port 9 has no listener.
 
 import CordwoodCore
 import CordwoodStore
@@ -107,8 +107,7 @@ final class PolicyEngineTests: XCTestCase {
         }
     }
 
-    /// Explicit uploads one after the other, each refused, ask again and again for a look: it is
-    /// made all the same.
+    /// Explicit uploads in a row, each refused, keep asking for a look: it is made all the same.
     func testB_SAP_9_wishesDoNotPutALookOff() throws {
         final class Looks: @unchecked Sendable {
             // SAFETY: guarded by the lock.

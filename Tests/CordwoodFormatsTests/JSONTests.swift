@@ -1,5 +1,5 @@
-// The view of JSON that policies and servers' errors are read through: exact numbers, strict texts,
-// bounds, and no word of jansson's that could end a host.
+// The view of JSON through which policies and servers' errors are read: exact numbers, strict
+// texts, bounds, and no assertion of jansson's that could end a host.
 
 import Foundation
 import XCTest
@@ -74,15 +74,14 @@ final class JSONTests: XCTestCase {
             let text = String(repeating: "[", count: count) + String(repeating: "]", count: count)
             XCTAssertEqual(problem(text), "the text is nested more than \(deep) deep")
         }
-        // Brackets in strings are no depth.
+        // Brackets in strings add no depth.
         let many = String(repeating: "[", count: 1_000)
         XCTAssertEqual(try parse("[\"\\\"\(many)\"]").elements.count, 1)
         XCTAssertEqual(problem("[1]", bytesMax: 2), "the text is over 2 bytes")
     }
 
-    /// jansson puts the locale's point into numbers and asserts that strtod takes all of them,
-    /// which it does not where the point has two bytes, as in ps_AF: by itself it would end the
-    /// host.
+    /// jansson puts the locale's decimal point into numbers and asserts that strtod takes them all.
+    /// strtod does not if the point has two bytes, as in ps_AF: jansson alone would end the host.
     func testAnotherLocalesPoint() throws {
         let folder = NSTemporaryDirectory() + "cordwood-locale-" + UUID().uuidString
         try FileManager.default.createDirectory(

@@ -1,5 +1,5 @@
-// B-NET-2: errors of OData services and SAP Gateway, in every form they come in; bodies that are
-// something else, which give none. Bodies are made here after what the services' pages document.
+// B-NET-2: errors of OData services and SAP Gateway in every form they come in, and other bodies,
+// which give none. The bodies here follow the services' documentation.
 
 import Foundation
 import XCTest
@@ -11,7 +11,7 @@ final class ODataTests: XCTestCase {
         ODataError(body: Array(text.utf8), contentLanguage: language)
     }
 
-    /// What this thread has had of the processor.
+    /// The CPU time of this thread.
     private func threadCPUNs() -> UInt64 {
         var now = timespec()
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now)
@@ -55,7 +55,7 @@ final class ODataTests: XCTestCase {
             ])
     }
 
-    /// A code that is a number, details inside an object, the name that version 3 has.
+    /// A code that is a number, details inside an object, the name that version 3 uses.
     func testB_NET_2_departures() throws {
         let number = read(#"{"error": {"code": -5002, "message": {"value": "no"}}}"#)
         XCTAssertEqual(number?.code, "-5002")
@@ -151,7 +151,7 @@ final class ODataTests: XCTestCase {
         }
     }
 
-    /// A document type ends the reading where it begins: no entity is looked at.
+    /// Reading ends where a document type begins: no entity is expanded.
     func testB_NET_2_entitiesCostNothing() {
         let names = Array("abcdefgh")
         var entities = "<!ENTITY a \"\(String(repeating: "x", count: 64))\">"
@@ -169,7 +169,7 @@ final class ODataTests: XCTestCase {
         XCTAssertLessThan(bomb.count, 1_024)
         XCTAssertNil(ODataError(body: bomb, contentLanguage: ""))
         XCTAssertNotNil(ODataError(body: plain, contentLanguage: ""))
-        // Of the processor, not of the clock on the wall; an expansion takes a thousand times that.
+        // CPU time, not wall-clock time; an expansion would take a thousand times that.
         XCTAssertLessThan(spent(bomb), 20 * spent(plain) + 1_000_000)
     }
 

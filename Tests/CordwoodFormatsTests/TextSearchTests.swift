@@ -1,4 +1,4 @@
-// A text in another, by bytes.
+// Finding one text in another, by bytes.
 
 import XCTest
 

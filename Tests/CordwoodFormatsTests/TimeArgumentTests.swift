@@ -41,13 +41,13 @@ final class TimeArgumentTests: XCTestCase {
         XCTAssertEqual(
             parse("yesterday 14:30:15.5"), midnight - day + 870 * minute + 15_500_000_000)
         XCTAssertEqual(parse("yesterday 14:30+02:00"), midnight - day + 750 * minute)
-        // The first of a month.
+        // The first day of a month.
         let first = TimeArgument.parse("2026-03-01T12:00Z", nowNs: now, utc: true) ?? 0
         XCTAssertEqual(
             TimeArgument.parse("yesterday", nowNs: first, utc: true), parse("2026-02-28"))
     }
 
-    /// A day begins where the user is, and need not have 24 hours.
+    /// A day begins at the user's midnight and need not have 24 hours.
     func testDaysOfAZone() {
         setenv("TZ", "Europe/Berlin", 1)
         tzset()

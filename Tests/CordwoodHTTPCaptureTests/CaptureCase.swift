@@ -1,5 +1,5 @@
-// What the tests of captured URLSession requests share: a store with its engine, a server in a
-// process of its own (Tests/TestSupport/http_peer.py), a host's delegate.
+// What the tests of captured URLSession requests share: a store with its engine, a server in its
+// own process (Tests/TestSupport/http_peer.py), a host's delegate.
 
 import Cordwood
 import CordwoodHTTPCapture
@@ -10,7 +10,7 @@ import XCTest
 import FoundationNetworking
 #endif
 
-// Cordwood has one that only this package sees.
+// Cordwood has another of this name, which only this package sees.
 typealias HTTPCapture = CordwoodHTTPCapture.HTTPCapture
 
 class CaptureCase: XCTestCase {
@@ -39,14 +39,14 @@ class CaptureCase: XCTestCase {
 
     func url(_ path: String) -> URL { URL(string: base + path)! }
 
-    /// - Parameter timeoutS: One for a request that gets no answer; the other is never reached.
+    /// - Parameter timeoutS: short for a request that gets no answer; the default is never reached.
     func configuration(timeoutS: Double = 60) -> URLSessionConfiguration {
         let configuration = URLSessionConfiguration.ephemeral
         configuration.timeoutIntervalForRequest = timeoutS
         return configuration
     }
 
-    /// Waits until the condition holds; fails the test where it does not within a minute.
+    /// Waits until the condition holds; fails the test if it does not within a minute.
     func eventually(_ what: String, _ condition: () async throws -> Bool) async throws {
         let end = Date() + 60
         while try await !condition() {
@@ -55,7 +55,7 @@ class CaptureCase: XCTestCase {
         }
     }
 
-    /// Exchanges that are over, by field.
+    /// The fields of each exchange that has ended.
     func exchanges() async throws -> [[String: String]] {
         var options = ReaderOptions()
         options.kinds = 1 << 4
@@ -147,13 +147,13 @@ final class Listener: NSObject, URLSessionDataDelegate, URLSessionDownloadDelega
     }
 }
 
-/// http_peer.py, as long as this lives.
+/// http_peer.py, which runs as long as this object lives.
 final class Peer {
     private let process = Process()
     private let input = Pipe()
     let url: String
 
-    /// - Parameter certificate: PEM with its key: https.
+    /// - Parameter certificate: a PEM file with its key, for https.
     init(certificate: String? = nil) throws {
         let here = URL(fileURLWithPath: #filePath)
         let script = here.deletingLastPathComponent().deletingLastPathComponent()

@@ -1,5 +1,5 @@
-// What a captured URLSession request's record says beside method, status and bodies: the caller's
-// ids, phases, errors by their words, streams, tasks that were cancelled, and what never gets in.
+// What the record of a captured URLSession request contains beside method, status and bodies: the
+// caller's ids, phases, error messages, streams, cancelled tasks; and what never gets in.
 
 import Cordwood
 import CordwoodHTTPCapture
@@ -11,7 +11,7 @@ import FoundationNetworking
 #endif
 
 final class CaptureDetailTests: CaptureCase {
-    /// All of the store as `cordwood http` reads it.
+    /// The store's exchanges that have ended, as `cordwood http` reads them.
     private func captured() throws -> [CapturedExchange] {
         let reader = try ExchangeReader(path: store)
         var found: [CapturedExchange] = []
@@ -76,7 +76,7 @@ final class CaptureDetailTests: CaptureCase {
         XCTAssertNil(outside.traceID)
     }
 
-    /// Many at once, on URLSession's queues, each with ids and fields of its own.
+    /// Many at once, on URLSession's queues, each with its own ids and fields.
     func testConcurrentTasksKeepTheirOwnIds() async throws {
         let (session, base) = (installed, self.base)
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -125,7 +125,7 @@ final class CaptureDetailTests: CaptureCase {
         XCTAssertEqual(alone.allHTTPHeaderFields ?? [:], [:])
     }
 
-    /// The host's cache is asked, filled and emptied as without capture.
+    /// The host's cache is read, filled and emptied as without capture.
     func testTheHostsCacheIsUsed() async throws {
         let mine = configuration()
         let cache = try XCTUnwrap(mine.urlCache)
@@ -145,7 +145,7 @@ final class CaptureDetailTests: CaptureCase {
 
     // MARK: Phases, errors, cancelling
 
-    /// Receiving is told where Foundation says when the header came, and only there.
+    /// The receive phase is recorded if Foundation says when the header came, and only then.
     func testThePhaseOfReceiving() async throws {
         let listener = Listener()
         let watched = HTTPCapture.session(
@@ -175,8 +175,8 @@ final class CaptureDetailTests: CaptureCase {
         XCTAssertTrue(found.allSatisfy { !$0.isCancelled && $0.isFailed })
     }
 
-    /// Foundation does not say how much a task has got. The server does, of what it sent: ten drops
-    /// are half a second, in which this asks again and again by the same means.
+    /// Foundation does not say how much a task has received. The server says how much it sent: ten
+    /// drops take half a second, while this keeps asking by the same means.
     private func inTheMidst(_ path: String) async throws {
         let plain = URLSession(configuration: configuration())
         var asks = URLComponents(string: base + "/begun")!
@@ -196,7 +196,7 @@ final class CaptureDetailTests: CaptureCase {
         return try one(path)
     }
 
-    /// A Swift task that is cancelled in the midst of an answer: what came is in the record.
+    /// A Swift task that is cancelled in the middle of an answer: the record has what came.
     func testASwiftTaskThatIsCancelled() async throws {
         for (name, session) in [
             ("installed", installed),
@@ -231,8 +231,8 @@ final class CaptureDetailTests: CaptureCase {
         XCTAssertGreaterThan(seen.response.bodyBytes ?? 0, 0)
     }
 
-    /// Foundation follows a redirection of a session without a delegate and tells nobody: one
-    /// exchange, which says where it ended. A secret in that address is one here, too.
+    /// Without a session delegate, Foundation follows a redirection silently: one exchange, which
+    /// says where it ended. A secret in that address is redacted, too.
     func testARedirectionThatNobodyTells() async throws {
         let start = "/redirect?to=/json%3Ftoken%3DZQSECRET-final%26x%3D1"
         _ = try await installed.data(from: url(start))
@@ -313,7 +313,7 @@ final class CaptureDetailTests: CaptureCase {
         XCTAssertEqual(record.errorMessage.isEmpty, large.error == nil)
         let bytes = record.response.headers.reduce(0) { $0 + $1.valueBytes.count }
         XCTAssertLessThanOrEqual(bytes, 64 << 10)
-        // Asked with one: begun, ended, cut.
+        // A request with a large header begins, ends and is cut.
         var request = URLRequest(url: url("/json?asked"))
         request.setValue(String(repeating: "h", count: 1_000_000), forHTTPHeaderField: "X-Big")
         _ = try? await session.data(for: request)
@@ -321,7 +321,7 @@ final class CaptureDetailTests: CaptureCase {
         XCTAssertTrue((1...(64 << 10)).contains(sent), "\(sent)")
     }
 
-    /// Secrets in every place of a request and its answer: none of them is in a file of the store.
+    /// Secrets in every place of a request and its answer: no file of the store contains one.
     func testNoSecretGetsIntoTheStore() async throws {
         let word = "ZQSECRET"
         for session in [installed, HTTPCapture.session(engine, configuration: configuration())] {
@@ -368,7 +368,7 @@ final class CaptureDetailTests: CaptureCase {
         mine.timeoutIntervalForRequest = 120
         let listener = Listener()
         let session = HTTPCapture.session(engine, configuration: mine, delegate: listener)
-        // The first fills what the session and the store keep anyway.
+        // The first request fills what the session and the store keep anyway.
         _ = try await session.data(from: url("/json"))
         let before = CaptureDetailTests.peakBytes()
         session.dataTask(with: url("/download?bytes=\(size)")).resume()
@@ -388,7 +388,7 @@ final class CaptureDetailTests: CaptureCase {
 
     // MARK: Beside it
 
-    /// A store that cannot be opened: it is said once, and requests go on.
+    /// A store that cannot be opened is reported once, and requests go on.
     func testAStoreThatCannotBeOpened() async throws {
         let file = store + "/file"
         try Data("x".utf8).write(to: URL(fileURLWithPath: file))
@@ -411,8 +411,8 @@ final class CaptureDetailTests: CaptureCase {
         XCTAssertTrue(some === engine)
     }
 
-    /// `cordwood http` of another process lists an exchange once it is recorded, and one that is
-    /// under way, while this one goes on.
+    /// `cordwood http` in another process lists an exchange once it is recorded, and one that is
+    /// under way, while this process goes on.
     func testAnotherProcessListsIt() async throws {
         let here = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
             .deletingLastPathComponent().deletingLastPathComponent()

@@ -1,5 +1,5 @@
-// What a captured URLSession leaves as it is: the requests that the server gets, the delegate's
-// calls, the configuration's cache. A plain session beside a captured one.
+// What capture leaves unchanged: the requests that the server gets, the delegate's calls, the
+// configuration's cache. Compares a plain session with a captured one.
 
 import Cordwood
 import CordwoodHTTPCapture
@@ -22,7 +22,7 @@ final class CaptureParityTests: CaptureCase {
         one.response.headers.first { $0.name == "Cordwood-From-Cache" }?.value
     }
 
-    /// The headers that the last hop gets of a session that the closure makes of a configuration.
+    /// The headers that the last hop gets from a session made by the closure.
     private func arrived(
         _ path: String, cookies: Bool, _ make: (URLSessionConfiguration) -> URLSession
     ) async throws -> [String: String] {
@@ -43,7 +43,7 @@ final class CaptureParityTests: CaptureCase {
         let engine = self.engine
         let login = "/redirect?cookie=sid%3Dpeer-1%3B%20Path%3D/&to="
         let twice = login + "/redirect%3Fcookie%3Dmore%253D2%26to%3D/headers"
-        // A delegate for redirections, one for none, and no delegate.
+        // No delegate, one without a method for redirections, and one with it.
         let hosts: [(any URLSessionDelegate)?] = [nil, Bystander(), Listener()]
         for (path, cookies) in [(login + "/headers", true), (twice, true), (twice, false)] {
             for host in hosts {
@@ -68,7 +68,7 @@ final class CaptureParityTests: CaptureCase {
         }
     }
 
-    /// An answer of the cache is marked, whole and once, with and without a delegate.
+    /// An answer from the cache is marked, whole and recorded once, with and without a delegate.
     func testAnAnswerFromTheCacheIsMarked() async throws {
         let mine = configuration()
         let cache = try XCTUnwrap(mine.urlCache)
@@ -97,7 +97,7 @@ final class CaptureParityTests: CaptureCase {
         }
     }
 
-    /// Foundation has undone the framing: what looks like more of it is the body's.
+    /// Foundation has undone the framing: what looks like framing belongs to the body.
     func testABodyThatLooksFramedIsWhole() async throws {
         let session = HTTPCapture.session(engine, configuration: configuration())
         let (body, _) = try await session.data(from: url("/chunk-lines"))
@@ -107,7 +107,7 @@ final class CaptureParityTests: CaptureCase {
         XCTAssertEqual(found[0].response.bodyBytes, UInt64(body.count))
     }
 
-    /// To a session that has a delegate and a task that has a handler: it counts once.
+    /// The body of a task with a handler counts once, even if the session has a delegate.
     func testAHandlersBodyCountsOnce() async throws {
         for host in [nil, Listener()] {
             let session = HTTPCapture.session(
@@ -118,8 +118,8 @@ final class CaptureParityTests: CaptureCase {
         XCTAssertEqual(try captured().map(\.response.bodyBytes), [3_000_000, 3_000_000])
     }
 
-    /// A challenge is the host's as without capture. Its refusal is recorded; what
-    /// Foundation then asks, and where that leads, nobody is shown.
+    /// The host answers a challenge as without capture. The refusal is recorded; Foundation shows
+    /// neither the request that follows nor its result.
     func testAChallengeIsAnsweredAsWithoutCapture() async throws {
         let (host, engine) = (Credentials(), self.engine)
         let plain = URLSession(configuration: configuration(), delegate: host, delegateQueue: nil)
@@ -145,7 +145,7 @@ final class CaptureParityTests: CaptureCase {
         XCTAssertEqual(host.calls, ["open chat", "close 1001 bye"])
     }
 
-    /// Recordings of tasks that end, one beside the other, while later tasks stand in their place.
+    /// Tasks end and are recorded concurrently, while later tasks take their place.
     func testTasksThatEndWhileOthersBegin() async throws {
         let session = HTTPCapture.session(engine, configuration: configuration())
         let address = url("/empty")
@@ -160,7 +160,7 @@ final class CaptureParityTests: CaptureCase {
         XCTAssertEqual(try captured().count, 200)
     }
 
-    /// Each engine has a class of its own, however many there are.
+    /// Each engine has its own class, however many engines there are.
     func testManyEngines() async throws {
         var classes: Set<ObjectIdentifier> = []
         for number in 0..<70 {
@@ -179,7 +179,7 @@ final class CaptureParityTests: CaptureCase {
     }
 }
 
-/// A host's delegate that no redirection is told.
+/// A host's delegate that is not told of redirections.
 private final class Bystander: NSObject, URLSessionDelegate {}
 
 private final class Credentials: NSObject, URLSessionTaskDelegate {

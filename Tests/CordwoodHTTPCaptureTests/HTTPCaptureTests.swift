@@ -1,5 +1,5 @@
-// URLSession's requests, captured: every kind of task is recorded exactly once and ends for the
-// host as without capture. Against Tests/TestSupport/http_peer.py in a process of its own.
+// Captured URLSession requests: every kind of task is recorded exactly once and ends for the host
+// as without capture. Against Tests/TestSupport/http_peer.py in its own process.
 
 import Cordwood
 import CordwoodHTTPCapture
@@ -68,7 +68,7 @@ final class HTTPCaptureTests: CaptureCase {
         let found = try await exchanges()
         XCTAssertEqual(found.map { $0["url.full"] }, [untrusted.absoluteString])
         XCTAssertNil(found.first?["http.response.status_code"])
-        // Foundation on Linux has no code of its own for this one, but libcurl's words.
+        // Foundation on Linux has no error code for this one, only libcurl's words.
         XCTAssertEqual(found.first?["error.type"], "tls")
         let told = found.first?["error.message"] ?? ""
         XCTAssertTrue(told.contains("certificate"), told)

@@ -14,7 +14,7 @@ import FoundationNetworking
 private struct Unexpected: Error { let description: String }
 
 final class NetworkErrorTests: CaptureCase {
-    /// What a request threw, the record of it, and the exchange that the record names.
+    /// The error that a request threw, its record, and the exchange that the record names.
     private func failure(
         _ session: URLSession, _ request: URLRequest
     ) async throws -> (error: NetworkError, record: [String: String], exchange: [String: String]?) {

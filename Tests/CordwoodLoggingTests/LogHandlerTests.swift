@@ -1,5 +1,5 @@
-// swift-log's handler: what its documentation requires of one (values, levels, metadata providers),
-// and what reaches the store.
+// swift-log's handler: what its documentation requires (values, levels, metadata providers), and
+// what reaches the store.
 
 import Cordwood
 import CordwoodCore
@@ -48,7 +48,7 @@ final class LogHandlerTests: XCTestCase {
         Dictionary(uniqueKeysWithValues: record.fields)
     }
 
-    /// The only test that bootstraps: once a process.
+    /// The only test that bootstraps, which a process can do once.
     func testBootstrap() throws {
         let engine = self.engine!
         LoggingSystem.bootstrap { CordwoodLogHandler(label: $0, engine: engine) }
@@ -60,7 +60,7 @@ final class LogHandlerTests: XCTestCase {
         XCTAssertEqual(fields(found[0]), ["order": .string("7")])
     }
 
-    /// As the documentation of LogHandler has it.
+    /// As in the documentation of LogHandler.
     func testValueSemantics() {
         var logger1 = logger("first logger")
         logger1.logLevel = .debug
@@ -89,7 +89,7 @@ final class LogHandlerTests: XCTestCase {
         XCTAssertEqual(found.map(\.level), [1, 5, 9, 10, 13, 17, 21])
     }
 
-    /// Without a level of its own a handler follows the engine's, also later.
+    /// A handler without its own level follows the engine's, even later.
     func testLevelsByPrefix() throws {
         let http = logger("net.http"), db = logger("app.db")
         var own = logger("net.own")
@@ -150,7 +150,7 @@ final class LogHandlerTests: XCTestCase {
         XCTAssertEqual(try records().count, 2)
     }
 
-    /// However deep: what is redacted is not written.
+    /// Redacted metadata is not written, however deep it is.
     func testDeepMetadataIsNotWrittenInClear() throws {
         let secret: Logging.Logger.MetadataValue = .attributed(
             "SECRET", attributes: [CordwoodPrivacy.redacted])
@@ -233,7 +233,7 @@ final class LogHandlerTests: XCTestCase {
         XCTAssertNil(found[1].traceID)
     }
 
-    /// Through another handler that keeps several.
+    /// Through a handler that passes records on to several.
     func testMultiplex() throws {
         let engine = self.engine!
         let log = Logging.Logger(label: "multi") { label in

@@ -1,5 +1,5 @@
 // Whether the clock is believed when archives are removed for their age: by hand, against a model,
-// and with the file that keeps it between runs.
+// and with the file that keeps the state between runs.
 
 import CordwoodCore
 import XCTest
@@ -69,7 +69,7 @@ final class AgeTrustTests: XCTestCase {
         XCTAssertEqual(
             week.look(look(0, start + 7 * day, boot: 2), newestRecordNs: start),
             waits(day, begins: true))
-        // What is left of the wait goes on behind the next boot, in its own boot time.
+        // The rest of the wait goes on after the next boot, in that boot's time.
         XCTAssertEqual(
             week.look(look(6 * hour, start + 7 * day + 6 * hour, boot: 2), newestRecordNs: 0),
             waits(18 * hour, begins: false))
@@ -100,8 +100,8 @@ final class AgeTrustTests: XCTestCase {
         XCTAssertEqual(trust.anchors.count, AgeTrust.anchorsMax)
     }
 
-    /// Days that pass and clocks that are set, in any order: removal waits exactly while the last
-    /// set of more than an hour is younger than a day of boot time.
+    /// Days pass and clocks are set, in any order: removal waits exactly while the last change of
+    /// more than an hour is younger than a day of boot time.
     func testAgainstAModel() {
         var seed: UInt64 = 20_261_123
         func random(_ bound: UInt64) -> UInt64 {
@@ -124,7 +124,7 @@ final class AgeTrustTests: XCTestCase {
                     begins = by > hour
                     if begins { until = boottime + day }
                 }
-                // A run that ends and one that begins.
+                // One run ends and another begins.
                 if random(3) == 0 { trust = try! ClockFile.parse(ClockFile.bytes(trust)) }
                 let verdict = trust.look(look(boottime, realtime), newestRecordNs: random(2))
                 let wanted: AgeTrust.ClockVerdict =
@@ -151,7 +151,7 @@ final class AgeTrustTests: XCTestCase {
         }
         XCTAssertEqual(try read("junk\n"), AgeTrust())
         XCTAssertNil(try read("cordwood clock\nformat 2\n"))
-        // Nothing makes it wait for longer than a day.
+        // Nothing makes it wait longer than a day.
         let long = text.replacingOccurrences(of: "\(9 + day)\n", with: "\(UInt64.max)\n")
         XCTAssertNotEqual(long, text)
         XCTAssertEqual(try ClockFile.parse(Array(long.utf8)).anchors.last?.waitsUntilNs, 0)
@@ -178,7 +178,7 @@ final class AgeTrustTests: XCTestCase {
 
     // ── In a store ──
 
-    /// A clock that is set forward by forty days deletes nothing for a day; quota and count go on.
+    /// A clock set forward by forty days deletes nothing for a day; quota and count still apply.
     func testAStoreSurvivesAJump() throws {
         let store = try TestStore()
         for number in 1...4 { store.addArchive(number) }
@@ -204,7 +204,7 @@ final class AgeTrustTests: XCTestCase {
         XCTAssertEqual(store.events.all.last, "removed expired")
     }
 
-    /// Where it cannot be written down that it waits, this process remembers.
+    /// If the wait cannot be written down, this process remembers it.
     func testAStoreWhoseClockFileCannotBeWritten() throws {
         let store = try TestStore()
         store.addArchive(1)

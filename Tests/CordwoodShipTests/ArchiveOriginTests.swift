@@ -19,8 +19,8 @@ final class ArchiveOriginTests: XCTestCase {
         return try Target(options).dialect.url(delivery)
     }
 
-    /// Who has a key and who has none give an encrypted archive one name; bodies of records are
-    /// made by who has one, and say so.
+    /// With a key and without, an encrypted archive gets the same name. Bodies of records are made
+    /// with a key, and name their origin.
     func testAnEncryptedArchiveHasOneName() throws {
         let scratch = Scratch()
         let process = CordwoodStore.ProcessInfo(
@@ -38,7 +38,7 @@ final class ArchiveOriginTests: XCTestCase {
         }
         let sealed = try write("sealed.cwa", to: [identity.recipient])
         let plain = try write("plain.cwa", to: [])
-        // Not even as long as age's first word.
+        // Shorter even than age's first word.
         let short = scratch.path + "/short.cwa"
         writeAll(Array("age".utf8), short)
         func origin(_ path: String, hasKey: Bool) throws -> ArchiveOrigin {

@@ -1,4 +1,4 @@
-// Uploads beside a compacting program: whatever meets whatever, a target gets each record once.
+// Uploads beside a compacting program: whatever the timing, a target gets each record once.
 
 import CordwoodCore
 import Foundation
@@ -11,7 +11,7 @@ final class CompactUploadTests: XCTestCase {
     private let archives = 8
     private let identity = AgeIdentity.generate()
 
-    /// Records of one thread, each archive's behind the last one's.
+    /// Records of one thread; each archive's records follow those of the one before.
     private func add(_ store: TestStore, _ number: Int, to recipients: [AgeRecipient] = []) {
         let process = CordwoodStore.ProcessInfo(
             laneID: LaneID(high: 1, low: 2), bootID: .zero, processID: 812, name: "test",
@@ -86,8 +86,8 @@ final class CompactUploadTests: XCTestCase {
         XCTAssertGreaterThan(merged, 0, "they never met")
     }
 
-    /// Compacts beside a pass that uploads, at a moment of the seed's, or before it with seed 0;
-    /// then uploads what is left. Returns how many archives were merged.
+    /// Compacts beside a pass that uploads, at a moment given by the seed, or before it with seed
+    /// 0; then uploads the rest. Returns how many archives were merged.
     private func compactBesidePasses(
         _ store: TestStore, _ service: UploadService, _ seed: Int, _ random: inout SplitMix
     ) throws -> Int {
@@ -112,7 +112,7 @@ final class CompactUploadTests: XCTestCase {
         return counted.value
     }
 
-    /// One target has a part of the archives, and another one nothing yet.
+    /// One target already has the archives, and another one nothing yet.
     func testEachRecordArrivesOnceAtEachTarget() throws {
         var merged = 0
         for seed in 0..<8 {
@@ -121,7 +121,7 @@ final class CompactUploadTests: XCTestCase {
             let store = try TestStore()
             for number in 1...archives { add(store, number) }
             let early = try store.service()
-            // Registered: what the first one has stays for it.
+            // Registered, so what the first one has stays for it.
             let later = try store.target(second.url) { $0.name = "later" }
             try TargetRegistry(storeDirectory: store.root).register(
                 RegisteredTarget(

@@ -1,5 +1,5 @@
-// How libcurl reaches a server (UPLOADS, How a server is reached): whose certificates are believed,
-// what a client shows of itself, what ends an exchange, what an error says and does not say.
+// How libcurl reaches a server (UPLOADS, How a server is reached): whose certificates are trusted,
+// what a client reveals, what ends an exchange, what an error says and does not say.
 
 import CCurl
 import Foundation
@@ -293,7 +293,7 @@ final class CurlTransportTests: XCTestCase {
         XCTAssertEqual(through.kind, .requestFailed)
         let direct = try CurlTransport().send(server.url) { $0.settings.proxy = "" }
         XCTAssertEqual(direct.httpStatus, 200, direct.cause)
-        // Who names a proxy means it, whatever no_proxy says.
+        // A named proxy is used, whatever no_proxy says.
         setenv("no_proxy", "127.0.0.1", 1)
         defer { unsetenv("no_proxy") }
         let named = try CurlTransport().send(server.url) {
@@ -304,7 +304,7 @@ final class CurlTransportTests: XCTestCase {
     }
 
     func testRefusalOfAProxyIsNotTheServers() throws {
-        // A server that answers 407 stands for a proxy of plain HTTP.
+        // A server that answers 407 stands in for a proxy of plain HTTP.
         let proxy = try FaultServer(#"[{"status":407}]"#)
         let outcome = try CurlTransport().send("http://logs.example/x") {
             $0.settings.proxy = "http://127.0.0.1:\(proxy.port)"

@@ -1,5 +1,5 @@
-// What servers were seen to answer, as they say it, and what each dialect makes of it. Beside the
-// tests of each kind: these are the words that a fake of ours would not think of.
+// Answers seen from servers, word for word, and what each dialect makes of them. They complement
+// the tests of each kind: a fake of ours would not think of these words.
 
 import XCTest
 
@@ -71,7 +71,7 @@ final class DialectAnswerTests: XCTestCase {
             outcome(200, body), delivery(ordinals))
     }
 
-    /// A cluster at its limit of shards says 400 to each document (validation_exception: "this
+    /// A cluster at its shard limit answers 400 to each document (validation_exception: "this
     /// action would add [2] shards, but this cluster currently has [1000]/[1000] …").
     func testDocumentsPayForNoIndexFault() throws {
         for type in [
@@ -86,9 +86,9 @@ final class DialectAnswerTests: XCTestCase {
         }
     }
 
-    /// Another fault of the cluster's that we do not know by its name (a pipeline that is missing:
-    /// illegal_argument_exception) refuses all: halves are sent, and nothing is kept before the
-    /// target has taken something.
+    /// Another fault of the cluster, whose name we do not know (a missing pipeline:
+    /// illegal_argument_exception), refuses everything: halves are sent, and nothing is kept before
+    /// the target has taken something.
     func testABodyOfWhichNothingIsTakenIsNoMatterOfItsDocuments() throws {
         let type = "illegal_argument_exception"
         XCTAssertEqual(
@@ -110,11 +110,11 @@ final class DialectAnswerTests: XCTestCase {
         XCTAssertEqual(try bulk(item(2, 429), item(4, 201), of: [3..<5]), .stray)
         let last = #"{"create":{"_id":"\#(id)-18446744073709551615","status":400}}"#
         XCTAssertEqual(try bulk(item(3, 201), last, of: [3..<5]), .stray)
-        // Of the others it says nothing.
+        // It says nothing about the others.
         XCTAssertEqual(try bulk(item(4, 400), of: [3..<5]), .stray)
     }
 
-    /// Ids of records say nothing of their numbers: the part knows which of its records has which.
+    /// Record ids do not contain the records' numbers: the part knows which record has which id.
     func testRecordsOwnIDsOfAnswers() throws {
         let lane = LaneID(high: 0x0102_0304_0506_0708, low: 9)
         var delivery = delivery([3..<5, 9..<10])
@@ -209,7 +209,7 @@ final class DialectAnswerTests: XCTestCase {
             .fine("a receiver takes an empty export"))
         XCTAssertEqual(try finding("otlp", 502, "<p>bad gateway</p>", type: "text/html"), .foreign)
         XCTAssertEqual(try finding("otlp", 404, #"{"message":"Route not found"}"#), .foreign)
-        // Fluent Bit 5.1.1, which takes nothing harmless.
+        // Fluent Bit 5.1.1, to which no harmless export can be sent.
         XCTAssertEqual(
             try finding("otlp", 400, "invalid request: deserialisation error", type: "text/plain"),
             .fine("Fluent Bit is there, which takes no export without records"))

@@ -1,5 +1,5 @@
 // What tests of encoders share: records whose every part is hostile, made by seed, with a plain
-// model of what they say; bodies as an upload would make them; the strict fakes of
+// model of their content; bodies as an upload would make them; the strict fakes of
 // Tests/TestSupport/fakes, asked about bodies or run as servers.
 
 import Foundation
@@ -10,12 +10,12 @@ import XCTest
 @testable import CordwoodShip
 @testable import CordwoodStore
 
-/// What a record says, told without the code under test.
+/// The content of a record, independent of the code under test.
 struct Given {
     enum Value {
         case int(Int64), uint(UInt64), double(Double), bool(Bool), text([UInt8]), json([UInt8])
 
-        /// As text: what a form without numbers shows.
+        /// The value as text, as in a form without numbers.
         var shown: String {
             switch self {
             case .int(let value): String(value)
@@ -48,7 +48,7 @@ struct Given {
         trace.dropFirst(16).prefix(8).contains { $0 != 0 } ? hex(trace.dropFirst(16).prefix(8)) : ""
     }
 
-    /// Keys to values, each key once: the record's own before the context's, the last of either.
+    /// Keys to values, each key once: the record's own override the context's, later ones earlier.
     var fields: [[UInt8]: Value] {
         var found: [[UInt8]: Value] = [:]
         for (key, value) in context { found[key] = value }
@@ -62,7 +62,7 @@ struct Given {
         return zip(names, exception).filter { !$0.1.isEmpty }.map { ($0.0, $0.1) }
     }
 
-    /// Of those, what the exception says and no field of the record's own hides.
+    /// What the exception says under this name, unless a field of the record itself hides it.
     func exception(_ name: String) -> String? {
         guard !own.contains(where: { $0.key == Array(name.utf8) }) else { return nil }
         return exceptionFields.first { $0.0 == name }.map { utf8($0.1) }
@@ -156,7 +156,7 @@ struct HostileMaker {
 
     mutating func records(_ count: Int) -> [Given] { (0..<count).map { _ in record() } }
 
-    /// - Parameter message: nil: a short one.
+    /// - Parameter message: nil makes a short one.
     mutating func record(message: [UInt8]? = nil) -> Given {
         var given = Given(staged: Staged(thread: threads[random.below(threads.count)]))
         if random.chance(2) { given.own = pairs() }
@@ -194,7 +194,7 @@ struct HostileMaker {
 }
 
 extension Given {
-    /// Lays fields, context and exception out as a source hands them over (FORMAT §8.1, §8.2).
+    /// Lays out fields, context and exception as a source returns them (FORMAT §8.1, §8.2).
     mutating func dress() {
         staged.model.context = context.isEmpty ? [] : Given.encoded(context)
         var sections: [UInt8] = []
@@ -263,7 +263,7 @@ extension Given {
 let encodedArchiveID = "00000000-0000-4000-8000-000000000001"
 
 extension Staged {
-    /// FORMAT §7.1, from its words alone.
+    /// By FORMAT §7.1 alone.
     var recordID: String {
         let lane = thread.process.laneID
         return hex((little(lane.high) + little(lane.low)).prefix(12))
@@ -272,7 +272,7 @@ extension Staged {
 }
 
 extension TestStore {
-    /// Makes an archive one that was written before records had ids (FORMAT §11.1).
+    /// Turns an archive into one from before records had ids (FORMAT §11.1).
     func age(_ number: Int) {
         let path = paths.archive(stem(number))
         var bytes = readAll(path)
@@ -285,7 +285,7 @@ extension TestStore {
         writeAll(bytes, path)
     }
 
-    /// All bodies that a target would be sent of these records, without encoding.
+    /// All bodies that a target would be sent for these records, without encoding.
     /// - Parameter isOld: the archive was written before records had ids.
     func bodies(
         _ records: [Given], _ target: Target, bytesMax: UInt64 = 0, isOld: Bool = false
@@ -329,7 +329,7 @@ extension TestStore {
 
 typealias Row = [String: Any]
 
-/// A fake of Tests/TestSupport/fakes as a server, which lives as long as this object.
+/// A fake of Tests/TestSupport/fakes as a server, which runs as long as this object lives.
 final class FakeServer {
     struct Request: Decodable {
         var number: Int
@@ -386,7 +386,7 @@ final class FakeServer {
         }
     }
 
-    /// What a fake would store of these bodies; nil where it refuses one, and the test fails.
+    /// What a fake would store of these bodies; the test fails if the fake refuses one.
     static func check(
         _ kind: String, _ bodies: [[UInt8]], path: String, headers: [String: String],
         settings: String = "{}", file: StaticString = #filePath, line: UInt = #line

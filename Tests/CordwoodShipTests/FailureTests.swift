@@ -1,5 +1,5 @@
 // B-NET-1, B-NET-4, B-NET-5: what is known of a failed transfer, what is said of it in both
-// languages, and that nothing of it is secret.
+// languages, and that none of it is secret.
 
 import CordwoodFormats
 import Foundation
@@ -50,7 +50,7 @@ final class FailureTests: XCTestCase {
         func shown(_ text: String) -> String {
             detail(302, headers: [("location", text)]).location
         }
-        // Loggly's token stands in the path.
+        // Loggly's token is in the path.
         XCTAssertEqual(shown("https://a.example/inputs/s3cret/"), "https://a.example")
         XCTAssertEqual(shown("https://a.example?token=s#f"), "https://a.example")
         XCTAssertEqual(shown("https://a.example#f"), "https://a.example")

@@ -1,5 +1,5 @@
-// The host's own transport: what it is given, and that nothing it does or answers is more than an
-// outcome (B-NET-1). Credentials that are asked for when a server refuses those it had.
+// The host's own transport: what it is given, and that whatever it does or answers is just an
+// outcome (B-NET-1). Credentials, which are asked for when a server refuses the current ones.
 
 import CordwoodStore
 import Foundation
@@ -194,7 +194,7 @@ final class CredentialKeeperTests: XCTestCase {
         XCTAssertEqual(
             keeper.renew(old, challenge: "Bearer realm=x") { false }, .renewed(new, isAsked: true))
         XCTAssertEqual(keeper.current, new)
-        // A request that was on its way with the old ones needs no question.
+        // A request that was sent with the old ones needs no new question.
         XCTAssertEqual(keeper.renew(old, challenge: nil) { false }, .renewed(new, isAsked: false))
     }
 
@@ -221,7 +221,7 @@ final class CredentialKeeperTests: XCTestCase {
         for isGiven in [true, false] {
             let asked = Events()
             let waiting = Events()
-            // The answer comes when all others wait for it.
+            // The answer comes once all others wait for it.
             let keeper = keeper { _ in
                 asked.add("asked")
                 eventually("seven wait") { Set(waiting.all).count == 7 }

@@ -29,7 +29,7 @@ final class OTLPAnswerTests: XCTestCase {
                 "{ \"partialSuccess\" : {\n\"rejectedLogRecords\" : 3, \"errorMessage\": \"old\" }}"
             ),
             expected)
-        // A warning: all were taken.
+        // A warning: all records were taken.
         XCTAssertEqual(
             success(#"{"partialSuccess":{"errorMessage":"slow \"down\""}}"#),
             OTLPAnswer(rejected: 0, message: #"slow "down""#))
@@ -40,7 +40,7 @@ final class OTLPAnswerTests: XCTestCase {
         XCTAssertEqual(success(text)?.rejected, 0)
     }
 
-    /// proto3's JSON is read with the names of the .proto file, too; Quickwit 0.8 writes those.
+    /// JSON of proto3 may also use the names of the .proto file, as Quickwit 0.8 does.
     func testNamesOfTheProtoFile() {
         XCTAssertEqual(
             success(#"{"partial_success":{"rejected_log_records":0,"error_message":""}}"#),
@@ -141,8 +141,8 @@ final class OTLPAnswerTests: XCTestCase {
         XCTAssertEqual(dialect.verdict(outcome(200, [0xFF]), delivery()), .stray)
     }
 
-    /// Quickwit answers protobuf with JSON, OpenObserve calls its protobuf JSON, and who says
-    /// nothing may mean either.
+    /// Quickwit answers protobuf with JSON, OpenObserve calls its protobuf JSON, and a missing type
+    /// may mean either.
     func testTheContentSaysWhichFormItIs() throws {
         let json = Array(#"{"partialSuccess":{"rejectedLogRecords":"3"}}"#.utf8)
         for format in ["otlp-protobuf", "otlp-json"] {
@@ -176,14 +176,14 @@ final class OTLPAnswerTests: XCTestCase {
         XCTAssertEqual(other.cause, "HTTP 400: bad")
     }
 
-    /// Many collectors answer 400 to what is too large.
+    /// Many collectors answer 400 to bodies that are too large.
     func testLargeBodiesAreHalvedOn400() throws {
         let dialect = try dialect()
         let large: UInt64 = 3 << 20
         XCTAssertEqual(dialect.verdict(outcome(400), delivery(bytes: large)), .shrink)
         XCTAssertEqual(
             dialect.verdict(outcome(400), delivery(.none, bytes: large, isProven: false)), .shrink)
-        // The encoding is the likelier reason; that is the rule for every target.
+        // The encoding is the likelier reason: that is the rule for every target.
         XCTAssertNil(dialect.verdict(outcome(400), delivery(bytes: large, isProven: false)))
         // It is not about the size.
         XCTAssertNil(dialect.verdict(outcome(400), delivery(bytes: 1 << 20)))

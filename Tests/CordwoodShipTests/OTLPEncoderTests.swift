@@ -1,6 +1,6 @@
-// OTLP bodies: the golden bytes are those of the official schema's own library (opentelemetry-proto
-// for Python) for the same content. That a receiver reads every field of real stores is shown by
-// Tests/OTLP; here are the bytes, the limits and the answers.
+// OTLP bodies: the golden bytes are those that the official schema's own library
+// (opentelemetry-proto for Python) makes of the same content. Tests/OTLP shows that a receiver
+// reads every field of real stores; here are the bytes, the limits and the answers.
 
 import CordwoodCore
 import CordwoodFormats
@@ -9,7 +9,7 @@ import XCTest
 @testable import CordwoodShip
 @testable import CordwoodStore
 
-/// Records laid out by hand.
+/// Records made by hand.
 enum OTLPSamples {
     static let archiveID = "00000000-0000-4000-8000-000000000001"
 
@@ -86,7 +86,7 @@ enum OTLPSamples {
         record("app.db", level: 9, time: 3, []) { $0.trace = [UInt8](repeating: 0, count: 25) },
     ]
 
-    /// The bodies of the records, one.
+    /// The records as one body.
     static func body(
         _ records: [Staged], _ form: OTLPForm, entryBytesMax: Int = 1 << 20,
         messageBytesMax: Int = .max, hasRecordIDs: Bool = false
@@ -234,7 +234,7 @@ final class OTLPEncoderTests: XCTestCase {
                     + #"{"key":"thread.id","value":{"stringValue":"mine"}},"#
                     + #"{"key":"c","value":{"intValue":"5"}},{"key":"log.record.uid""#), json)
         XCTAssertFalse(json.contains("droppedAttributesCount"), "that is no loss")
-        // One that does not fit is one.
+        // A field that does not fit is a loss.
         let long = OTLPSamples.record(
             "a", level: 1, time: 0, [],
             sections: OTLPSamples.section(
@@ -248,7 +248,7 @@ final class OTLPEncoderTests: XCTestCase {
         XCTAssertTrue(cut.contains(#""droppedAttributesCount":1"#), cut)
     }
 
-    /// A receiver that takes neither refuses the whole body for it.
+    /// A receiver that accepts neither would refuse the whole body for it.
     func testAKeyWithoutANameAndATimeBeyondTheSign() throws {
         let record = OTLPSamples.record(
             "a", level: 1, time: 1 << 63 | 5, [],
@@ -299,7 +299,7 @@ final class OTLPEncoderTests: XCTestCase {
         XCTAssertFalse(json.contains("large"))
         XCTAssertTrue(json.contains(#"{"key":"small","value":{"stringValue":"a"}}"#), json)
         XCTAssertTrue(json.contains(#""droppedAttributesCount":1"#), json)
-        // Escapes need room that protobuf does not.
+        // Escapes need room that protobuf does not need.
         let binary = try OTLPSamples.body([record], .protobuf, entryBytesMax: 10_000).bytes
         XCTAssertTrue(String(decoding: binary, as: UTF8.self).contains("large"))
     }
@@ -329,7 +329,7 @@ final class OTLPEncoderTests: XCTestCase {
             json.contains(#"{"key":"cordwood.original_bytes","value":{"intValue":"5"}}"#), json)
     }
 
-    /// Whatever the records: a body is never larger than its entries were said to cost; and the
+    /// Whatever the records: a body is never larger than the stated cost of its entries, and the
     /// same records give the same bytes.
     func testCostIsNeverLessThanWhatTheBodyGrowsBy() throws {
         for seed in 1...20 {
@@ -387,8 +387,8 @@ final class OTLPEncoderTests: XCTestCase {
         }
     }
 
-    /// A resource of many attributes, a long name of a logger, a record of many fields: all of it
-    /// goes, in bodies of the smallest size, whatever the kind.
+    /// A resource with many attributes, a long logger name, a record with many fields: all of them
+    /// fit into bodies of the smallest size, whatever the kind.
     func testTheFirstEntryOfABodyHasRoomForItsGroups() throws {
         let scratch = Scratch()
         let paths = StorePaths(scratch.path)

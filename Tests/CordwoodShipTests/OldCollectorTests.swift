@@ -75,7 +75,7 @@ final class OldCollectorTests: XCTestCase {
         XCTAssertTrue(try records(body) == wanted.records)
     }
 
-    /// An answer that is lost: the same archive goes again under the same id.
+    /// If an answer is lost, the same archive goes again under the same id.
     func testAnOldCollectorWhoseAnswerIsLost() throws {
         let dense = #"{"status":400,"body":"{\"error\":\"method 2 of the block at 143\"}"}"#
         let server = try FaultServer("[\(dense), {\"action\":\"half\"}]", rules: ["old=1"])

@@ -44,7 +44,7 @@ final class PolicyTests: XCTestCase {
         XCTAssertEqual(try document(#"{"max_files": 1e3}"#).filesMax, 1_000)
     }
 
-    /// Each says which key is wrong, and why.
+    /// Each problem names the key that is wrong, and why.
     func testB_SAP_9_whatIsNotValid() {
         let wrong: [(String, String)] = [
             ("", "no JSON"), ("[]", "a list"), ("7", "the number 7"), ("{", "line 1"),
@@ -86,7 +86,7 @@ final class PolicyTests: XCTestCase {
         XCTAssertTrue(problem("{\"levels\": {\(many)}}").contains("over 4096 prefixes"))
     }
 
-    /// Most likely the answer of another service, or an error that came as 200.
+    /// Most likely another service's answer, or an error that came as 200.
     func testB_SAP_9_noKeyOfOursIsRefused() throws {
         XCTAssertEqual(
             problem(#"{"status": "ok", "Levels": {}, "a\nb": 1}"#),
@@ -96,7 +96,7 @@ final class PolicyTests: XCTestCase {
         XCTAssertEqual(try document(#"{"status": 1, "max_files": 2}"#).unknownKeys, ["status"])
     }
 
-    /// Days, MB, and words for levels; numbers and truth may be text.
+    /// Days, MB, and words for levels; numbers and booleans may be text.
     func testB_SAP_9_keysOfSAP() throws {
         let policy = try document(
             #"""
@@ -162,10 +162,10 @@ final class PolicyTests: XCTestCase {
         let path = store.root + "/policy"
         let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions]
         XCTAssertEqual(mode as? Int, 0o600)
-        // Another URL's is not ours.
+        // The policy of another URL is not ours.
         let other = try PolicySource(PolicyOptions(url: "http://127.0.0.1:9/policy?key=other"))
         XCTAssertNil(other.kept(storeDirectory: store.root))
-        // Nor is one that is not valid any more, or was cut, or is no file of ours.
+        // Nor is one that is no longer valid, was cut, or is not our file.
         let whole = kept.bytes
         for count in 0..<whole.count {
             let cut = PolicyFile.parse(Array(whole.prefix(count)))
@@ -175,12 +175,12 @@ final class PolicyTests: XCTestCase {
         XCTAssertNil(PolicyFile.parse(Array("cordwood policy\nformat 2\n\n{}".utf8)))
         try source.keep(file("{\"max_files\": -3}"), storeDirectory: store.root)
         XCTAssertNil(source.kept(storeDirectory: store.root))
-        // What cannot go back in a header is not kept.
+        // Values that cannot go back in a header are not kept.
         XCTAssertEqual(file("{}", etag: "a\nb", modified: "é").etag, "")
         XCTAssertEqual(file("{}", etag: String(repeating: "x", count: 2_000)).etag, "")
     }
 
-    /// Whoever writes into a store: a kept policy never ends the program that opens it.
+    /// Whatever is written into a store, a kept policy never ends the program that opens it.
     func testB_SAP_9_noKeptFileTraps() {
         let head = "cordwood policy\nformat 1\n"
         for spaces in [" ", "   ", " \t ", "  url"] {
@@ -291,7 +291,7 @@ final class PolicyTests: XCTestCase {
             ])
     }
 
-    /// A server that keeps us waiting is left when the engine closes.
+    /// A server that keeps us waiting is abandoned when the engine closes.
     func testB_SAP_9_aSlowServerIsLeft() throws {
         let server = try FaultServer(#"[{"action": "hang"}]"#)
         var asked = 0
@@ -308,7 +308,7 @@ final class PolicyTests: XCTestCase {
         XCTAssertEqual(source.delayMs(after: .unchanged, failures: 0, random: 0), 3_600_000)
         XCTAssertEqual(source.delayMs(after: .unchanged, failures: 0, random: .max), 3_240_000)
         XCTAssertFalse(PolicySource.PolicyAnswer.unchanged.isFailure)
-        // A page of a proxy's in its place is no reason to wait for an hour.
+        // A proxy's page in its place is no reason to wait for an hour.
         XCTAssertTrue(PolicySource.PolicyAnswer.invalid("").isFailure)
         XCTAssertEqual(source.delayMs(after: .invalid(""), failures: 3, random: .max), 8_000)
         func failed(_ wished: UInt64?) -> PolicySource.PolicyAnswer {

@@ -57,7 +57,7 @@ final class QueueTests: XCTestCase {
         XCTAssertEqual(try outbox.states(stem), [b: .sent(httpStatus: 200)])
     }
 
-    /// A server that is asked again refuses the same record again.
+    /// A server that is asked again refuses the same record again: it is kept once.
     func testARecordIsKeptOnce() {
         func refusal(_ ordinal: UInt64) -> RefusedRecords {
             RefusedRecords(
@@ -71,7 +71,7 @@ final class QueueTests: XCTestCase {
         XCTAssertEqual(refusals.lines, 2)
     }
 
-    /// Who works on a store as root leaves its owner what he can read.
+    /// After root has worked on a store, its owner can still read the files.
     func testFilesBelongToTheOwnerOfTheirDirectory() throws {
         try XCTSkipIf(geteuid() != 0, "only root makes files for others")
         let store = try TestStore()
@@ -150,7 +150,7 @@ final class QueueTests: XCTestCase {
         XCTAssertEqual(first.bytes, UInt64(store.files[1]!.count))
     }
 
-    /// Who wants to try again what was given up hears of what somebody else has at the moment.
+    /// Trying again what was given up names the archives that are locked at the moment.
     func testWhatCannotBeTriedAgainIsSaid() throws {
         let store = try TestStore()
         let outbox = Outbox(paths: store.paths)
@@ -317,7 +317,7 @@ final class QueueTests: XCTestCase {
             if limits.archivesMax > 0 && kept.count > Int(limits.archivesMax) {
                 XCTAssertEqual(free, [], note)
             }
-            // Of what did not expire, the oldest went, and none too many.
+            // Of those not expired, the oldest were removed, and none too many.
             let forced = removed.filter { $0.reason != .expired }
             if let last = forced.last, let oldest = free.first {
                 XCTAssertLessThan(Int(last.stem)!, Int(oldest.stem)!, note)
@@ -360,7 +360,7 @@ final class QueueTests: XCTestCase {
         XCTAssertEqual(try registry.list(), [])
     }
 
-    /// Of every kind: a target that is made of a registration makes the same bodies.
+    /// For every kind: a target made from a registration makes the same bodies.
     func testRegistrationsTellHowBodiesAreMade() throws {
         let store = try TestStore()
         let registry = TargetRegistry(storeDirectory: store.root)

@@ -31,7 +31,7 @@ final class RecordedAnswerTests: XCTestCase {
         return try JSONDecoder().decode([Entry].self, from: Data(contentsOf: file))
     }
 
-    /// As an attempt does it whose target has taken that encoding before.
+    /// The meaning for an attempt whose target has taken that encoding before.
     private func meaning(_ entry: Entry) throws -> String {
         var options = TargetOptions(url: "http://127.0.0.1:9/recorded")
         options.kind = entry.kind

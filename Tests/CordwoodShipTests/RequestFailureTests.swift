@@ -1,5 +1,5 @@
-// B-NET-1, B-NET-2: what is known of a request of the host's own that failed; every status and
-// error is exactly one case, and nothing that is kept of the address is a secret.
+// B-NET-1, B-NET-2: what is known of a host's own request that failed. Every status and error is
+// exactly one case, and nothing that is kept of the address is a secret.
 
 import CordwoodFormats
 import XCTest
@@ -69,7 +69,7 @@ final class RequestFailureTests: XCTestCase {
         XCTAssertLessThanOrEqual(long?.url.utf8.count ?? 0, 2_052)
     }
 
-    /// A password in which '/', '?' or '#' stands as it is ends the host too early.
+    /// A '/', '?' or '#' in a password that is not encoded ends the host too early.
     func testB_NET_1_addressesWithAPasswordThatIsNotEncoded() {
         let cases = [
             ("https://svc:ab/cd@host/odata", "https://"),
@@ -103,7 +103,7 @@ final class RequestFailureTests: XCTestCase {
         XCTAssertEqual(moved?.detail.location, "https://a.example")
     }
 
-    /// A host may hand an error back to us with what it likes in it.
+    /// A host may return an error to us with any content.
     func testB_NET_5_anyTimeToWait() throws {
         var detail = try XCTUnwrap(failure(503)).detail
         for (ms, seconds) in [(0, 0), (1, 1), (1_000, 1), (1_001, 2)] as [(UInt64, UInt64)] {

@@ -129,7 +129,7 @@ final class S3DialectTests: S3Case {
         _ = try send(target, [1], bucket, delivery(.zstd))
         XCTAssertNil(bucket.requests[0].headers["content-encoding"])
         XCTAssertEqual(bucket.requests[0].headers["content-type"], "application/zstd")
-        // What became of zstd after a 415; a host's own type stands.
+        // What zstd becomes after a 415; a host's own type stays.
         _ = try send(target, [1], bucket, delivery(.gzip))
         XCTAssertEqual(bucket.requests[1].headers["content-type"], "application/gzip")
         XCTAssertEqual(bucket.requests[1].line, "PUT /logs/\(id).ndjson.gz")
@@ -180,10 +180,10 @@ final class S3DialectTests: S3Case {
         XCTAssertEqual(try send(target, [1], bucket).httpStatus, 200)
         XCTAssertEqual(bucket.requests.map { $0.headers["x-amz-date"] }.last, "20270115T100007Z")
         XCTAssertEqual(bucket.requests.count, 2)
-        // It is known from now on.
+        // The server's time is known from now on.
         XCTAssertEqual(try send(target, [2], bucket).httpStatus, 200)
         XCTAssertEqual(bucket.requests.count, 3)
-        // Without a date: later.
+        // Without a date: tried later.
         bucket.answer = { _ in
             FakeBucket.say(403, "<Error><Code>RequestTimeTooSkewed</Code></Error>")
         }
@@ -193,7 +193,7 @@ final class S3DialectTests: S3Case {
             target.dialect.verdict(outcome, delivery()), .retry(.failed, delayMs: nil))
     }
 
-    /// Other servers have other words for it; a refusal in our own time is none of it.
+    /// Other servers use other words for it; a refusal near our own time is not about the clock.
     func testAnyRefusalFarFromOurTimeIsAboutTheClock() throws {
         for (date, tries) in [
             ("Fri, 15 Jan 2027 07:50:00 GMT", 2), ("Fri, 15 Jan 2027 07:59:00 GMT", 1),
@@ -232,7 +232,7 @@ final class S3DialectTests: S3Case {
         XCTAssertEqual(dates(), ["20270115T0800", "20270115T1000"])
         XCTAssertEqual(try send(target, [1], bucket).httpStatus, 403)
         XCTAssertEqual(dates(), ["20270115T0800", "20270115T1000"], "it was taken back")
-        // One that helps is kept, and one that does not help later leaves it.
+        // A correction that helps is kept, and a later one that does not help leaves it.
         isRefused = { !$0.hasPrefix("20270115T10") }
         XCTAssertEqual(try send(target, [1], bucket).httpStatus, 200)
         XCTAssertEqual(try send(target, [1], bucket).httpStatus, 200)

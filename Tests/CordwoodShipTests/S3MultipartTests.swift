@@ -1,4 +1,4 @@
-// Kind s3 with bodies in parts: what is repeated, what is aborted, and what never may be, for it
+// Kind s3 with bodies in parts: what is repeated, what is aborted, and what never may be, since it
 // may be the object.
 
 import XCTest
@@ -85,8 +85,8 @@ final class S3MultipartTests: S3Case {
             ])
     }
 
-    /// What is listed may be the object itself (SeaweedFS 4.47 clears its list where it can), and
-    /// who may not look knows nothing.
+    /// A listed upload may be the object itself (SeaweedFS 4.47 clears its list where it can), and
+    /// a client that may not look cannot tell.
     func testWhatMayBeTheObjectIsNotAborted() throws {
         for status: Int32 in [200, 403, 503] {
             let bucket = FakeBucket()
@@ -104,7 +104,7 @@ final class S3MultipartTests: S3Case {
         XCTAssertEqual(try send(target(inParts), S3MultipartTests.large, bucket).httpStatus, 200)
     }
 
-    /// S3 says 200 before it knows.
+    /// S3 answers 200 before it knows the result.
     func testAnErrorBehind200IsAnError() throws {
         let bucket = FakeBucket()
         bucket.answer = {
@@ -119,8 +119,8 @@ final class S3MultipartTests: S3Case {
         XCTAssertEqual(bucket.uploads.count, 1, "it may be the object by now")
     }
 
-    /// SeaweedFS 4.47 commits and answers 500 (filer_multipart.go), others are too slow: to abort
-    /// that upload would take the object's bytes, and 412 would then call it sent.
+    /// SeaweedFS 4.47 commits and answers 500 (filer_multipart.go), others are too slow. Aborting
+    /// that upload would destroy the object's bytes, and 412 would then call it sent.
     func testAnEndWithoutAnAnswerIsAskedForAgainAndNeverAborted() throws {
         let lost: [TransferOutcome] = [
             .failed("timed out"), .failed("connection reset"), FakeBucket.say(500),
@@ -138,7 +138,7 @@ final class S3MultipartTests: S3Case {
         }
     }
 
-    /// The first end was carried out, its answer lost: later answers do not tell what became of it.
+    /// The first end was carried out, its answer lost: later answers do not show what became of it.
     func testARefusalBehindALostAnswerAbortsNothing() throws {
         for status: Int32 in [400, 403, 404] {
             let bucket = FakeBucket()
@@ -165,7 +165,7 @@ final class S3MultipartTests: S3Case {
         }
     }
 
-    /// A slow server is at the end yet: there is no object, and its upload is listed.
+    /// A slow server is still ending the upload: there is no object, and the upload is listed.
     func testAnEndThatMayBeUnderWayIsNotAbortedLater() throws {
         let bucket = FakeBucket()
         bucket.answer = { $0.isEnd ? .failed("timed out") : nil }

@@ -6,14 +6,14 @@ import XCTest
 @testable import CordwoodShip
 @testable import CordwoodStore
 
-/// One bucket. Notes every request; `answer` may speak before it does.
+/// One bucket. Records every request; `answer` may answer before the bucket does.
 final class FakeBucket {
     struct Request {
         var line: String
         var headers: [String: String]
         var body: [UInt8]
 
-        /// Of an upload in parts.
+        /// True for the end of an upload in parts.
         var isEnd: Bool { line.hasPrefix("POST") && line.contains("uploadId") }
     }
 
@@ -21,17 +21,17 @@ final class FakeBucket {
     var uploads: [String: [Int: [UInt8]]] = [:]
     var objects: [String: [UInt8]] = [:]
     var answer: (Request) -> TransferOutcome? = { _ in nil }
-    /// An upload stays in the list when it is the object, as where SeaweedFS could not clear it.
+    /// An upload stays listed after it became the object, as when SeaweedFS could not clear it.
     var keepsEnded = false
     var lines: [String] { requests.map(\.line) }
 
-    /// The first end of an upload in parts becomes the object, and its answer does not say so; the
-    /// upload stays in the list.
+    /// The first end of an upload in parts makes the object, but its answer does not say so; the
+    /// upload stays listed.
     func carriesOutTheFirstEnd(saying first: TransferOutcome, later: TransferOutcome) {
         keepsEnded = true
         answer = { [unowned self] request in
             guard request.isEnd else { return nil }
-            // Noted before it is answered.
+            // Recorded before it is answered.
             guard requests.filter(\.isEnd).count == 1 else { return later }
             _ = usual(request)
             return first

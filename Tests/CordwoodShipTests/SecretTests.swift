@@ -1,5 +1,5 @@
-// No part of a secret that a request held is shown, in whatever form its server repeats it: cut,
-// escaped, decoded by one of our readers.
+// No part of a secret that a request contained is shown, in whatever form its server repeats it:
+// cut, escaped, decoded by one of our readers.
 
 import CordwoodFormats
 import XCTest
@@ -15,7 +15,7 @@ final class SecretTests: XCTestCase {
         return try Target(options)
     }
 
-    /// The cause as a state and a log record have it, and the error that is decoded of it.
+    /// The cause as in a state and a log record, and the error that is decoded from it.
     private func shown(
         _ target: Target, _ status: Int32, _ body: [UInt8], type: String = "application/json"
     ) throws -> (cause: String, detail: FailureDetail) {
@@ -42,7 +42,7 @@ final class SecretTests: XCTestCase {
         return (outcome.cause, FailureDetail(outcome, nowUnixMs: 5))
     }
 
-    /// Each of the first bytes of the token, from the fourth on.
+    /// Whether the text contains a beginning of the token of four bytes or more.
     private func holdsPart(_ text: String) -> Bool { text.contains(token.prefix(4)) }
 
     func testASecretAcrossACutLeavesNothing() throws {
@@ -75,7 +75,7 @@ final class SecretTests: XCTestCase {
         }
     }
 
-    /// ASP.NET writes `+` as \u002B, Gson `=` as \u003d, PHP `/` as \/, all of them quotes.
+    /// ASP.NET writes `+` as \u002B, Gson `=` as \u003d, PHP `/` as \/, and all escape quotes.
     func testASecretIsFoundInEveryEscape() throws {
         let target = try target {
             $0.kind = "http"

@@ -1,8 +1,8 @@
 // Statuses from 100 to 599 at every kind, with every form of answer, and every point at which the
-// server or we may die: no record leaves the disk that its server has not confirmed in the
-// words of its own protocol, and once the server is well again all of them are there. What counts
-// as a confirmation is said here a second time, from the protocols (docs/UPLOADS.md), not asked of
-// the product. Kind `transactions` gives up nothing either: Tests/Behaviour/test_txn_trouble.py.
+// server or we may die. No record leaves the disk that its server has not confirmed in its own
+// protocol, and once the server is well again all of them are there. What counts as a confirmation
+// is defined here again, from the protocols (docs/UPLOADS.md), independently of the product. Kind
+// `transactions` gives up nothing either: Tests/Behaviour/test_txn_trouble.py.
 
 import CordwoodStore
 import Foundation
@@ -26,7 +26,7 @@ final class StatusMatrixTests: XCTestCase {
         case none, beforeTheRequest, afterTheRequest, withinTheAnswer
     }
 
-    /// One answer to everything, until it is well.
+    /// Gives one answer to everything, until it is healed.
     private final class MatrixServer: UploadTransport, @unchecked Sendable {
         let kind: String
         private let lock = NSLock()
@@ -66,7 +66,7 @@ final class StatusMatrixTests: XCTestCase {
                 (response.headers, response.body) = confirmation(id)
                 isConfirmed = isAnswered(status)
             }
-            // S3 knows the key by `If-None-Match: *`.
+            // With `If-None-Match: *`, this says that S3 has the key.
             if kind == "s3", status == 412 { isConfirmed = true }
             if death == .withinTheAnswer {
                 throw UploadTransportError("cut off at byte \(response.body.count / 2)")
@@ -93,7 +93,7 @@ final class StatusMatrixTests: XCTestCase {
             }
         }
 
-        /// The kind's confirmation with that status is one.
+        /// Whether the kind's confirmation counts with that status.
         private func isAnswered(_ status: Int) -> Bool {
             switch kind {
             case "datadog": status == 200 || status == 202
@@ -148,7 +148,7 @@ final class StatusMatrixTests: XCTestCase {
         return service
     }
 
-    /// Passes until nothing waits, with a server that is well; what was refused is tried again.
+    /// Runs passes until nothing waits, with a server that is well; retries what was refused.
     private func finish(
         _ store: TestStore, _ server: MatrixServer, confirmed before: Set<String>, _ what: String
     ) throws {
@@ -164,8 +164,8 @@ final class StatusMatrixTests: XCTestCase {
             server.confirmed.union(before), Set(StatusMatrixTests.records), "\(what): lost")
     }
 
-    /// - Parameter dies: the store as it is when we are killed within each request is taken on by
-    ///   the next process.
+    /// - Parameter dies: the next process also goes on from the store as it is when we are killed
+    ///   within each request.
     private func check(
         _ kind: String, _ status: Int, _ form: Form, _ death: Death, dies: Bool = false
     ) throws {
@@ -201,8 +201,8 @@ final class StatusMatrixTests: XCTestCase {
         }
     }
 
-    /// Registered ones and 2xx at every kind; the others, of which a client knows the class alone,
-    /// at one kind each, and with CORDWOOD_TEST_ALL at every kind.
+    /// Registered statuses and 2xx at every kind. The others, of which a client knows only the
+    /// class, at one kind each, and with CORDWOOD_TEST_ALL at every kind.
     private static let known =
         Set(100...103).union(200...299).union(300...308).union(400...431).union([451])
         .union(500...511)
@@ -237,7 +237,7 @@ final class StatusMatrixTests: XCTestCase {
 }
 
 extension TestStore {
-    /// Its files as they are now, in a store of their own.
+    /// Its files as they are now, in another store.
     fileprivate func copy() throws -> TestStore {
         let other = try TestStore(inMemory: true)
         try FileManager.default.removeItem(atPath: other.root)

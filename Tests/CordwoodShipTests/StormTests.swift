@@ -1,7 +1,7 @@
-// What a server sees of 100,000 engines that come back after an outage, second by second: the real
-// Backoff and the real reading of Retry-After, under the rules of uploading (docs/UPLOADS.md). A
-// client that nothing answers tries again at the time its state says, not at its timer's next tick.
-// With CORDWOOD_STORM=FILE the curves are written there, for Benchmarks/storm.py to draw.
+// What a server sees of 100,000 engines that return after an outage, second by second: the real
+// Backoff and the real parsing of Retry-After, under the rules of uploading (docs/UPLOADS.md). A
+// client without an answer tries again at the time in its state, not at its timer's next tick. With
+// CORDWOOD_STORM=FILE the curves are written there, for Benchmarks/storm.py to draw.
 
 import CordwoodStore
 import Foundation
@@ -26,14 +26,14 @@ private struct Dice {
     }
 }
 
-/// Whole seconds; every client has one target.
+/// Time in whole seconds; every client has one target.
 private struct Storm {
     enum Waiting {
         /// Backoff as it is.
         case ours
         /// The same ceilings without jitter.
         case ceilings
-        /// No backoff: every tick of a timer of 30 s that started with the client.
+        /// No backoff: every tick of a 30 s timer that started with the client.
         case ticks
     }
 
@@ -41,14 +41,14 @@ private struct Storm {
     /// Nothing answers before this second.
     var outageS = 3_600
     var horizonS = 3 * 3_600
-    /// When a client has something to send for the first time: evenly in so many seconds.
+    /// Clients first have something to send within this many seconds, evenly spread.
     var firstWithinS = 1
     var waiting = Waiting.ours
-    /// Requests that the server bears a second; the others get 503 without Retry-After.
+    /// Requests per second that the server can take; the others get 503 without Retry-After.
     var capacity = Int.max
-    /// That wait at each client.
+    /// The archives that wait at each client.
     var archives = 1
-    /// A refusal holds all archives of the client, as `RetryReason.busy` does; false: its own.
+    /// A refusal holds all archives of the client, as `RetryReason.busy` does; false: only its own.
     var holdsTarget = true
 
     struct Result {
@@ -57,7 +57,7 @@ private struct Storm {
         /// Second in which the last archive was taken; nil: not within the horizon.
         var doneS: Int?
 
-        /// The most in one second, from then on.
+        /// The most requests in one second, from then on.
         func peak(from second: Int) -> Int { requests[second...].max() ?? 0 }
     }
 
@@ -72,7 +72,7 @@ private struct Storm {
         let sent = UInt32.max
         for second in 0..<horizonS {
             var room = second < outageS ? 0 : capacity
-            // Who comes first within a second is chance, not the client's number.
+            // Which client comes first within a second is chance.
             var now = due[second]
             due[second] = []
             if capacity < now.count { shuffle(&now, &dice) }
@@ -168,7 +168,7 @@ final class StormTests: XCTestCase {
         XCTAssertLessThan(apart, 2 * together)
     }
 
-    /// Nobody's outage: a fleet that starts at once comes at once, and spread over one interval of
+    /// Without an outage: a fleet that starts at once comes at once; spread over one interval of
     /// the timer it does not.
     func test_a_fleet_that_starts() {
         var storm = Storm()
@@ -184,8 +184,8 @@ final class StormTests: XCTestCase {
         StormTests.curves["start_spread"] = spread.requests
     }
 
-    /// A server that bears a twentieth of them a second gets everything, and the refusals on the
-    /// way are few for each client.
+    /// A server with room for a twentieth of them per second gets everything, with few refusals for
+    /// each client.
     func test_a_server_with_too_little_room() {
         var storm = Storm()
         storm.clients = 20_000
@@ -196,7 +196,7 @@ final class StormTests: XCTestCase {
         XCTAssertLessThan(result.refused, 6 * storm.clients)
     }
 
-    /// With a backlog at each client: a busy server is asked by one request, not one an archive.
+    /// With a backlog at each client, a busy server gets one request, not one for each archive.
     func test_backlogs_at_a_server_with_too_little_room() {
         var storm = Storm()
         storm.clients = 2_000
@@ -217,7 +217,7 @@ final class StormTests: XCTestCase {
         StormTests.curves["backlog_each"] = each.requests
     }
 
-    /// A date in Retry-After is one moment for everybody: what we add spreads them behind it.
+    /// A date in Retry-After is the same moment for all: what we add spreads them after it.
     func test_a_date_of_the_server_is_no_moment_for_all() {
         var dice = Dice(state: 1)
         let now: UInt64 = 1_800_000_000_000

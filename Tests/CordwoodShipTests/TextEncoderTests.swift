@@ -1,4 +1,4 @@
-// Encoders of text and JSON: bytes of one record by hand, and hostile records by seed whose bodies
+// Encoders of text and JSON: the bytes of one record by hand; hostile records by seed, whose bodies
 // the strict fakes take and read back as what went in, within every limit, each record once.
 
 import CordwoodStore
@@ -26,7 +26,7 @@ final class TextEncoderTests: XCTestCase {
 
     // ── One record by hand ──
 
-    /// Of an archive from before records had ids: what servers may have of it stays the same.
+    /// From an archive older than record ids: what servers may already have of it stays the same.
     private func golden(
         _ target: Target, _ given: Given? = nil, isOld: Bool = true
     ) throws -> String {
@@ -195,7 +195,7 @@ final class TextEncoderTests: XCTestCase {
         ProcessInfo.processInfo.environment["CORDWOOD_TEST_ALL"] == nil ? [1, 2] : Array(1...20)
     }
 
-    /// Short records, and some that exceed the limit of an entry by their message.
+    /// Short records, and some whose message exceeds the limit of an entry.
     private func hostile(_ seed: UInt64, _ count: Int = 200) -> [Given] {
         var maker = HostileMaker(seed: seed)
         var all = maker.records(count)
@@ -360,7 +360,7 @@ final class TextEncoderTests: XCTestCase {
             case .uint(let number): isSame = (found as? NSNumber)?.uint64Value == number
             case .bool(let truth): isSame = (found as? Bool) == truth
             case .double(let number) where number.isFinite:
-                // Foundation reads the last digit wrongly now and then.
+                // Foundation sometimes misreads the last digit.
                 isSame =
                     abs(((found as? NSNumber)?.doubleValue ?? 0) - number) <= abs(number) / 1e15
             case .json(let text):
@@ -521,7 +521,7 @@ final class TextEncoderTests: XCTestCase {
         }
     }
 
-    /// A line of ndjson is `cat --json`'s, but for the mark of a message that was cut.
+    /// A line of ndjson equals that of `cat --json`, except for the mark of a cut message.
     func testHostileNDJSON() throws {
         for seed in seeds {
             let given = hostile(seed)
@@ -547,7 +547,7 @@ final class TextEncoderTests: XCTestCase {
         }
     }
 
-    /// What `cat` prints, which is UTF-8 whatever was logged, and lines that nobody forges.
+    /// The output of `cat`: UTF-8 whatever was logged, and no forged lines.
     func testHostileText() throws {
         for seed in seeds {
             let given = hostile(seed).filter { $0.model.message.count < 60_000 }

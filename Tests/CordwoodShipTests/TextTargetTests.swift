@@ -1,5 +1,5 @@
 // Uploads to the kinds that take text or JSON, against their strict fakes: what arrives, what each
-// answer makes of the archive, what is sent again and what never is (UPLOADS; B-SAP-4 to B-SAP-6,
+// answer means for the archive, what is sent again and what never is (UPLOADS; B-SAP-4 to B-SAP-6,
 // B-ROLL-8, B-ROLL-10).
 
 import CordwoodStore
@@ -21,7 +21,7 @@ final class TextTargetTests: XCTestCase {
             given.staged.model.time = 1_763_712_930_000_000_000 + UInt64(number / 2) * 1_000
             given.staged.model.level = 9
             given.staged.model.logger = Array("app".utf8)
-            // Every second one says what the one before said, at the same time.
+            // Every second record repeats the text and time of the one before.
             given.staged.model.message = Array("record \(number / 2)".utf8)
             given.staged.model.originalLength = UInt64(given.staged.model.message.count)
             return given
@@ -220,7 +220,7 @@ final class TextTargetTests: XCTestCase {
         XCTAssertFalse(dropped.hasArchive(1), "the host said so")
     }
 
-    /// As Loki 3 answers (its distributor; an ingester, of two streams; of one line).
+    /// Answers of Loki 3 (its distributor; an ingester, for two streams and for one line).
     func testLokiCountsFromEveryForm() throws {
         let dialect = try TestStore().target("http://h:3100") { $0.kind = "loki" }.dialect
         let delivery = Delivery(
@@ -246,7 +246,7 @@ final class TextTargetTests: XCTestCase {
             refused("\(behind)\(behind)user 'fake', total ignored: 2 out of 5 for stream: {}"),
             .sent(Refused(count: 2)))
         XCTAssertEqual(refused(old), .sent(Refused(count: 1)))
-        // Of streams it says not how many lines they had (pkg/distributor, pkg/validation).
+        // For streams it does not say how many lines they had (pkg/distributor, pkg/validation).
         let missing = "missing required labels 'team' for user 'fake' for stream '{a=\"b\"}'"
         XCTAssertEqual(
             refused("1 errors like: \(missing) (policy: ''); 1 errors like: \(missing) …"), .stray)
@@ -261,7 +261,7 @@ final class TextTargetTests: XCTestCase {
         XCTAssertNil(refused("0 errors like: nothing"))
     }
 
-    /// Loki stores nothing of a stream with bad labels, and counts it as one error.
+    /// Loki stores nothing of a stream with bad labels, and counts the stream as one error.
     func testLokiThatRefusesStreamsHasNothingOfThem() throws {
         let server = try FakeServer("loki", #"{"enforced":"team"}"#)
         let mixed = records(10).enumerated().map { number, given in
@@ -327,7 +327,7 @@ final class TextTargetTests: XCTestCase {
             $0.bodyRecordsMax = 7
             $0.requestsMax = 1
         }
-        // On a connection that was used before, libcurl itself sends a request once more.
+        // On a connection that was used before, libcurl itself sends a request again.
         XCTAssertEqual(results[0].0, .upload)
         XCTAssertTrue(results.contains { $0.0 == .ok })
         XCTAssertTrue(server.requests[1].said.contains("409"))
@@ -349,7 +349,7 @@ final class TextTargetTests: XCTestCase {
     }
 
     /// A full disk makes an index read-only, a role may not write, a template is missing: the
-    /// archive waits, and what is really refused stays so.
+    /// archive waits, and what is really refused stays refused.
     func testElasticsearchThatForbidsPauses() throws {
         for (status, type) in [
             (401, "security_exception"), (403, "cluster_block_exception"),
@@ -430,7 +430,7 @@ final class TextTargetTests: XCTestCase {
         return BulkAnswer(Array(text.utf8), delivery)
     }
 
-    /// What VictoriaLogs 1.36 and Fluent Bit 3.2 answer: documents in order, without ids.
+    /// Answers of VictoriaLogs 1.36 and Fluent Bit 3.2: documents in order, without ids.
     func testBulkAnswersWithoutIDsAreReadByPlace() {
         let two = #"{"create":{"status":201}},{"create":{"status":201}}"#
         XCTAssertEqual(
@@ -441,7 +441,7 @@ final class TextTargetTests: XCTestCase {
         let answer = bulkAnswer(#"{"errors":true,"items":[\#(mixed)]}"#, [5..<6, 9..<11])
         XCTAssertEqual(answer?.refused, [9])
         XCTAssertEqual(answer?.again, [10])
-        // As many as were sent, or nobody is meant.
+        // With another number of items than were sent, none counts.
         XCTAssertNil(bulkAnswer(#"{"errors":true,"items":[\#(mixed)]}"#, [5..<6]))
         XCTAssertNil(bulkAnswer(#"{"errors":true,"items":[\#(two)]}"#, [0..<3]))
     }

@@ -1,6 +1,6 @@
-// Bodies of application transactions: bytes by hand, events of one transaction together, what was
-// deleted left out, hostile records by seed that the strict fake takes; the file `deleted`; ids,
-// headers and challenges that come from others.
+// Bodies of application transactions: bytes by hand, events of one transaction together, deleted
+// ones left out, hostile records by seed that the strict fake takes. Also the file `deleted`, and
+// ids, headers and challenges that come from others.
 
 import CordwoodTrace
 import Foundation
@@ -30,7 +30,7 @@ final class TransactionTests: XCTestCase {
         }
     }
 
-    /// A record of kind 3; `code` nil: it is no error.
+    /// A record of kind 3; `code` nil: no error.
     private func record(
         _ op: String, _ id: String, _ event: Int64? = nil, code: [UInt8]? = nil,
         text: [UInt8]? = nil, at seconds: UInt64 = 0
@@ -72,7 +72,7 @@ final class TransactionTests: XCTestCase {
             + #""apptxnlog/in-ctx-err-code":\#(rest)}"#
     }
 
-    /// Whatever stands between us and the server: nobody but the server ends an event.
+    /// Whatever answers in between: only the server ends an event.
     func testAnswersOfOthersGiveNothingUp_B_TXN_7() throws {
         let store = try self.store
         let event = record("event", TransactionTests.one, 0)
@@ -265,7 +265,8 @@ final class TransactionTests: XCTestCase {
             [StoreMoment(timeNs: .max)])
     }
 
-    /// Within a boot the monotonic clock decides, however the other is set; between boots the time.
+    /// Within a boot the monotonic clock decides, however the other is set; between boots, the
+    /// time.
     func testDeletedFileAndClocks() throws {
         let root = try store.root
         let id = try XCTUnwrap(TransactionID(TransactionTests.one))
@@ -289,7 +290,7 @@ final class TransactionTests: XCTestCase {
                 file.covers(TransactionID(usecase: 1, random: (1, 1)), moment(1, 1, 1)), one == nil)
             XCTAssertEqual(try DeletedFile.parse(file.bytes, path: "x"), file)
         }
-        // Each boot's own deletion holds for what it wrote, those behind it by their time.
+        // Each boot's own deletion decides about its records, later deletions by their time.
         unlink(root + "/deleted")
         _ = try forget(nil, moment(1, 100, 50))
         var file = try forget(nil, moment(2, 80, 7))
@@ -298,11 +299,11 @@ final class TransactionTests: XCTestCase {
         XCTAssertFalse(file.covers(id, moment(1, 90, 60)))
         XCTAssertFalse(file.covers(id, moment(2, 70, 8)), "that of boot 1 says nothing of it")
         XCTAssertTrue(file.covers(id, moment(3, 100, 0)))
-        // A second one in a boot takes nothing back that the first forgot.
+        // A second deletion in a boot takes back nothing that the first covered.
         file = try forget(nil, moment(2, 60, 9))
         XCTAssertTrue(file.covers(id, moment(2, 70, 8)))
         XCTAssertTrue(file.covers(id, moment(1, 80, 60)))
-        // Nor does one in a later boot, of all or of the same, where the clock had run ahead.
+        // Nor does one in a later boot, of all or of the same, if the clock had run ahead.
         for again in [nil, id] {
             unlink(root + "/deleted")
             _ = try forget(id, moment(1, 100, 50))
@@ -319,7 +320,7 @@ final class TransactionTests: XCTestCase {
         XCTAssertTrue(file.covers(id, moment(1, 100, 0)), "what was merged covers by its time")
     }
 
-    /// As many as it remembers are read back, and one more is refused.
+    /// It reads back as many as it remembers, and refuses one more.
     func testDeletedFileIsBounded() throws {
         var text = "cordwood deleted\nformat 1\n"
         for number in 0..<UInt64(DeletedFile.idsMax) {
@@ -350,7 +351,7 @@ final class TransactionTests: XCTestCase {
         XCTAssertEqual(least.text.utf8.count, TransactionID.bytesMax)
         XCTAssertEqual(TransactionID(least.text)?.usecase, .min)
         XCTAssertEqual((0..<16).map { id.byte($0) }[6], 0x4F)
-        // One byte changed: either no id, or another one that is spelled so.
+        // With one byte changed it is either no id, or another id with that spelling.
         let good = Array(TransactionTests.one.utf8)
         for at in good.indices {
             for byte in UInt8.min...UInt8.max where byte != good[at] {

@@ -1,5 +1,5 @@
-// Settings that cannot be right are refused when a target is added, saying which and why, without a
-// secret in the text; where redirections may lead; headers and credentials that cannot be sent.
+// Settings that cannot be right are refused when a target is added, with the name and the reason
+// but no secret; where redirections may lead; headers and credentials that cannot be sent.
 
 import CordwoodStore
 import Foundation

@@ -54,14 +54,14 @@ final class SentFile {
 
     var body: RequestBody { RequestBody(descriptor: descriptor, count: UInt64(bytes.count)) }
 
-    /// Bytes of which no part is like another.
+    /// Random bytes, which do not compress.
     static func noise(_ count: Int) -> [UInt8] {
         let random = FileHandle(forReadingAtPath: "/dev/urandom")
         return Array(random?.readData(ofLength: count) ?? Data())
     }
 }
 
-/// What a transfer is told; in a struct, for the closure behind a call is the change.
+/// What a transfer is told. A struct, since the trailing closure of `send` is the change.
 struct Ticks {
     var next: () -> TransferTick
 }
@@ -82,7 +82,7 @@ extension Transport {
     }
 }
 
-/// Answers what it is told; keeps what it got.
+/// Answers as it is told; keeps the requests.
 /// SAFETY: guarded by its lock.
 final class ToldTransport: UploadTransport, @unchecked Sendable {
     struct Refused: Error {}
@@ -116,7 +116,7 @@ extension UploadRequest {
     }
 }
 
-/// A socket that listens and never accepts; TCP connects, nothing more comes.
+/// A socket that listens and never accepts: TCP connects, nothing follows.
 final class SilentPort {
     private let descriptor: Int32
     let port: Int

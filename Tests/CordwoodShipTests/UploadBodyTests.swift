@@ -1,5 +1,5 @@
 // Bodies: rendering, one gzip member or one zstd frame, the same bytes on every attempt, and the
-// way back to simpler encodings where a server refuses one. Read back with the system's own tools.
+// way back to simpler encodings if a server refuses one. Read back with the system's own tools.
 
 import CZlib
 import CZstd
@@ -28,7 +28,7 @@ final class UploadBodyTests: XCTestCase {
         return (server, store, service.pass().0)
     }
 
-    /// Fails where anything follows the one member.
+    /// Fails the test if anything follows the one member.
     private func gunzip(_ bytes: [UInt8]) throws -> [UInt8] {
         var stream = z_stream()
         var input = bytes

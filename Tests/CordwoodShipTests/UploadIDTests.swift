@@ -1,5 +1,5 @@
-// What uploads call a record and where they say it comes from: every kind by the record's own id,
-// and archives that were written before records had ids as they were.
+// The id and origin of a record in uploads: every kind uses the record's own id, and archives from
+// before records had ids stay as they were.
 
 import XCTest
 
@@ -28,8 +28,8 @@ final class UploadIDTests: XCTestCase {
         return utf8(bodies.joined())
     }
 
-    /// What is new in bodies: the record's own id, and where JSON lines said nothing of it, where
-    /// the record comes from.
+    /// New in bodies: the record's own id, and in JSON lines that did not say it, where the record
+    /// comes from.
     func testRecordsGoByTheirOwnIDs() throws {
         XCTAssertEqual(Given.plain().staged.recordID, Given.plainID)
         for (kind, url) in TextEncoderTests.jsonKinds {

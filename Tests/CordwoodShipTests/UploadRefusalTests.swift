@@ -1,5 +1,5 @@
-// What a server refuses: nothing of it leaves the disk, what it takes is there, and a passing wrong
-// answer costs no more than a few requests and some time.
+// What a server refuses stays on the disk, what it takes is there, and a passing wrong answer costs
+// only a few requests and some time.
 
 import Foundation
 import XCTest
@@ -49,7 +49,7 @@ final class UploadRefusalTests: XCTestCase {
 
     // ── One record ──
 
-    /// Wherever it stands, the others are taken, and it is kept with its place and the reason.
+    /// Wherever the record is, the others are taken, and it is kept with its place and the reason.
     func testARecordThatIsRefusedAloneIsKept() throws {
         for poison in [0, 499, 999] {
             let server = try FaultServer(rules: ["poison=poison"])
@@ -113,7 +113,7 @@ final class UploadRefusalTests: XCTestCase {
         XCTAssertEqual(
             taken(server).sorted(), ((0..<100).filter { !poison.contains($0) } + [0]).sorted())
 
-        // The server has been mended: what was kept goes, and nothing else, under an id of its own.
+        // The server has been fixed: only what was kept goes, under an id of its own.
         let mended = try FaultServer()
         let restarted = try store.service()
         try add(store, restarted, mended.url)
@@ -129,8 +129,8 @@ final class UploadRefusalTests: XCTestCase {
         XCTAssertEqual(try restarted.retryQuarantined(target: nil), 0)
     }
 
-    /// Where the list of what was kept cannot be read any more all goes again: twice is better than
-    /// never.
+    /// If the list of kept records can no longer be read, everything goes again: twice is better
+    /// than never.
     func testAListThatIsDamagedLosesNothing() throws {
         let server = try FaultServer(rules: ["poison=poison"])
         let store = try TestStore()
@@ -152,7 +152,7 @@ final class UploadRefusalTests: XCTestCase {
         XCTAssertFalse(store.hasArchive(1))
     }
 
-    /// What the system will not give now is no damage: nothing goes twice, nothing is forgotten.
+    /// What cannot be read now is not damaged: nothing goes twice, nothing is forgotten.
     func testAListThatCannotBeReadNowIsReadLater() throws {
         let fails = Array(repeating: "{}", count: 5) + [#"{"status":500}"#]
         let server = try FaultServer("[\(fails.joined(separator: ","))]")
@@ -207,7 +207,7 @@ final class UploadRefusalTests: XCTestCase {
 
     // ── Too large ──
 
-    /// A server that takes nothing has not got it: everything stays, and it is not flooded.
+    /// A server that takes nothing has nothing: everything stays, and it is not flooded.
     func testAServerThatAlwaysSaysTooLargeGetsNothingAndLosesNothing() throws {
         let server = try FaultServer(rules: ["limit=1"])
         let store = try TestStore()
@@ -228,9 +228,9 @@ final class UploadRefusalTests: XCTestCase {
         XCTAssertTrue(store.events.all.allSatisfy { !$0.hasPrefix("completed") })
     }
 
-    /// A limit that passes: in the end all is there, nothing is kept, once each.
+    /// A limit that goes away: in the end everything has arrived once, and nothing is kept.
     func testAPassingLimitLosesNothing() throws {
-        // Behind the ninth each record goes by itself.
+        // After the ninth, each record goes by itself.
         for count in [1, 9, 11, 18] {
             let answers = Array(repeating: #"{"status":413}"#, count: count)
             let server = try FaultServer("[\(answers.joined(separator: ","))]")
@@ -312,7 +312,7 @@ final class UploadRefusalTests: XCTestCase {
     // ── The way there ──
 
     /// One answer that is not about an archive gives up none: the target rests, one archive asks,
-    /// and when the way is free again all are there without anybody's doing.
+    /// and when the way is free again all arrive without intervention.
     func testAPassingWrongAnswerCostsARest() throws {
         for status in [302, 400, 404, 422, 501] {
             let answers = Array(repeating: "{\"status\":\(status)}", count: 5)
@@ -349,7 +349,7 @@ final class UploadRefusalTests: XCTestCase {
         XCTAssertEqual(Backoff.restMs(refusals: .max, random: .max), 21_600_000 / 8 * 9)
     }
 
-    /// A part of a long archive that is refused by the way there goes again as it was.
+    /// A part of a long archive that is refused on the way goes again unchanged.
     func testAfterProgressTheCountStartsAnew() throws {
         let server = try FaultServer(#"[{"status":429},{},{},{"status":429},{},{"status":429}]"#)
         let store = try TestStore()

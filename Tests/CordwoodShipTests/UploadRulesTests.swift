@@ -141,7 +141,7 @@ final class UploadRulesTests: XCTestCase {
         XCTAssertEqual(try service.applyRetention(otherBytes: 0), 1)
     }
 
-    /// A small archive takes a whole block.
+    /// A small archive occupies a whole block.
     func testTheQuotaCountsWhatFilesTakeOnTheDisk() throws {
         let store = try TestStore()
         for number in 1...3 { store.addArchive(number) }
@@ -160,11 +160,11 @@ final class UploadRulesTests: XCTestCase {
         XCTAssertEqual(try removed(quota: 10 + each), 1)
     }
 
-    /// A lease refuses to let a file be opened for writing, whoever asks, as immutable ones do.
+    /// A lease keeps every process from opening a file for writing, like an immutable file.
     func testWhatCannotBeDeletedHoldsNothingElseUp() throws {
         let store = try TestStore()
         for number in 1...4 { store.addArchive(number) }
-        // Neither is an archive.
+        // Neither of these is an archive.
         XCTAssertEqual(mkdir(store.paths.archive("directory"), 0o700), 0)
         XCTAssertEqual(symlink("nowhere", store.paths.archive("link")), 0)
         let service = try store.service()

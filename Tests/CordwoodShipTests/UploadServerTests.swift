@@ -1,6 +1,5 @@
-// Uploads against a real server on loopback that answers as scripted: what each answer means for
-// the archive, its state and the host's callbacks (UPLOADS, Answers; B-ROLL;
-// B-SAP-6).
+// Uploads against a real server on loopback with scripted answers: what each answer means for the
+// archive, its state and the host's callbacks (UPLOADS, Answers; B-ROLL; B-SAP-6).
 
 import Foundation
 import Glibc
@@ -86,7 +85,7 @@ final class UploadServerTests: XCTestCase {
         _ = try restarted.addTarget(store.target(server.url))
         XCTAssertEqual(restarted.pass().0, .upload)
         XCTAssertEqual(server.requests.count, 1)
-        // An eighth is added: what a server says it says to everybody.
+        // An eighth is added, since a server says the same to all clients.
         store.clock.advance(ms: 1_125)
         XCTAssertEqual(restarted.pass().0, .ok)
         XCTAssertEqual(server.requests.count, 3)
@@ -106,7 +105,7 @@ final class UploadServerTests: XCTestCase {
             XCTAssertEqual(service.pass(explicit: false).0, .upload)
             XCTAssertEqual(server.requests.count, requests, "\(status)")
             XCTAssertEqual(store.queue.count, requests, "\(store.queue)")
-            // An explicit call is somebody's wish.
+            // An explicit call does not wait: it was asked for.
             _ = service.pass()
             XCTAssertEqual(server.requests.count, requests + 3, "\(status)")
         }
@@ -140,7 +139,7 @@ final class UploadServerTests: XCTestCase {
         let id = try store.addContainer(1...2)
         let service = try store.service()
         _ = try service.addTarget(store.target(server.url))
-        // Somebody has an old one in hand.
+        // One of the old archives is locked.
         var held = try ArchiveLock(
             paths: store.paths, stem: store.stem(1), target: TargetKey(name: "other"))
         XCTAssertFalse(held == nil)
@@ -166,12 +165,12 @@ final class UploadServerTests: XCTestCase {
         XCTAssertTrue(other.queue[0].hasSuffix("-refused"), "\(other.queue)")
     }
 
-    /// The archive cannot go; what was sent is sent all the same, and not sent again.
+    /// The archive cannot be deleted; it still counts as sent, and is not sent again.
     func testSentIsSentWhereTheArchiveCannotBeDeleted() throws {
         let server = try FaultServer()
         let store = try TestStore()
         store.addArchive(1)
-        // A link is not followed: it cannot be synced, which is what a deletion begins with.
+        // A link is not followed: it cannot be synced, which is how a deletion begins.
         XCTAssertEqual(symlink(store.paths.queue, store.paths.lanes), 0)
         let service = try store.service()
         _ = try service.addTarget(store.target(server.url))
@@ -187,7 +186,7 @@ final class UploadServerTests: XCTestCase {
         XCTAssertFalse(store.hasArchive(1))
     }
 
-    /// One archive is refused whenever it comes, the others are taken: in the end it is given up.
+    /// One archive is always refused while the others are taken: in the end it is given up.
     func testWhatIsRefusedWhileOthersAreTakenIsGivenUp() throws {
         let server = try FaultServer(rules: ["poison=archive 1"])
         let store = try TestStore()
@@ -291,7 +290,7 @@ final class UploadServerTests: XCTestCase {
         XCTAssertFalse(store.hasArchive(1))
     }
 
-    /// The server that these tests trust: what a client that died had sent is no stored body.
+    /// The server that these tests trust stores no body of a client that died.
     func testServerKeepsNoCutBody() throws {
         let server = try FaultServer()
         let fd = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
@@ -322,7 +321,7 @@ final class UploadServerTests: XCTestCase {
         let service = try store.service()
         let target = try store.target(server.url)
         _ = try service.addTarget(target)
-        // What a process leaves that dies after it wrote the state down.
+        // The state left by a process that dies after writing it.
         try Outbox(paths: store.paths).set(store.stem(1), target.key, to: .sent(httpStatus: 200))
         XCTAssertEqual(service.pass().0, .end)
         XCTAssertFalse(store.hasArchive(1))
@@ -345,7 +344,7 @@ final class UploadServerTests: XCTestCase {
         XCTAssertEqual(second.requests.count, 2)
     }
 
-    /// Nobody works on it for the other target, whose process is another.
+    /// The other target belongs to another process, so nothing is sent to it here.
     func testAnotherProcessTargetKeepsTheArchive() throws {
         let (first, second) = (try FaultServer(), try FaultServer())
         let store = try TestStore()
@@ -451,7 +450,7 @@ final class UploadServerTests: XCTestCase {
     func testUnreadableFileKeepsNoOtherBack() throws {
         let server = try FaultServer()
         let store = try TestStore()
-        // A link is not followed: to the system it is no archive.
+        // A link is not followed, so this archive cannot be read.
         XCTAssertEqual(symlink("/etc/hostname", store.paths.archive(store.stem(1))), 0)
         store.addArchive(2)
         let service = try store.service()

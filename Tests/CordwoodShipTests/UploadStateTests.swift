@@ -1,6 +1,6 @@
-// What is known of an archive at a target stays true: what counts against an archive, what another
-// process did meanwhile, what a kill within a request leaves, and what a bulk answer says of single
-// records. Servers are functions here.
+// The state of an archive at a target stays true: what counts against an archive, what another
+// process did meanwhile, what a kill within a request leaves, and what a bulk answer says about
+// single records. Servers are functions here.
 
 import Foundation
 import XCTest
@@ -40,8 +40,8 @@ final class UploadStateTests: XCTestCase {
 
     // ── What counts against an archive ──
 
-    /// One wrong answer on the way back is no verdict, however long the target was away or had too
-    /// much to do.
+    /// One wrong answer on the way back is no verdict, however long the target was away or too
+    /// busy.
     func testAWrongAnswerAfterAnOutageGivesNothingUp() throws {
         for status in [503, 429] {
             let store = try TestStore()
@@ -91,7 +91,7 @@ final class UploadStateTests: XCTestCase {
         let runner = service.currentRunners[0]
         let remembered = PairState.retry(attempts: 1, notBeforeMs: 0, reason: .failed)
         runner.remember(store.stem(1), (remembered, PairRefusals.none))
-        // The other process is at it until the call waits for it, and gets as far as record 5.
+        // The other process works until the call waits for it, and gets as far as record 5.
         guard let lock = try ArchiveLock(paths: store.paths, stem: store.stem(1), target: key)
         else { return XCTFail("nobody else holds it") }
         let ended = DispatchSemaphore(value: 0)
@@ -153,7 +153,7 @@ final class UploadStateTests: XCTestCase {
         XCTAssertEqual([service.totals.succeeded, service.totals.failed], [1, 0])
     }
 
-    /// While a body is under way the state says what it said before, and where the body ends.
+    /// During a request the state says what it said before, and where the body ends.
     func testAKillWithinARequestCountsNothing() throws {
         let store = try TestStore()
         store.addArchive(1, content: lines(40))
@@ -176,7 +176,7 @@ final class UploadStateTests: XCTestCase {
 
     // ── Bulk answers ──
 
-    /// What a bulk request is answered with: the fate of each document, by its record's number.
+    /// The answer to a bulk request: the fate of each document, by its record's number.
     @Sendable private static func bulk(
         _ request: UploadRequest, _ fate: (Int) -> Int
     ) throws -> UploadResponse {
@@ -204,7 +204,7 @@ final class UploadStateTests: XCTestCase {
     }
 
     /// A record that is too large and one that is refused are kept once each, whether the part goes
-    /// again by what was asked for or, after a restart, whole.
+    /// again as the answer asks or, after a restart, whole.
     func testAPartThatIsTakenInPartsForgetsNothing() throws {
         let process = CordwoodStore.ProcessInfo(
             laneID: .zero, bootID: .zero, processID: 812, name: "test", createdRealtime: 0,
@@ -249,7 +249,7 @@ final class UploadStateTests: XCTestCase {
         }
     }
 
-    /// Who speaks of a record that was not sent says nothing of those that were.
+    /// An answer about a record that was not sent says nothing about those that were.
     func testOrdinalsOfNobodyLoseNothing() throws {
         for status in [400, 429] {
             let store = try TestStore()

@@ -25,12 +25,12 @@ final class FakeClock: @unchecked Sendable {
             bootMs += ms
         }
     }
-    /// The monotonic clock goes on by itself; here it goes on by more.
+    /// The monotonic clock runs by itself; this adds to it.
     func advanceMonotonic(ms: UInt64) { lock.withLock { aheadMs += ms } }
-    /// Somebody sets the wall clock.
+    /// Sets the wall clock.
     func jump(ms: Int64) { lock.withLock { nowMs = UInt64(Int64(nowMs) + ms) } }
 
-    /// Deadlines are on the true monotonic clock: transfers are real.
+    /// Deadlines use the real monotonic clock: transfers are real.
     var clock: UploadClock {
         UploadClock(
             realtimeMs: { self.unixMs },
@@ -51,7 +51,7 @@ final class Events: @unchecked Sendable {
     var diagnostics: [String] { lock.withLock { diagnosticLines } }
 }
 
-/// Its services tell it what an engine is told. SAFETY: a test changes it on one thread.
+/// Its services report to it as to an engine. SAFETY: a test changes it on one thread.
 final class TestStore: UploadDelegate, @unchecked Sendable {
     let root: String
     let clock = FakeClock()
@@ -60,7 +60,7 @@ final class TestStore: UploadDelegate, @unchecked Sendable {
     private(set) var files: [Int: [UInt8]] = [:]
     var paths: StorePaths { StorePaths(root) }
 
-    /// - Parameter inMemory: for thousands of stores: nothing waits for a disk.
+    /// - Parameter inMemory: for thousands of stores, so that nothing waits for a disk.
     init(consent: Consent = .granted, inMemory: Bool = false) throws {
         let place = inMemory ? "/dev/shm" : "/tmp"
         var template = Array("\(place)/cordwood-upload-XXXXXX".utf8CString)
@@ -72,8 +72,8 @@ final class TestStore: UploadDelegate, @unchecked Sendable {
 
     deinit { try? FileManager.default.removeItem(atPath: root) }
 
-    /// An archive of one record a line. `number` is the segment it covers, and so gives id and
-    /// name; a larger one has younger records.
+    /// An archive with one record per line. `number` is the segment it covers, and so determines id
+    /// and name; a larger one has younger records.
     func addArchive(_ number: Int, content: String? = nil) {
         let lines = (content ?? "dummy archive \(number)").utf8.split(separator: 10)
         let process = CordwoodStore.ProcessInfo(
@@ -108,7 +108,7 @@ final class TestStore: UploadDelegate, @unchecked Sendable {
         }
     }
 
-    /// The segment that the archive covers is still there.
+    /// Adds the segment that the archive covers.
     func addSegment(of number: Int) throws {
         try FileManager.default.createDirectory(
             atPath: paths.lanes, withIntermediateDirectories: true)
@@ -116,7 +116,7 @@ final class TestStore: UploadDelegate, @unchecked Sendable {
         writeAll([], paths.lanes + "/" + cover.laneName + String(format: ".%08d-0001.seg", number))
     }
 
-    /// One of them all, as a compacting program makes it.
+    /// One archive that replaces them all, as a compacting program makes it.
     func addContainer(_ numbers: ClosedRange<Int>) throws -> String {
         var cover = TestStore.cover(numbers.lowerBound)
         cover.last = UInt64(numbers.upperBound)
@@ -151,7 +151,7 @@ final class TestStore: UploadDelegate, @unchecked Sendable {
         }.sorted()
     }
 
-    /// - Parameter settleMs: 0: its background begins at once.
+    /// - Parameter settleMs: with 0, its background begins at once.
     func service(settleMs: UInt64 = 0) throws -> UploadService {
         let service = try UploadService(
             storeDirectory: root, clock: clock.clock, settleMs: settleMs, random: { UInt64.max })
@@ -282,7 +282,7 @@ final class FaultServer {
     }
 }
 
-/// A JSON value a line.
+/// One JSON value per line.
 func decodedLines<Row: Decodable>(_ path: String) -> [Row] {
     let text = try? String(contentsOfFile: path, encoding: .utf8)
     return (text ?? "").split(separator: "\n").compactMap {
@@ -290,7 +290,7 @@ func decodedLines<Row: Decodable>(_ path: String) -> [Row] {
     }
 }
 
-/// Polls for at most 20 s; fails the test where that is not enough.
+/// Polls for at most 20 s; fails the test if that is not enough.
 func eventually(_ what: String, _ condition: () -> Bool) {
     for _ in 0..<20_000 {
         if condition() { return }

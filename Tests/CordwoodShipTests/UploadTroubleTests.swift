@@ -1,6 +1,6 @@
-// What goes on around an upload while it runs: another process changes the queue, consent is taken
-// back, a target is removed, the disk is full, a call comes while the background sends. Servers are
-// functions here, so that a test stands inside a request.
+// What happens around an upload while it runs: another process changes the queue, consent is
+// withdrawn, a target is removed, the disk is full, a call comes while the background sends.
+// Servers are functions here, so that a test runs inside a request.
 
 import Foundation
 import Glibc
@@ -48,7 +48,7 @@ final class UploadTroubleTests: XCTestCase {
         return ended
     }
 
-    /// Removes the target while it is in a callback, which goes on after that has begun.
+    /// Removes the target during one of its callbacks, which goes on once the removal has begun.
     private func removeTarget(
         _ service: UploadService, _ order: Events, _ goOn: DispatchSemaphore
     ) {
@@ -123,7 +123,7 @@ final class UploadTroubleTests: XCTestCase {
 
     // ── What cannot be written ──
 
-    /// A name with any state behind it is longer than file systems take.
+    /// With any state appended, the name is longer than file systems allow.
     private func addArchiveOfALongName(_ store: TestStore) {
         let stem = String(repeating: "s", count: 242) + "-00000001"
         store.addArchive(1)
@@ -168,7 +168,7 @@ final class UploadTroubleTests: XCTestCase {
 
     func testWhatIsDamagedIsKeptWhenTheRestIsSent() throws {
         let store = try TestStore()
-        // The first fills a block of its own.
+        // The first record fills a block of its own.
         var maker = RecordMaker(seed: 1)
         store.addArchive(
             1, records: RecordMaker.largeBlocks(seed: 1, count: 1, others: 0) + maker.records(2))
@@ -389,7 +389,7 @@ final class UploadTroubleTests: XCTestCase {
 
         func archiveRemoved(_ archiveName: String, _ reason: RemovalReason) {
             order.add("told")
-            // Another process may keep its own limits meanwhile.
+            // Another process may apply its own limits meanwhile.
             XCTAssertNoThrow(try StoreFiles.lockDirectory(archives).number)
         }
     }

@@ -1,6 +1,6 @@
-// Encrypted archives: the same archive comes out, with a key, for us and for the age tool; without
-// one they say which archive they are and nothing else; and damage stays where it is. Seeds are
-// printed on failure.
+// Encrypted archives. With a key the same archive comes out, for us and for the age tool. Without
+// one they say which archive they are and nothing else. Damage stays where it is. Seeds are printed
+// on failure.
 
 import CordwoodCore
 import Glibc
@@ -34,7 +34,7 @@ final class AgeArchiveTests: XCTestCase {
         return path
     }
 
-    /// nil: there is no age here.
+    /// nil: the age tool is not installed.
     private func age(_ arguments: String) -> [UInt8]? {
         guard shell("command -v age").status == 0 else { return nil }
         let done = shell("age \(arguments)")
@@ -102,7 +102,7 @@ final class AgeArchiveTests: XCTestCase {
         XCTAssertEqual(drain(source).records, records.map(\.model))
         XCTAssertTrue(
             try ArchiveVerifier.verify(path: path, identities: [identity]).isWhole)
-        // Nothing tells which archive it is.
+        // Nothing says which archive it is.
         for attempt in [
             { _ = try ArchiveSource.open(path: path) }, { _ = try ArchiveInfo.peek(path: path) },
         ] {
@@ -165,7 +165,7 @@ final class AgeArchiveTests: XCTestCase {
 
     // ── Damage ──
 
-    /// What a reader makes of these bytes; nil: it refuses the file.
+    /// What a reader gets from these bytes; nil: it refuses the file.
     private func look(
         _ bytes: [UInt8], _ path: String, _ identities: [AgeIdentity]
     ) -> (records: [ModelRecord], problems: [ReadProblem])? {
@@ -188,7 +188,7 @@ final class AgeArchiveTests: XCTestCase {
                 XCTAssertFalse(read.problems.isEmpty, "byte \(index)")
                 XCTAssertEqual(read.records.count, 0, "byte \(index)")
             }
-            // Without a key, too: who takes it from a client stores nothing that is damaged.
+            // Also without a key: a collector must store nothing that is damaged.
             let verified = try? ArchiveVerifier.verify(path: path)
             if let verified, verified.isWhole {
                 let changed = String(decoding: bytes, as: UTF8.self)
@@ -203,7 +203,7 @@ final class AgeArchiveTests: XCTestCase {
         }
     }
 
-    /// In stanzas of recipients or the MAC, of which nobody can judge who has no key.
+    /// True in the recipients' stanzas and the MAC, which cannot be checked without a key.
     private func isInKeys(_ whole: [UInt8], _ index: Int) -> Bool {
         let text = whole.withUnsafeBytes { bytes in
             let end = bytes.indices.first { bytes[$0...].starts(with: "\n--- ".utf8) } ?? 0

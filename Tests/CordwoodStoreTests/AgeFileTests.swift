@@ -8,7 +8,7 @@ import XCTest
 
 @testable import CordwoodStore
 
-/// An age file as the tests make and take it.
+/// An age file as the tests make and open it.
 enum AgeFile {
     static func bytes(
         of plain: [UInt8], to recipients: [AgeRecipient], stanzas: [AgeStanza] = [],
@@ -29,7 +29,7 @@ enum AgeFile {
         return out
     }
 
-    /// All of it, strictly; nil: for somebody else.
+    /// The whole content, strictly; nil: encrypted for another identity.
     static func open(_ bytes: [UInt8], _ identity: AgeIdentity) throws(AgeError) -> [UInt8]? {
         let file = Descriptor(bytes)
         guard let header = try AgeHeader.parse(bytes) else { throw .damaged("cut header") }
@@ -132,7 +132,7 @@ final class AgeFileTests: XCTestCase {
                 --- 7W07ef2PhsTAl74pn+9vSj/Xzukwa6SuTqMc16cdBk0
                 """, AgeFileTests.older, .opens
             ),
-            // For another key; of another kind, though it looks like ours.
+            // For another key; of another kind that looks like ours.
             (
                 AgeFileTests.olderStanza + "--- Vn+54jqiiUCE+WZcEVY3f1sqHjlu/z1LCQ/T7Xm7qI0",
                 AgeFileTests.newer, .notForUs
@@ -159,7 +159,7 @@ final class AgeFileTests: XCTestCase {
                 --- Zn1/VRtHpD93HtIXSv1S++POXeKcQF7w1+hpXhMiAbk
                 """, AgeFileTests.newer, .refused
             ),
-            // Base64 that is padded, and base64 with bits left over.
+            // Padded base64, and base64 with bits left over.
             (
                 AgeFileTests.newerStanza + "-> stanza\n\(full)\nQUE=\n"
                     + "--- /B04zJExClyv/5eAl7g3u3ELs0CUtMpq6ujNdFoG15s", AgeFileTests.newer,
@@ -180,7 +180,7 @@ final class AgeFileTests: XCTestCase {
         let stanza = AgeFileTests.olderStanza
         let mac = "--- Vn+54jqiiUCE+WZcEVY3f1sqHjlu/z1LCQ/T7Xm7qI0"
         let whole: String = stanza + mac
-        // What a whole header becomes where the first is replaced by the second.
+        // In a whole header, the first text is replaced by the second.
         let changes: [(String, String)] = [
             (stanza, ""), (mac, "--- "), ("Vn+5", "Wn+5"), ("m7qI0", "m7qI0 "), ("m7qI0", "m7qI0="),
             ("m7qI0", "m7qI1"), ("m7qI0", "m7q"), ("--- ", "---"), ("--- ", "---  "), (mac, "---"),
@@ -274,7 +274,7 @@ final class AgeFileTests: XCTestCase {
                 var changed = bytes
                 changed[index] ^= 1 << bit
                 do throws(AgeError) {
-                    // Another kind of stanza is nobody's; all else is refused.
+                    // A stanza of another kind is skipped; every other change is refused.
                     guard let opened = try AgeFile.open(changed, identity) else { continue }
                     XCTFail("byte \(index), bit \(bit): \(opened)")
                 } catch {}
@@ -286,7 +286,7 @@ final class AgeFileTests: XCTestCase {
         XCTAssertThrowsError(try AgeFile.open(bytes + [0], identity))
     }
 
-    /// Chunks as they stand in the file.
+    /// The chunks in the file.
     private func chunks(_ bytes: [UInt8]) throws -> (head: [UInt8], chunks: [[UInt8]]) {
         let start = try XCTUnwrap(try AgeHeader.parse(bytes)).count + 16
         let body = Array(bytes[start...])
@@ -328,7 +328,7 @@ final class AgeFileTests: XCTestCase {
         XCTAssertEqual(said([]), "the payload is missing")
         XCTAssertTrue(said([Array(parts[0].prefix(15))]).contains("cut"))
 
-        // Once more with a last chunk that is empty, which no writer makes.
+        // Again with an empty last chunk, which no writer makes.
         let header = try XCTUnwrap(try AgeHeader.parse(bytes))
         let fileKey = try XCTUnwrap(try identity.open(header))
         let key = AgeStreamKey(fileKey: fileKey, salt: Array(bytes[header.count..<head.count]))

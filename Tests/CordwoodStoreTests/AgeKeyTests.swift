@@ -1,11 +1,11 @@
-// Keys of age: Bech32 by the vectors of BIP 173, recipients and identities as people may give them,
+// Keys of age: Bech32 by the vectors of BIP 173, recipients and identities as users may enter them,
 // and that no error repeats a secret.
 
 import XCTest
 
 @testable import CordwoodStore
 
-/// Of the specification's own example (c2sp.org/age).
+/// The example of the specification (c2sp.org/age).
 enum ExampleKey {
     static let identity =
         "AGE-SECRET-KEY-1GFPYYSJZGFPYYSJZGFPYYSJZGFPYYSJZGFPYYSJZGFPYYSJZGFPQ4EGAEX"

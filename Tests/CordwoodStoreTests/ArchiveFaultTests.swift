@@ -1,6 +1,5 @@
-// What an archive is worth when it is damaged, cut, forged or cannot be written: no trap, no
-// endless loop, bounded memory, and every block that is whole stays readable. Seeds are printed on
-// failure.
+// Archives that are damaged, cut, forged or cannot be written: no trap, no endless loop, bounded
+// memory, and every whole block stays readable. Seeds are printed on failure.
 
 import CShims
 import CordwoodCore
@@ -40,7 +39,7 @@ final class ArchiveFaultTests: XCTestCase {
                 if random.chance(8) { bytes += random.bytes(random.below(64)) }
                 let read = open(bytes, path)
                 if let read, bytes != whole, read.problems.isEmpty {
-                    // Only reserved bytes and words that nobody reads may change unnoticed.
+                    // Only reserved bytes and words that are never read may change unnoticed.
                     XCTAssertEqual(
                         read.records, records.map(\.model), "seed \(seed) \(codec)")
                 }
@@ -52,7 +51,7 @@ final class ArchiveFaultTests: XCTestCase {
         }
     }
 
-    /// Damage that hides from every checksum: flips in the columns, with checksums made to match.
+    /// Damage that no checksum shows: flips in the columns, with checksums made to match.
     func testForgedColumnsNeverTrap() throws {
         var maker = RecordMaker(seed: 22)
         let scratch = Scratch()
@@ -108,7 +107,7 @@ final class ArchiveFaultTests: XCTestCase {
     }
 
     func testAnInflatingBombIsRefused() throws {
-        // A zstd frame of zeros that says less than it holds, and one that says more.
+        // A frame of zeros that claims less than it holds, and one that claims more.
         var zeros = GrowingBytes()
         _ = zeros.claim(32 << 20)
         memset(zeros.base, 0, zeros.count)
@@ -305,7 +304,7 @@ final class ArchiveFaultTests: XCTestCase {
             }
             XCTAssertEqual(scratch.names, [])
         }
-        // A directory of that name cannot be replaced by the rename.
+        // The rename cannot replace a directory of that name.
         mkdir(scratch.path + "/" + ArchiveIdentity.fileName(coverForTests), 0o700)
         XCTAssertThrowsError(try writeArchive(records, in: scratch))
         XCTAssertEqual(scratch.names, [ArchiveIdentity.fileName(coverForTests)])
@@ -329,7 +328,7 @@ final class ArchiveFaultTests: XCTestCase {
 
     // ── Helpers ──
 
-    /// Makes all checksums of a block of codec none hold again.
+    /// Makes all checksums of a block of codec none match again.
     private func reseal(_ bytes: inout [UInt8], block: Int, stored: Int) {
         let frame = block + BlockHeader.frameBytes
         let sums = bytes.withUnsafeBytes {

@@ -1,5 +1,5 @@
 // Seeded random records for the tests of archives: a plain model that keeps every byte it made, and
-// a source that hands them out from one buffer it overwrites each time, as real sources do.
+// a source that returns them from one buffer that it overwrites each time, as real sources do.
 
 import CordwoodCore
 import Glibc
@@ -49,7 +49,7 @@ struct ModelRecord: Equatable {
     var file: [UInt8] = []
     var function: [UInt8] = []
     var line: UInt32 = 0
-    /// Kind to bytes, without those that an archive keeps elsewhere.
+    /// Kind to bytes, without the kinds that an archive keeps elsewhere.
     var sections: [UInt8: [UInt8]] = [:]
     var context: [UInt8] = []
     var trace: [UInt8] = []
@@ -91,7 +91,7 @@ func little<Word: FixedWidthInteger>(_ word: Word) -> [UInt8] {
     withUnsafeBytes(of: word.littleEndian) { Array($0) }
 }
 
-/// A model record with what the source needs beside it.
+/// A model record and what else the source needs.
 struct Staged {
     var model = ModelRecord()
     var thread: ThreadInfo
@@ -106,7 +106,7 @@ struct RecordMaker {
     private var sequences: [Int: UInt64] = [:]
     private var clock: UInt64 = 1_000_000
 
-    /// Blocks of about 1 MiB each hold these: a record that fills one behind so many others.
+    /// Records for blocks of about 1 MiB: each has `others` records, then one that fills it.
     static func largeBlocks(seed: UInt64, count: Int, others: Int) -> [Staged] {
         var maker = RecordMaker(seed: seed)
         var records: [Staged] = []
@@ -207,7 +207,7 @@ struct RecordMaker {
         return out
     }
 
-    /// Adds sections; gives them as a segment would store them.
+    /// Adds sections; returns them as a segment would store them.
     private mutating func dress(_ model: inout ModelRecord) -> [UInt8] {
         var stored = section(1, model.message)
         func kept(_ kind: UInt8, _ body: [UInt8]) {
@@ -251,7 +251,7 @@ struct RecordMaker {
     }
 }
 
-/// Hands out staged records; `problems` are thrown before the record of that index.
+/// Returns staged records; throws `problems` before the record of that index.
 final class FakeSource: RecordSource {
     private let records: [Staged]
     private var problems: [Int: ReadProblem]
@@ -319,7 +319,7 @@ final class FakeSource: RecordSource {
     }
 }
 
-/// A directory of its own for one test.
+/// A directory for one test.
 final class Scratch {
     let path: String
     init() {
@@ -399,7 +399,7 @@ func makeArchive(
         recipients: recipients, method: method, blockBytes: blockBytes, timeStepNs: timeStepNs)
 }
 
-/// All records and problems of a source; ends a source that never ends.
+/// All records and problems of a source; fails the test if the source never ends.
 func drain(_ source: any RecordSource, limit: Int = 10_000_000) -> (
     records: [ModelRecord], problems: [ReadProblem]
 ) {

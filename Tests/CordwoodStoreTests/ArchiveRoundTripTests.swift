@@ -1,5 +1,5 @@
-// What goes into an archive comes out of it, record for record and byte for byte, whatever the
-// codec; what standard tools see of it; and what headers and footers say.
+// What goes into an archive comes out of it, record for record and byte for byte, with every codec.
+// Also what standard tools see of it, and what headers and footers say.
 
 import XCTest
 
@@ -233,7 +233,7 @@ final class ArchiveRoundTripTests: XCTestCase {
         }
         XCTAssertEqual(try times(0, 0, 0).count, 8)
         XCTAssertEqual(try times(300, 500, 0), [300, 400])
-        // Level 0 has no level and is never passed over.
+        // A record of level 0 has no level and is never passed over.
         XCTAssertEqual(try times(0, 0, 13), [100, 600, 700, 800])
         XCTAssertEqual(try times(900, 0, 0), [])
     }

@@ -1,12 +1,12 @@
-// An arena serves one block after another from the memory of the first, in whatever order a block
-// asks for large and small pieces.
+// An arena serves one block after another from the memory of the first, whatever the order of large
+// and small pieces.
 
 import XCTest
 
 @testable import CordwoodStore
 
 final class ArenaTests: XCTestCase {
-    /// Sizes of a column that grew, as those of the first block are.
+    /// Sizes of a growing column, like those of the first block.
     private let sizes = (6...23).map { 1 << $0 }
 
     func testAnotherOrderFindsRoomInTheSameMemory() throws {

@@ -1,5 +1,5 @@
-// Many archives at once: a reader that has no room for their blocks holds pieces of them, and one
-// that needs no order reads one after the other. Both give what a reader with all the room gives,
+// Many archives at once: a reader without room for their blocks holds pieces of them, and one that
+// needs no order reads one after another. Both return what a reader with enough room returns,
 // damage included.
 
 import XCTest
@@ -40,7 +40,7 @@ final class BlockPiecesTests: XCTestCase {
         return options
     }
 
-    /// All of every record, and damage where it is met.
+    /// Every record in full, and damage where it is met.
     private func events(
         _ paths: [String], _ options: ReaderOptions, room: Int? = nil
     ) throws -> [String] {
@@ -131,7 +131,7 @@ final class BlockPiecesTests: XCTestCase {
                 options.isUnordered = true
                 let given = try events(infos.map(\.path), options)
                 XCTAssertEqual(given.sorted(), ordered.sorted(), "seed \(seed)")
-                // Damage comes after the records, as a read in order has it.
+                // Damage comes after the records, as in an ordered read.
                 let isDamage = { (event: String) in event.hasPrefix("damaged(") }
                 XCTAssertEqual(
                     given.suffix(ordered.count(where: isDamage)),
@@ -140,7 +140,7 @@ final class BlockPiecesTests: XCTestCase {
         }
     }
 
-    /// One archive after the other: what a reader holds does not grow with their number.
+    /// One archive after another: what a reader holds does not grow with their number.
     func testWithoutOrderOneArchiveIsHeld() throws {
         let scratch = Scratch()
         let paths = try (1...30).map { try archive(UInt64($0), scratch, records: 200).path }
@@ -157,7 +157,7 @@ final class BlockPiecesTests: XCTestCase {
         XCTAssertLessThan(try most(true), try most(false) / 5)
     }
 
-    /// Also where blocks are counted, and no record comes.
+    /// Also if blocks are only counted and no record comes.
     func testAReadThatIsLeftEndsBeforeTheNextBlock() throws {
         let scratch = Scratch()
         let infos = try (1...9).map { try archive(UInt64($0), scratch, records: 200) }

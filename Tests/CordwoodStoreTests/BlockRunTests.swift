@@ -1,5 +1,5 @@
-// Records that a reader takes from a block past the merge: the order is what the merge would give,
-// whatever other lanes and the next archive of the lane have meanwhile.
+// Records that a reader takes from a block without the merge come in the order of the merge,
+// whatever other lanes and the next archive of the lane contain.
 
 import XCTest
 
@@ -13,7 +13,7 @@ final class BlockRunTests: XCTestCase {
     override func setUp() { mkdir(store + "/archives", 0o700) }
     override func tearDown() { TestFiles.remove(store) }
 
-    /// One archive of a lane of one boot that all share.
+    /// One archive of a lane; all lanes share one boot.
     private func archive(
         lane: Int, part: Int, _ times: [UInt64], level: UInt8 = 9, damage: Bool = false
     ) throws {
@@ -51,7 +51,7 @@ final class BlockRunTests: XCTestCase {
         writeAll(bytes, info.path)
     }
 
-    /// What comes, and damage where it is met. `byTexts`: messages that come together are counted.
+    /// What comes, and damage where it is met. `byTexts` counts the messages that come together.
     private func events(
         _ options: ReaderOptions, byTexts count: UnsafeMutablePointer<Int>? = nil
     ) throws -> [String] {
@@ -78,7 +78,7 @@ final class BlockRunTests: XCTestCase {
         return found
     }
 
-    /// The same from the merge alone: a query that takes all is asked of each record.
+    /// The same from the merge alone: a query that matches everything is asked of each record.
     private func merged() throws -> [String] {
         var options = ReaderOptions()
         options.query = try Query("-\"is nowhere\"")
@@ -128,7 +128,7 @@ final class BlockRunTests: XCTestCase {
         XCTAssertEqual(try events(ReaderOptions()), wanted)
     }
 
-    /// The messages of a whole block, but for its first records, which say that a run begins.
+    /// The messages of a whole block except its first records, which show that a run begins.
     func testTextsOfWholeBlocks() throws {
         try archive(lane: 0, part: 0, Array(1_000...1_299))
         try archive(lane: 0, part: 1, Array(900_000...900_299))
@@ -143,7 +143,7 @@ final class BlockRunTests: XCTestCase {
         XCTAssertGreaterThan(try texts { _ in }, 400)
         XCTAssertGreaterThan(try texts { $0.kinds = 1 }, 400)
         XCTAssertGreaterThan(try texts { $0.readsAhead = true }, 400)
-        // What a block as a whole decides is asked of each record nevertheless.
+        // Filters that a whole block decides are asked of each record all the same.
         XCTAssertEqual(try texts { $0.level = 9 }, 0)
         XCTAssertEqual(try texts { $0.since = 1 }, 0)
         XCTAssertEqual(try texts { $0.logger = "app" }, 0)
@@ -156,8 +156,8 @@ final class BlockRunTests: XCTestCase {
         XCTAssertGreaterThan(count, 400)
     }
 
-    /// A byte of a payload is another one: the messages come together only if records would give
-    /// the same, without damage.
+    /// One byte of a payload is changed: the messages come together only if records would give the
+    /// same, without damage.
     func testTextsOfChangedPayloads() throws {
         let payload = Payload(DenseBlockTests.texts(60))
         func look(_ bytes: [UInt8]) -> Bool {
@@ -178,7 +178,7 @@ final class BlockRunTests: XCTestCase {
                 }
                 XCTAssertEqual(Array(texts.bytes), lines)
                 XCTAssertEqual(Int(one.left), 60 - texts.count)
-                // What follows is the same, to the end.
+                // The rest is the same, to the end.
                 while true {
                     var again = RecordRef()
                     let step = other.next(into: &record)

@@ -1,5 +1,5 @@
-// Text of deferred records from bytes that nobody vouches for: whatever a file says, there is a
-// text, and nothing traps. What honest records say is compared with printf itself in Tests/ABI.
+// Text of deferred records from untrusted bytes: whatever a file says, there is a text, and nothing
+// traps. Text of valid records is compared with printf itself in Tests/ABI.
 
 import CordwoodStore
 import XCTest
@@ -47,7 +47,7 @@ final class DeferredTextTests: XCTestCase {
         XCTAssertEqual(string(render(Array("%d %%".utf8), [], [], style: 1)), "%d %%")
     }
 
-    /// A flag that changes nothing leaves the number to the C library.
+    /// A flag without effect leaves the number to the C library, for comparison.
     func testNumbersAreThoseOfTheCLibrary() {
         var random = SplitMix(21)
         let halves: [Double] = [
@@ -106,7 +106,7 @@ final class DeferredTextTests: XCTestCase {
         XCTAssertEqual(string(render(many, [1], [7, 0, 0, 0])), string(many))
     }
 
-    /// Columns and what is cut are those of the repaired text.
+    /// Columns and cuts are those of the repaired text.
     func testBracesCountColumnsOfAnyBytes() {
         var random = SeededRandom(state: 5)
         let pieces: [[UInt8]] = [

@@ -1,13 +1,12 @@
-// Whole payloads through dense columns and back, those of records with everything in them among
-// them; and blocks that were damaged or made by somebody hostile: they are refused, whatever their
-// checksums say.
+// Whole payloads through dense columns and back, including records with everything in them. Blocks
+// that are damaged or hostile are refused, whatever their checksums say.
 
 import CordwoodCore
 import XCTest
 
 @testable import CordwoodStore
 
-/// A payload, and how many records it has.
+/// A payload and its number of records.
 struct Payload {
     var bytes: [UInt8]
     var recordCount: Int
@@ -103,7 +102,7 @@ final class DenseBlockTests: XCTestCase {
         }
     }
 
-    /// Packs meta stream and leaves as they are, with the right checksums, and decodes that.
+    /// Packs the meta stream and the leaves as they are, with right checksums, and decodes that.
     private func decode(
         _ payload: Payload, _ encoder: inout DenseEncoder, _ decoder: inout DenseDecoder
     ) throws -> [UInt8] {
@@ -134,7 +133,7 @@ final class DenseBlockTests: XCTestCase {
         }
     }
 
-    /// An interpolated text may be the whole line: it is mined as a message is.
+    /// An interpolated text may be the whole line: it is mined like a message.
     func testLongArgumentsAreMinedAsMessages() throws {
         let lines = (0..<600).map { index in
             Array(
@@ -195,7 +194,7 @@ final class DenseBlockTests: XCTestCase {
             var other = payload
             let at = random.below(other.bytes.count)
             other.bytes[at] ^= UInt8(1 << random.below(8))
-            // A few are payloads still: those must come back as they are.
+            // A few are still payloads, which must come back unchanged.
             do {
                 let found = try again(other)
                 XCTAssertEqual(found, other.bytes)
@@ -205,7 +204,7 @@ final class DenseBlockTests: XCTestCase {
         }
     }
 
-    /// Method 1 takes bytes at random as well, and no time is spent on them.
+    /// Method 1 takes random bytes just as well, so dense columns spend no time on them.
     func testUnlikeLinesAreRefused() throws {
         func payload(unlike: Int, alike: Int) -> Payload {
             var random = SplitMix(3)
@@ -235,7 +234,7 @@ final class DenseBlockTests: XCTestCase {
         XCTAssertNoThrow(try encode(payload(unlike: 400, alike: 2_000)), "a start")
     }
 
-    /// Checksums of frames, directory and leaves are right: only the rules of FORMAT find it.
+    /// All checksums are right: only the rules of FORMAT find the change.
     func testChangedTreesAreFound() throws {
         var maker = RecordMaker(seed: 6)
         let payloads = [
@@ -287,7 +286,7 @@ final class DenseBlockTests: XCTestCase {
         }
     }
 
-    /// A frame that says more than it may is refused before memory is taken for it.
+    /// A frame that claims more than it may is refused before memory is allocated for it.
     func testFramesThatSayTooMuch() throws {
         let payload = Payload(Self.texts(100))
         var encoder = DenseEncoder(level: 1, seed: 3)!
@@ -328,7 +327,7 @@ final class DenseBlockTests: XCTestCase {
                 changed.replaceSubrange(end..<end + 4, with: little(slowCRC(changed[8..<end])))
             }
             if changed == stored { continue }
-            // Flags that a reader ignores, a reserved byte, or a limit that no plane is near to.
+            // Flags that a reader ignores, a reserved byte, or a limit that no plane is close to.
             if let found = try? decode(changed, records: records, raw: payload.bytes.count) {
                 XCTAssertEqual(found, payload.bytes)
                 XCTAssertTrue((16..<32).contains(at), "byte \(at)")
@@ -391,7 +390,7 @@ final class DenseBlockTests: XCTestCase {
         guard case .version = read.problems.first else { return XCTFail("\(read.problems)") }
     }
 
-    /// Dense blocks that name more values than their payload can have: refused at once.
+    /// Dense blocks that name more values than their payload can have are refused at once.
     func testValuesAreBoundedBeforeTheyAreMade() throws {
         let before = peakMemory()
         for count in [1 << 17, 1 << 20, 1 << 22] {
@@ -405,7 +404,7 @@ final class DenseBlockTests: XCTestCase {
             try column.reopen(rawBytes: 8_000)
             XCTAssertThrowsError(try column.decoder.strings(count, depth: 1))
         }
-        // 65,536 shapes, each the same and with 65,535 fields.
+        // 65,536 equal shapes, each with 65,535 fields.
         var shapes = DenseColumn()
         shapes.encoder.out.meta.append(1)
         shapes.encoder.out.meta.append(varint: 65_536)

@@ -1,5 +1,5 @@
-// Each codec of dense columns gives back what it took, bit for bit, and is the one that is chosen
-// for a column made for it.
+// Each codec of dense columns returns its input bit for bit, and is the one chosen for a column
+// made for it.
 
 import CShims
 import CordwoodCore
@@ -11,7 +11,7 @@ import XCTest
 struct DenseColumn: ~Copyable {
     var encoder = DenseEncoder(level: 1, seed: 7)!
     var decoder = DenseDecoder()
-    /// What the decoder reads from: large planes are inflated when they are asked for.
+    /// The bytes that the decoder reads: large planes are inflated on demand.
     private var frame = GrowingBytes()
     /// The first byte of the meta stream.
     var codec: UInt8 { encoder.out.meta.count > 0 ? encoder.out.meta.bytes[0] : 255 }
@@ -31,7 +31,7 @@ struct DenseColumn: ~Copyable {
             ).leaves
     }
 
-    /// Bytes of a block of that column alone.
+    /// The size of a block of that column alone.
     mutating func packed(_ values: [Int64]) throws -> Int {
         encoder.out.clear()
         frame.clear(keeping: .max)
@@ -218,9 +218,9 @@ final class DenseCodecTests: XCTestCase {
         try check(["a", "bc"], .word, StringsCodec.lines)
     }
 
-    /// Pieces of which a hash makes one key, if it takes the variable's kind for a part of them:
-    /// of 16 bytes it multiplies one half by the other, and a kind would change the same bits of
-    /// either as the bytes 0 and 12 do.
+    /// Pieces that get one key from a hash that treats the variable's kind as a part of them: of 16
+    /// bytes it multiplies one half by the other, and a kind would change the same bits of either
+    /// half as bytes 0 and 12 do.
     func testColumnsHaveOneKind() throws {
         let ends: [UInt8] = [0x28, 0x29, 0x2A, 0x2B]
         let pieces = ends.flatMap { first in
@@ -241,8 +241,8 @@ final class DenseCodecTests: XCTestCase {
         }
     }
 
-    /// Values of keys lie together; but lines that tell of one thing in different words share its
-    /// columns. A change is looked at again in the next block, and then seldom.
+    /// Values of one key share a column, but lines that report one thing in different words share
+    /// columns by place. After a change the next block is checked again, and later ones seldom.
     func testColumnsAreSharedAsTheLinesAsk() throws {
         var random = SplitMix(9)
         let verbs = ["status unpacked", "status half-configured", "status installed", "configure"]
@@ -287,8 +287,8 @@ final class DenseCodecTests: XCTestCase {
         XCTAssertEqual(try choose(mixed), .place, "all lines are asked")
     }
 
-    /// Bytes in no order take what their counts say; words that come again are found. What the
-    /// first block of an archive repays, the next ones are given, and it is looked at again.
+    /// Bytes in no order cost their entropy; repeated words are found. What pays off in the first
+    /// block of an archive is used for the next ones, and checked again.
     func testMatchesAreSoughtInPlanesThatRepayThem() throws {
         var random = SplitMix(20_261_127)
         let count = 20_000
@@ -305,7 +305,7 @@ final class DenseCodecTests: XCTestCase {
         for block in 16..<40 { XCTAssertLessThan(try column.packed(text), count / 2, "\(block)") }
     }
 
-    /// Estimates look at the middle of a column; where it is thorough, all of it is measured.
+    /// Estimates look at the middle of a column; a thorough encoder measures all of it.
     func testALargeColumnOfASmallArchiveIsMeasured() throws {
         var random = SplitMix(20_261_127)
         let few = (0..<40).map { _ in Int64(random.below(1 << 40)) }
@@ -322,8 +322,8 @@ final class DenseCodecTests: XCTestCase {
         XCTAssertLessThan(measured * 3, estimated)
     }
 
-    /// Lines are cut by bits that are found many at a time: by their class, byte by byte, they are
-    /// the same, at every place of a line of any length.
+    /// Lines are cut at marks that are found many bytes at a time. They equal the classes found
+    /// byte by byte, at every place of a line of any length.
     func testMarksAreThoseOfTheClasses() {
         var random = SplitMix(20_261_126)
         for length in [1, 2, 15, 16, 17, 63, 64, 65, 79, 80, 127, 128, 129, 300] {
@@ -356,7 +356,7 @@ final class DenseCodecTests: XCTestCase {
         }
     }
 
-    /// A date is read and printed once for times that follow each other.
+    /// A date is read and printed once for consecutive times.
     func testTimesOfOneDay() throws {
         var lines: [String] = []
         for index in 0..<300 {
@@ -371,7 +371,6 @@ final class DenseCodecTests: XCTestCase {
         try check(lines.reversed(), .line, StringsCodec.templates)
     }
 
-    /// As syslog prints them. They are one column, over months and days of one digit.
     /// From one minute or day to the next and back: what is kept of a time ends with its minute.
     func testTimesAroundMinutes() throws {
         func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
@@ -399,6 +398,7 @@ final class DenseCodecTests: XCTestCase {
         try check(times.map { $0.joined(separator: " x ") }, .line, StringsCodec.templates)
     }
 
+    /// As syslog prints them: one column, over months and days of one digit.
     func testTimesWithoutAYear() throws {
         let days = [
             "Jan  1", "Jan 31", "Feb  9", "Feb 10", "Feb 28", "Feb 29", "Mar  1", "Apr 30",
@@ -416,7 +416,7 @@ final class DenseCodecTests: XCTestCase {
         let text = Array(column.encoder.out.bytes(column.encoder.out.leaves[0]).bytes)
         let rest = [3, 0] + Array(" box su[".utf8) + [1] + Array("]: opened by ".utf8) + [1, 0]
         XCTAssertEqual(text, [4] + rest, "one template, whatever the day")
-        // Text that is no time stays text.
+        // Text that is not a time stays text.
         let others = [
             "Feb 30 10:00:00", "Apr 31 10:00:00", "Jan  0 10:00:00", "Jan 00 10:00:00",
             "Jan 05 10:00:00", "Jan 32 10:00:00", "Jan  5 24:00:00", "Jan  5 10:60:00",
@@ -447,7 +447,7 @@ final class DenseCodecTests: XCTestCase {
         }
     }
 
-    /// Texts of numbers near one another are made once each, and count as made for every value.
+    /// Texts of numbers near one another are made once each, but count for every value.
     func testNumbersNearOneAnother() throws {
         for first in [-30, -5, 0, 95, 9_990, 999_999_999_999_000] {
             let numbers = (0..<600).map { first + $0 * 7 % 149 }

@@ -1,5 +1,5 @@
-// Archives of dense blocks that are damaged, or cannot be written: what is read is what was
-// written, damage is reported, and nothing is left of an archive that failed.
+// Archives of dense blocks that are damaged or cannot be written: what is read was written, damage
+// is reported, and nothing is left of an archive that failed.
 
 import CShims
 import CordwoodCore
@@ -37,7 +37,7 @@ final class DenseFaultTests: XCTestCase {
                 XCTAssertEqual(read.records, wanted, "seed \(seed)")
                 continue
             }
-            // What is left is in its order, and as it was.
+            // What is left is unchanged and in order.
             var next = wanted[...]
             for record in read.records {
                 guard let found = next.firstIndex(of: record) else {

@@ -1,6 +1,6 @@
-// Few rows of dense blocks: what a reader gets of them is what a filter of the whole block leaves,
-// with those rows that decide about the order of others; and columns that it does not need are not
-// inflated. Against whole payloads, by seed.
+// Few rows of dense blocks: a reader gets what a filter of the whole block leaves, and the rows
+// that decide the order of others. Columns that it does not need are not inflated. Against whole
+// payloads, by seed.
 
 import CordwoodCore
 import XCTest
@@ -8,7 +8,7 @@ import XCTest
 @testable import CordwoodStore
 
 final class DenseRowsTests: XCTestCase {
-    /// A record, and what a model has not.
+    /// A record, and what the model lacks.
     private struct Row: Equatable {
         var model: ModelRecord
         var format: [UInt8]
@@ -57,7 +57,7 @@ final class DenseRowsTests: XCTestCase {
         return found
     }
 
-    /// What the columns of a row say.
+    /// Whether the columns of a row match.
     private func isWanted(_ row: Row, _ rows: DenseRows) -> Bool {
         let record = row.model
         return record.level >= rows.level && rows.kinds & (1 << UInt32(record.kind)) != 0
@@ -155,7 +155,7 @@ final class DenseRowsTests: XCTestCase {
         XCTAssertEqual(Array(block.out.bytes), payload.bytes)
     }
 
-    /// What is not asked for may be damaged: a read of the whole block reports it.
+    /// Columns that are not needed may be damaged: a read of the whole block reports it.
     func testColumnsThatAreNotNeededAreNotInflated() throws {
         var texts = DenseBlockTests.texts(4_000)
         for index in texts.indices {

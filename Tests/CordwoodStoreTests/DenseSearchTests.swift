@@ -1,6 +1,6 @@
-// What the text of a dense block says about a search: if it says that a record cannot have the
-// bytes, none has them, whatever codec took the message apart; and it says so of most blocks that
-// do not have them. Against every message of the payload, by seed.
+// What the text of a dense block says about a search. If it says that a record cannot have the
+// bytes, none has them, whatever codec took the message apart; and it says so of most blocks
+// without them. Against every message of the payload, by seed.
 
 import CordwoodCore
 import XCTest
@@ -8,7 +8,7 @@ import XCTest
 @testable import CordwoodStore
 
 final class DenseSearchTests: XCTestCase {
-    /// Lines that codecs cut and print in all their ways.
+    /// Lines that codecs cut and print in every way they know.
     private static func line(_ random: inout SplitMix) -> String {
         let words = [
             "connect", "failed", "timeout", "nested", "tree", "dead", "beef", "Jan", "zebra",
@@ -150,7 +150,7 @@ final class DenseSearchTests: XCTestCase {
                 rawCRC: crc, into: &out))
     }
 
-    /// A pattern that keeps letters of a run and stores others of it as digits hides the run.
+    /// A pattern that keeps some letters of a run and stores others as digits hides the run.
     func testHexTakesNoPartOfAWord() throws {
         for (prefix, codec) in [
             ("id-", StringsCodec.hex), ("0x", StringsCodec.hex), ("z", nil), ("zeb", nil),

@@ -1,5 +1,5 @@
-// Counts by columns: those of a block, plain or dense, are what its records give one by one, with
-// any limits, by seed; a damaged column counts nothing.
+// Counts by columns: for a block, plain or dense, they equal a count of its records one by one,
+// with any limits, by seed; a damaged column counts nothing.
 
 import CordwoodCore
 import XCTest
@@ -51,7 +51,7 @@ final class FacetTallyTests: XCTestCase {
         return limits
     }
 
-    /// One by one.
+    /// Counts the records one by one.
     private func counted(
         _ payload: UnsafeRawBufferPointer, _ count: Int, _ limits: RowLimits
     ) throws -> Counts {
@@ -118,7 +118,6 @@ final class FacetTallyTests: XCTestCase {
         XCTAssertGreaterThan(some, 40)
     }
 
-    /// An index that no dictionary has, at the end of each column.
     func testOctetsOfEveryLength() {
         var random = SplitMix(3)
         for count in 0..<200 {
@@ -135,6 +134,7 @@ final class FacetTallyTests: XCTestCase {
         }
     }
 
+    /// The end of each column is an index that no dictionary has.
     func testADamagedColumnCountsNothing() throws {
         var maker = RecordMaker(seed: 5, processes: 1)
         let payload = Payload(maker.records(200))

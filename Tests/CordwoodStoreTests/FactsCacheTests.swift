@@ -1,6 +1,6 @@
-// What the command line remembers of archives changes nothing but the time that it takes: stores
-// read without it, with an empty one and with a full one give the same. Whatever is in its folder,
-// of whomever, it is used only if it is the user's own and whole; it has nothing of what is gone or
+// What the command line remembers of archives changes only the time it takes: stores read without
+// it, with an empty one and with a full one give the same. Whatever is in its folder, it is used
+// only if it is the user's own and whole. It contains nothing of archives that are gone or
 // encrypted.
 
 import Glibc
@@ -63,7 +63,7 @@ final class FactsCacheTests: XCTestCase {
 
     private func fill(_ count: Int = 40) throws { for number in 0..<count { try archive(number) } }
 
-    /// Everything that readers give: all records, the last ones, the figures.
+    /// Everything that readers return: all records, the last ones, the figures.
     private func read(_ cache: FactsCache?) throws -> [String] {
         var found: [String] = []
         for last in [0, 7] {
@@ -77,7 +77,7 @@ final class FactsCacheTests: XCTestCase {
         return found + (try figures(cache))
     }
 
-    /// `stats` of everything, and of what it is asked with options.
+    /// `stats` of everything, and with various options.
     private func figures(_ cache: FactsCache?) throws -> [String] {
         let start: UInt64 = 1_700_000_000_000_000_000
         let changes: [(inout ReaderOptions) -> Void] = [
@@ -95,7 +95,7 @@ final class FactsCacheTests: XCTestCase {
         }
     }
 
-    /// How many archives' facts a reader finds.
+    /// How many archives a reader finds facts of.
     private func remembered(_ cache: FactsCache?) throws -> Int {
         guard let facts = cache?.facts(ofStore: store) else { return 0 }
         let paths = try StoreFolder.archives(store)
@@ -103,7 +103,7 @@ final class FactsCacheTests: XCTestCase {
         return paths.count { facts.find($0).facts != nil }
     }
 
-    /// Fills the cache, and gives what was read.
+    /// Fills the cache and returns what was read.
     @discardableResult
     private func learn() throws -> [String] {
         let cold = try XCTUnwrap(cache())
@@ -116,7 +116,7 @@ final class FactsCacheTests: XCTestCase {
 
     // MARK: What it gives
 
-    /// Also of archives whose first record nobody asked for.
+    /// Also for archives whose first record was not needed.
     func testTimesThatTailLookedAtAreRemembered() throws {
         for number in 0..<40 { try archive(number, seed: 1, lane: 1) }
         let cold = try XCTUnwrap(cache())
@@ -155,7 +155,7 @@ final class FactsCacheTests: XCTestCase {
         XCTAssertEqual(try learn(), plain)
         XCTAssertEqual(try remembered(cache()), 40)
         XCTAssertEqual(try read(cache()), plain)
-        // What is remembered is what an opened archive says.
+        // Remembered facts are those of an opened archive.
         let facts = try XCTUnwrap(cache()?.facts(ofStore: store))
         facts.begin(40)
         for number in 0..<40 {
@@ -173,7 +173,7 @@ final class FactsCacheTests: XCTestCase {
         }
     }
 
-    /// What a compacting command that died left beside the archive that replaces it.
+    /// Archives that a compacting command that died left beside the one that replaces them.
     func testWhatAnotherArchiveReplacesIsPassedOverFromMemory() throws {
         try fill()
         let all = try read(nil)
@@ -217,7 +217,7 @@ final class FactsCacheTests: XCTestCase {
         XCTAssertGreaterThan(seen, 200)
     }
 
-    /// The figures come from what is remembered, where the query allows.
+    /// The figures come from remembered facts if the query allows.
     func testStatsAsksNoArchiveThatIsRemembered() throws {
         try fill()
         try learn()
@@ -367,7 +367,7 @@ final class FactsCacheTests: XCTestCase {
     func testAnArchiveThatWasReplacedIsLookedAtAnew() throws {
         try fill(32)
         try learn()
-        // The same name, size and times, another file.
+        // The same name, size and times, but another file.
         var status = stat()
         XCTAssertEqual(stat(path(3), &status), 0)
         let size = bytes(path(3)).count
@@ -378,7 +378,7 @@ final class FactsCacheTests: XCTestCase {
         utimensat(AT_FDCWD, path(3), times, 0)
         XCTAssertEqual(try remembered(cache()), 31)
         XCTAssertEqual(try read(cache()), try read(nil))
-        // The same file with other bytes.
+        // The same file, but other bytes.
         XCTAssertEqual(stat(path(4), &status), 0)
         var other = bytes(path(4))
         other[other.count / 2] ^= 1
@@ -545,7 +545,7 @@ private enum TwoDigits {
 }
 
 private enum Threads {
-    /// Each on a thread of its own.
+    /// Runs each on its own thread.
     static func all<Item: Sendable>(_ items: [Item], _ body: @escaping @Sendable (Item) -> Void) {
         let monitor = Monitor()
         let done = Counter()

@@ -1,4 +1,4 @@
-// Bytes that grow where memory is refused: nothing traps, what was there stays, and the loss shows.
+// Bytes that grow while memory is refused: nothing traps, earlier bytes stay, and the loss shows.
 
 import Glibc
 import XCTest
@@ -84,8 +84,8 @@ final class GrowingBytesTests: XCTestCase {
         }
     }
 
-    /// Text of every length up to some pieces, with and without a byte that ends the copy, behind
-    /// other text, and in memory that ends where the text does.
+    /// Texts of every length up to several pieces, with and without a byte that ends the copy,
+    /// after other text, and in memory that ends where the text does.
     func testTextsOfEveryLength() {
         var random = SplitMix(11)
         for count in 0..<150 {

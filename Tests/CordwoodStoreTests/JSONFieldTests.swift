@@ -1,4 +1,4 @@
-// Fields that are JSON: what a reader takes for one, its parts, and the values at a path.
+// Fields that are JSON: how a reader recognizes one, its parts, and the values at a path.
 
 import CordwoodCore
 import XCTest
@@ -62,7 +62,7 @@ final class JSONFieldTests: XCTestCase {
         XCTAssertEqual(String(decoding: out, as: UTF8.self), #"{"a b":[1," \" "]}"#)
     }
 
-    /// The form is not trusted, and one that is not known changes nothing.
+    /// The form is not trusted, and an unknown one changes nothing.
     func testWhatAStringSaysOfItself() {
         func read(type: UInt8 = 5, form: UInt8, _ text: String) -> [String] {
             let value: [UInt8] =

@@ -1,5 +1,5 @@
-// The last records of a read outlive what they were read from: whatever view a record has, a kept
-// one has bytes of its own. They may come in any order, with their places.
+// The last records of a read outlive what they were read from: a kept record owns the bytes of all
+// its views. They may come in any order, with their places.
 
 import XCTest
 
@@ -36,7 +36,7 @@ final class KeptRecordsTests: XCTestCase {
         XCTAssertFalse(kept.take(&found))
     }
 
-    /// In any order of the sources, the greatest places are kept, and come in their order.
+    /// Whatever the order of the sources, the greatest places are kept and come in order.
     func testRecordsWithPlacesComeAsASortGivesThem() {
         for seed in SplitMix.seeds(200) {
             var random = SplitMix(seed)
@@ -71,7 +71,7 @@ final class KeptRecordsTests: XCTestCase {
         }
     }
 
-    /// Of large records the last ones are kept, in order or with places, and one in any case.
+    /// The last ones of large records are kept, in order or with places, and at least one.
     func testTheirBytesAreBounded() {
         var cut = 0
         for seed in SplitMix.seeds(200) {

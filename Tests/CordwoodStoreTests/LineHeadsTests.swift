@@ -1,5 +1,5 @@
-// Printers of lines know names, places and formats of archives again by numbers: their lines are
-// those of printers that know nothing, whatever the block and the archive.
+// Printers of lines recognize names, places and formats of archives by numbers: they print the
+// lines of printers without that memory, whatever the block and the archive.
 
 import XCTest
 

@@ -1,5 +1,5 @@
-// When a block is made by method 1 as well: always where that is smaller, whatever the blocks
-// around it are; seldom among blocks of an ordinary log, since it costs time.
+// When a block is also made by method 1: always if that is smaller, whatever the blocks around it;
+// seldom among blocks of an ordinary log, since it costs time.
 
 import CordwoodCore
 import XCTest
@@ -38,7 +38,7 @@ final class MethodChoiceTests: XCTestCase {
                 .utf8)
     }
 
-    /// Lines of many numbers, of which there are so many.
+    /// That many lines of many numbers.
     private func repeated(_ count: Int) -> [[UInt8]] {
         (0..<count).map { _ in
             Array((0..<20).map { _ in "\(random.below(1_000_000))" }.joined(separator: " ").utf8)
@@ -48,7 +48,7 @@ final class MethodChoiceTests: XCTestCase {
     private func hostile() -> [(String, Payload)] {
         let few = repeated(200)
         let many = repeated(1_500)
-        // Columns take little of these, and a run of them is unlike the runs before it.
+        // Columns make these small, and a run of them is unlike the runs before it.
         let states = (0..<600).map { _ in
             Array(
                 "abcdefghijklmnopqrst".map { "stage \($0) took \(random.below(10))" }
@@ -79,7 +79,7 @@ final class MethodChoiceTests: XCTestCase {
         ]
     }
 
-    /// Bytes of the dense block, whether method 1 was thought of, and what it takes.
+    /// The size of the dense block, whether method 1 was tried, and its size by method 1.
     private func tried(
         _ payload: Payload, _ trial: inout DenseTrial
     ) -> (dense: Int, isTried: Bool, plain: Int)? {
@@ -111,7 +111,7 @@ final class MethodChoiceTests: XCTestCase {
         }
     }
 
-    /// After a block that was tried, others like it in their dense form only.
+    /// After a tried block, blocks that resemble it only in their dense form.
     func testTrialsSayLittleOfOtherBlocks() {
         let blocks = hostile()
         for (name, first) in blocks {
@@ -166,7 +166,7 @@ final class MethodChoiceTests: XCTestCase {
         XCTAssertLessThan(stored * 100, trial.storedBytes * 97)
     }
 
-    /// Samples say nothing of so little, and method 1 costs little there.
+    /// Samples say nothing about so few bytes, and method 1 costs little for them.
     func testSmallBlocksAreTried() {
         var trial = DenseTrial(level: 3)!
         var maker = RecordMaker(seed: 5)

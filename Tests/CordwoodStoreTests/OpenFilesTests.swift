@@ -1,5 +1,5 @@
-// Many archives with few descriptors: those that are closed meanwhile are opened again where their
-// names still lead to them, and a reader gives the same.
+// Many archives with few descriptors: archives that were closed meanwhile are reopened if their
+// names still lead to them, and a reader returns the same.
 
 import CShims
 import Glibc
@@ -24,7 +24,7 @@ final class OpenFilesTests: XCTestCase {
         ).path
     }
 
-    /// Descriptors of archives that this process has now.
+    /// How many descriptors of archives this process has now.
     private func opened() -> Int {
         DirectoryListing("/proc/self/fd").names.count { name in
             let target = Files.target(of: "/proc/self/fd/\(name)") ?? ""
@@ -55,7 +55,7 @@ final class OpenFilesTests: XCTestCase {
         XCTAssertEqual(whole.count, 3_600)
         for ahead in [false, true] {
             for files in [1, 3] {
-                // The reader's thread and the one ahead have one each at least.
+                // The reader's thread and the one ahead have at least one each.
                 XCTAssertEqual(
                     try read(options(files, ahead: ahead), most: max(files, 2)), whole)
             }
@@ -67,7 +67,7 @@ final class OpenFilesTests: XCTestCase {
         let paths = try (0..<90).map { try archive(200 + $0) }
         var old = rlimit()
         getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &old)
-        // Beside those that other tests have open, the lowest of which are free again.
+        // Above those that other tests have open, the lowest of which are free again.
         let others = DirectoryListing("/proc/self/fd").names.compactMap { UInt($0) }.max() ?? 0
         var low = old
         low.rlim_cur = rlim_t(others + 64)
@@ -80,7 +80,7 @@ final class OpenFilesTests: XCTestCase {
         XCTAssertEqual(reader.problemCount, 0)
     }
 
-    /// A host that holds all of its descriptors but `free`.
+    /// Like a host that holds all of its descriptors but `free`.
     private func withDescriptors(_ free: Int, _ body: () throws -> Void) throws {
         var old = rlimit()
         getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &old)
@@ -140,7 +140,7 @@ final class OpenFilesTests: XCTestCase {
                     XCTAssertTrue("\(error)".contains("errno: \(EMFILE)"), "\(error)")
                 }
             }
-            // One that has a descriptor is not disturbed.
+            // A reader that has a descriptor is not disturbed.
             var count = 0
             while reader.nextRecord() != nil { count += 1 }
             XCTAssertEqual(count, 600)
@@ -148,7 +148,7 @@ final class OpenFilesTests: XCTestCase {
         }
     }
 
-    /// Each has a block in memory, and none has what inflated it.
+    /// Each holds a block in memory, but no decompressor of its own.
     func testManyArchivesAtATimeShareWhatInflates() throws {
         let count = 60
         let paths = try (0..<count).map { try archive(600 + UInt64($0)) }
@@ -162,7 +162,7 @@ final class OpenFilesTests: XCTestCase {
         XCTAssertEqual(reader.problemCount, 0)
     }
 
-    /// A lane whose file of names has the logger of its record, and an attribute.
+    /// A lane whose file of names contains the logger of its record, and an attribute.
     private func laneWithGrownNames(_ store: String) -> (lane: LaneBuilder, names: [UInt8]) {
         for folder in ["", "/lanes", "/archives"] { mkdir(store + folder, 0o700) }
         let lane = LaneBuilder(store: store)
@@ -205,7 +205,7 @@ final class OpenFilesTests: XCTestCase {
         XCTAssertTrue((1...3).contains(lacks), "\(lacks)")
     }
 
-    /// Its archive would be sent and removed, and segment 0 archived once more.
+    /// Otherwise its archive would be sent and removed, and segment 0 archived once more.
     func testALaneThatCannotBeOpenedNowKeepsItsArchive() throws {
         let store = scratch.path + "/first"
         let (lane, _) = laneWithGrownNames(store)
@@ -218,7 +218,7 @@ final class OpenFilesTests: XCTestCase {
         XCTAssertFalse(lanes.isCovered(archive: archive, store))
     }
 
-    /// Its file has lost its header, and a segment has one: the lane is neither damaged nor gone.
+    /// The lane's file lost its header, a segment has one: the lane is neither damaged nor gone.
     func testASegmentThatCannotBeOpenedNowIsNotOneWithoutAHeader() throws {
         let store = scratch.path + "/headless"
         let (lane, _) = laneWithGrownNames(store)
@@ -285,7 +285,7 @@ final class OpenFilesTests: XCTestCase {
             let paths = try (0..<2).map { try archive(300 + $0) }
             let reader = try StoreReader(paths: paths, options: options(1))
             for _ in 0..<100 { XCTAssertNotNil(reader.nextRecord()) }
-            // The one that is open now is read to its end.
+            // The archive that is open now is read to its end.
             let held = DirectoryListing("/proc/self/fd").names.compactMap {
                 Files.target(of: "/proc/self/fd/\($0)")
             }.first { $0.hasPrefix(scratch.path) }

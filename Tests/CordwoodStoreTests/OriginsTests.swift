@@ -1,4 +1,4 @@
-// What a query says of a process before its records are read: only what is certain.
+// What a query decides about a process before reading its records: only what is certain.
 
 import XCTest
 
@@ -30,7 +30,7 @@ final class OriginsTests: XCTestCase {
         XCTAssertFalse(try mayMatch("service.name=a host.name=h", host: "h", service: "b"))
     }
 
-    /// A record's own field comes first, so that nothing is known of the process.
+    /// Records have fields of that name, which come first: the process decides nothing.
     func testFieldsComeFirst() throws {
         for query in ["host.name=dev-7", "host.name!=dev-7", "-host.name=dev-7", "host.name=*"] {
             XCTAssertTrue(try mayMatch(query, host: nil), query)

@@ -1,5 +1,5 @@
-// What readers pass over without making records, they would have left out: generated archives read
-// with options, against a read of everything. Counting by columns, against counting records.
+// Readers pass over only records that they would leave out: generated archives read with options,
+// against a read of everything. Counting by columns, against counting records.
 
 import XCTest
 
@@ -7,7 +7,7 @@ import XCTest
 @testable import CordwoodStore
 
 final class PassedOverTests: XCTestCase {
-    /// Of every second seed, those of which blocks are dense: their texts are like one another.
+    /// Every second seed has texts that resemble one another: its blocks are dense.
     private func records(_ seed: UInt64, _ count: Int, processes: Int) -> [Staged] {
         var maker = RecordMaker(seed: seed, processes: processes, threadsEach: 3)
         var records = maker.records(count)
@@ -91,7 +91,7 @@ final class PassedOverTests: XCTestCase {
         }
     }
 
-    /// What a frame holds behind the levels is not inflated, but its bytes are compared.
+    /// The part of a frame after the levels is not inflated, but its bytes are compared.
     func testCountingReportsEveryDamagedByte() throws {
         let scratch = Scratch()
         var maker = RecordMaker(seed: 4, processes: 1)
@@ -146,7 +146,7 @@ final class PassedOverTests: XCTestCase {
         XCTAssertLessThan(made[1], made[0] * 3 / 4)
     }
 
-    /// Records and damage come in the same order, with a second thread and without.
+    /// Records and damage come in the same order, with and without a second thread.
     func testLoadingAheadChangesNothing() throws {
         for seed in SplitMix.seeds(40) {
             var random = SplitMix(seed)
@@ -170,14 +170,14 @@ final class PassedOverTests: XCTestCase {
                 let alone = try events(info.path, options)
                 options.readsAhead = true
                 XCTAssertEqual(try events(info.path, options), alone, "seed \(seed)")
-                // Ends while blocks are loaded.
+                // Ends while blocks are being loaded.
                 let reader = try StoreReader(path: info.path, options: options)
                 _ = reader.nextRecord()
             }
         }
     }
 
-    /// What a reader gives: times and texts of records, and damage between them.
+    /// What a reader returns: times and texts of records, and damage between them.
     private func events(_ path: String, _ options: ReaderOptions) throws -> [String] {
         let reader = try StoreReader(path: path, options: options)
         var found: [String] = []

@@ -1,5 +1,5 @@
-// Text as people may safely see it: every character, every kind of broken bytes, and the eight
-// bytes that are looked at together.
+// Text that is safe to show: every character, every kind of broken bytes, and the eight bytes that
+// are processed together.
 
 import CordwoodStore
 import XCTest
@@ -15,7 +15,7 @@ final class PlainTextTests: XCTestCase {
         String(decoding: shown(Array(text.utf8), form), as: UTF8.self)
     }
 
-    /// Unicode's bidi controls and line ends, beside the control characters.
+    /// Unicode's bidi controls and line ends, and the control characters.
     private static let obeyed: Set<UInt32> = Set(0..<0x20).union(0x7F..<0xA0).union([
         0x061C, 0x200E, 0x200F, 0x2028, 0x2029, 0x202A, 0x202B, 0x202C, 0x202D, 0x202E, 0x2066,
         0x2067, 0x2068, 0x2069,
@@ -81,7 +81,7 @@ final class PlainTextTests: XCTestCase {
         }
     }
 
-    /// JSON says the same, wherever a buffer ends.
+    /// JSON keeps its meaning, wherever a buffer ends.
     func testJSONForATerminal() {
         let text = "{\"a\":\"\u{9B}x\u{7F}\u{2028}é\u{202E}\u{61C}€\u{2066}\"}\n"
         let wanted =

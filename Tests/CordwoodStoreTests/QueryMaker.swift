@@ -1,4 +1,4 @@
-// Seeded random queries and records for them: words, names and values that meet often, and a few
+// Seeded random queries and records for them: words, names and values that often match, and a few
 // that never do.
 
 import CordwoodCore
@@ -14,7 +14,7 @@ struct QueryMaker {
         "order", "user", "price", "ok", "level", "file", "odd key", "exception.type",
     ]
     static let loggers = ["app", "app.db", "app.db.pool", "app.dbx", "noise", ""]
-    /// Beside the keys.
+    /// Names other than the keys.
     static let names =
         QueryColumn.allCases.map(\.rawValue) + ["host.name", "service.name", "nothing"]
 
@@ -68,7 +68,7 @@ struct QueryMaker {
         if random.chance(4) { name = .field(key) }
         var column: QueryColumn?
         if case .any(_, let found) = name { column = found }
-        // Their own meaning, and nothing else.
+        // `level` alone would mean the level: use the field.
         if case .level = name { name = .field(key) }
         switch random.below(8) {
         case 0: return .compare(name, .equal, .anything)

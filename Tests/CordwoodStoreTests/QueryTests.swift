@@ -1,5 +1,5 @@
-// Queries: what is parsed, what is refused and where; a printed query is the same query;
-// and a reader that leaves out blocks and texts finds what asking each record finds.
+// Queries: what is parsed, what is refused and where; a printed query is the same query; a reader
+// that leaves out blocks and texts finds what a test of each record finds.
 
 import CordwoodCore
 import Glibc
@@ -175,7 +175,7 @@ final class QueryTests: XCTestCase {
         XCTAssertEqual(QueryNumber.double(7).order(to: .uint(7)), 0)
     }
 
-    /// Whatever has no meaning of its own in fields.
+    /// For fields whose names have no meaning of their own.
     func testAValueIsComparedWithValuesOfItsType() throws {
         let both: [(String, TestField)] = [("x", .int(7)), ("x", .string("8"))]
         for (fields, query, isTrue) in [
@@ -316,7 +316,7 @@ final class QueryTests: XCTestCase {
         return found
     }
 
-    /// How many records the archive gives.
+    /// How many records the archive returns.
     private func looked(_ path: String, _ options: ReaderOptions) throws -> UInt64 {
         let source = try ArchiveSource.open(path: path)
         ArchiveShelf.prepare(source, options.narrowed)

@@ -1,6 +1,5 @@
-// Thousands of damaged stores: whatever bytes stand there, the reader ends, never
-// traps, and never reads outside its buffers. A failure is a crash; the seed names
-// the case.
+// Thousands of damaged stores: whatever their bytes, the reader ends, never traps, and never reads
+// outside its buffers. A failure is a crash; the seed names the case.
 
 import CordwoodCore
 import CordwoodStore
@@ -78,7 +77,7 @@ final class ReadDamageTests: XCTestCase {
         let lane = sample(store)
         let files = [lane.lanePath] + lane.segments.map { lane.path($0) }
         let whole = [lane.laneBytes()] + lane.segments.map { $0.bytes() }
-        // Most of a file is zero: aim at what is not, and at its neighbours.
+        // Most of a file is zero: aim at the other bytes and their neighbours.
         let alive = whole.map { bytes in bytes.indices.filter { bytes[$0] != 0 } }
         for seed in SeededRandom.seeds(4_000) {
             var random = SeededRandom(state: seed)

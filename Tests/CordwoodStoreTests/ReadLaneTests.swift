@@ -1,6 +1,5 @@
-// Lanes as FORMAT describes them go in, records come out: every type of
-// record, the order of threads, gaps, other boots, growth while reading,
-// recycled files.
+// Lanes made by FORMAT, and the records read from them: every type of record, the order of threads,
+// gaps, other boots, growth while reading, recycled files.
 
 import CordwoodCore
 import CordwoodStore
@@ -34,7 +33,7 @@ final class ReadLaneTests: XCTestCase {
             ])
     }
 
-    /// Two threads by turns, one of them with a chunk of that many bytes.
+    /// Two threads that take turns, one of them with a chunk of that many bytes.
     private func byTurns(chunkBytes: Int) throws -> Drained {
         let lane = LaneBuilder(store: store)
         let segment = lane.segment(1)
@@ -58,7 +57,7 @@ final class ReadLaneTests: XCTestCase {
         XCTAssertEqual(got.json.count, 2 * ((2 << 20) - 128) / 1_016)
     }
 
-    /// No writer of ours makes such a chunk, and reading it again for each record never ends.
+    /// No writer of ours makes such a chunk, and rereading it for each record would never end.
     func testALargeChunkOfManyRecordsIsReported() throws {
         let got = try byTurns(chunkBytes: (2 << 20) + 4_096)
         XCTAssertEqual(got.problems.count, 1)
@@ -322,7 +321,7 @@ final class ReadLaneTests: XCTestCase {
         XCTAssertEqual(Drained(source).messages, ["slow thread", "young"])
     }
 
-    /// A lane whose first chunk is open, what its reader has given of it already, and the chunk.
+    /// A lane whose first chunk is open, that chunk, and a source that has read it.
     private func cutLater(
         _ texts: (String, UInt64)...
     ) throws -> (LaneBuilder, ChunkBuilder, LaneSource) {
@@ -336,7 +335,7 @@ final class ReadLaneTests: XCTestCase {
         return (lane, chunk, source)
     }
 
-    /// The sealer's verdict was shorter than what the writer committed: the writer appends again.
+    /// The sealer's verdict was short of what the writer committed: the writer appends again.
     func testRecordAppendedAgainIsGivenOnce() throws {
         let (lane, chunk, source) = try cutLater(("kept", 1), ("again", 2))
         chunk.cut(by: 24)
@@ -348,7 +347,7 @@ final class ReadLaneTests: XCTestCase {
         XCTAssertEqual(Drained(try lane.source()).messages, ["kept", "again", "new"])
     }
 
-    /// The chunk that it was appended to again was settled short of it, too.
+    /// The chunk of the copy was settled short of it, too.
     func testRecordAppendedTwiceAgainIsGivenOnce() throws {
         let (lane, first, source) = try cutLater(("again", 2))
         first.cut(by: 24)
@@ -367,8 +366,8 @@ final class ReadLaneTests: XCTestCase {
         XCTAssertEqual(Drained(try lane.source()).messages, ["again", "new"])
     }
 
-    /// Loaded, and its chunk settled short of it before it was given: it stands in the next one,
-    /// which may be in an archive by then.
+    /// A record was loaded, and its chunk settled short of it before it was returned. Its copy is
+    /// in the next chunk, which may be in an archive by then.
     func testRecordCutOffBeforeItIsGivenIsLeftToItsCopy() throws {
         let lane = LaneBuilder(store: store)
         let chunk = lane.first.chunk(thread: 1, sequence: 0, base: 0)
@@ -390,7 +389,7 @@ final class ReadLaneTests: XCTestCase {
         XCTAssertEqual(Drained(source).messages, ["again", "again"])
     }
 
-    /// Given before its chunk was settled short of it; the next one begins with a gap record.
+    /// The record was returned before its chunk was settled short of it; a gap record comes first.
     func testGapBeforeTheCopyIsGiven() throws {
         let (lane, chunk, source) = try cutLater(("again", 1))
         chunk.cut(by: 24)
@@ -406,8 +405,8 @@ final class ReadLaneTests: XCTestCase {
         XCTAssertEqual(Drained(source).messages, ["10 records were not kept", "new"])
     }
 
-    /// A record that was cut off and then refused, or left by longjmp, has no copy: the next one of
-    /// its thread is another's.
+    /// A record that was cut off and then refused, or abandoned by longjmp, has no copy: the next
+    /// record of its thread is another one.
     func testRecordThatWasNotAppendedAgainTakesNoOtherAway() throws {
         let (lane, chunk, source) = try cutLater(("kept", 1), ("refused", 2))
         chunk.cut(by: 24)
@@ -487,7 +486,7 @@ final class ReadLaneTests: XCTestCase {
         let got = Drained(try lane.source(boot: LaneID(high: 6, low: 6)))
         XCTAssertEqual(got.messages, ["sealed", "flushed", "not flushed"])
         XCTAssertEqual(got.flags, [[], [], .unverified])
-        // Without the segment's chunk header the journal alone still has what was flushed.
+        // Without the segment's chunk header, only the journal still has what was flushed.
         for index in at..<torn.count { torn[index] = 0 }
         TestFiles.write(torn, to: lane.path(live))
         let alone = Drained(try lane.source(boot: LaneID(high: 6, low: 6)))

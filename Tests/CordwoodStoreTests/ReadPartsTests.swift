@@ -1,6 +1,5 @@
-// The pieces below and above lanes: clocks at their extremes,
-// JSON and text lines, levels, filters, merging of many
-// sources.
+// The parts below and above lanes: extreme clocks, JSON and text lines, levels, filters, merging of
+// many sources.
 
 import CordwoodCore
 import CordwoodFormats
@@ -10,7 +9,7 @@ import XCTest
 final class ReadPartsTests: XCTestCase {
     // MARK: Clocks
 
-    /// FORMAT §4 in numbers wide enough to need no trick.
+    /// FORMAT §4 with numbers so wide that it needs no trick.
     private func model(_ t: UInt64, _ pairs: [ClockTable.Pair], _ perSecond: UInt64) -> UInt64 {
         let n = pairs.count
         var first = 0

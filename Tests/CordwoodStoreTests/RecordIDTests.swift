@@ -1,5 +1,5 @@
-// What tells records, and where they come from, apart: ids (FORMAT §7.1) and resources, the same
-// whichever file a record is read from.
+// What identifies records and their origin: ids (FORMAT §7.1) and resources, the same whichever
+// file a record is read from.
 
 import CordwoodCore
 import Glibc
@@ -48,8 +48,8 @@ final class RecordIDTests: XCTestCase {
         }
     }
 
-    /// Two lanes, live; then archived each; then both archives merged into one, as one file and
-    /// through a merge of the files.
+    /// Two lanes: live, then archived one by one, then merged into one archive and through a merge
+    /// of the files.
     func testSameInEveryFile() throws {
         var live: [String: String] = [:]
         var sealed: [(ArchiveCover, ArchiveInfo)] = []
@@ -98,7 +98,7 @@ final class RecordIDTests: XCTestCase {
         XCTAssertEqual(found, Set(live.values))
     }
 
-    /// FORMAT §3.2: what was refused since is another report, with another id.
+    /// FORMAT §3.2: records refused since then make another report, with another id.
     func testGapThatTheReaderMakes() throws {
         let lane = LaneBuilder(store: store)
         lane.drops = [(12, 10, 5, 900), (0, 0, 0, 0), (4, 3, 100, 2_000)]
@@ -113,7 +113,7 @@ final class RecordIDTests: XCTestCase {
         XCTAssertNotEqual(try ids(try lane.source())[gap], first)
     }
 
-    /// A host names its service after it has opened the store; a reader may be there already.
+    /// A host names its service after opening the store; a reader may already be there.
     func testResourceSetWhileFollowed() throws {
         let lane = LaneBuilder(store: store)
         lane.resource("host.name", "h\"1")

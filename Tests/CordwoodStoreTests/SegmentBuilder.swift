@@ -1,5 +1,5 @@
 // Makes lane files, segments, catalogs and journals byte by byte from docs/FORMAT.md, so that the
-// reader is tested against the page and not against the writer. Test code: arrays of bytes, no
+// reader is tested against the document and not against the writer. Test code: arrays of bytes, no
 // limits.
 
 import CordwoodCore
@@ -102,7 +102,7 @@ final class ChunkBuilder {
     var name = "worker"
     var size = 0
     var isSettled = true
-    /// Cuts `final` (and so the chunk) this much shorter than what is committed.
+    /// Makes `final` (and so the chunk) this much shorter than what is committed.
     var finalShort = 0
     var records: [UInt8] = []
     var isCRCRight = true
@@ -113,7 +113,7 @@ final class ChunkBuilder {
         self.base = base
     }
 
-    /// The sealer's verdict was so much shorter than what the writer committed.
+    /// Settles the chunk this much short of what the writer committed.
     func cut(by bytes: Int) {
         isSettled = true
         finalShort = bytes
@@ -333,7 +333,7 @@ final class LaneBuilder {
         catalog.append(entry(3, 0, w.bytes))
     }
 
-    /// The beginning of a file of names that the lane grew: entries follow.
+    /// The header of a file of names that the lane grew; entries follow.
     func catalogHead() -> ByteWriter {
         var w = ByteWriter()
         w.text("CWCATA01")
@@ -429,7 +429,7 @@ enum TestFiles {
         return template.withUnsafeMutableBufferPointer { String(cString: mkdtemp($0.baseAddress!)) }
     }
 
-    /// In place, as a writer would: a reader's descriptor stays good.
+    /// In place, as a writer would: a reader's descriptor stays valid.
     static func write(_ bytes: [UInt8], to path: String) {
         let fd = open(path, O_CREAT | O_RDWR, 0o600)
         precondition(fd >= 0, path)
@@ -444,7 +444,7 @@ enum TestFiles {
     }
 }
 
-/// A small generator with a seed (splitmix64).
+/// A small seeded generator (splitmix64).
 struct SeededRandom: RandomNumberGenerator {
     /// Seeds of a test: all with CORDWOOD_TEST_ALL (`./dev test --all`), else the first quarter.
     static func seeds(_ all: UInt64) -> Range<UInt64> {
@@ -461,7 +461,7 @@ struct SeededRandom: RandomNumberGenerator {
     }
 }
 
-/// What a source gives, as strings and problems.
+/// What a source returns, as strings and problems.
 struct Drained {
     var messages: [String] = []
     var json: [String] = []

@@ -1,5 +1,5 @@
 // The paths of a store's archives come in the order of the bytes of their names, whatever they are:
-// what is remembered of archives is asked for in that order.
+// remembered facts are looked up in that order.
 
 import Glibc
 import XCTest

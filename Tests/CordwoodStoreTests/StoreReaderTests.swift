@@ -1,6 +1,5 @@
-// Whole stores: lanes and archives side by side, what happens while segments are
-// archived under a reader, single files, collectors' directories, statistics and
-// verification.
+// Whole stores: lanes beside archives, segments that are archived under a reader, single files,
+// collectors' directories, statistics and verification.
 
 import CordwoodCore
 import CordwoodStore
@@ -47,7 +46,7 @@ final class StoreReaderTests: XCTestCase {
             codec: .zstd, level: 3, now: 5)
     }
 
-    /// The file of that segment is used again.
+    /// Uses that segment's file again.
     private func recycle(_ lane: LaneBuilder, _ index: Int) {
         let other = SegmentBuilder(
             number: 9, generation: 1, laneID: lane.laneID, bootID: lane.bootID)
@@ -151,7 +150,7 @@ final class StoreReaderTests: XCTestCase {
         let reader = try StoreReader(path: store)
         XCTAssertEqual(reader.nextRecord()?.message, "1.0")
         try archive(lane, 2...2)
-        // Recycled: the reader's descriptor sees another segment.
+        // Recycled: the reader's descriptor now refers to another segment.
         recycle(lane, 1)
         let rest = all(reader)
         XCTAssertEqual(rest.sorted(), Array(whole[1...]))
@@ -166,7 +165,7 @@ final class StoreReaderTests: XCTestCase {
         let reader = try StoreReader(path: store, options: options)
         XCTAssertEqual(all(reader), whole)
         XCTAssertEqual(reader.next { _ in }, .again)
-        // Archived under the follower: nothing twice.
+        // Archived under the follower: nothing comes twice.
         try archive(lane, 1...1)
         unlink(lane.path(lane.segments[0]))
         lane.segments[2].chunks[0].text("3.3", at: 400)
@@ -174,7 +173,7 @@ final class StoreReaderTests: XCTestCase {
         lane.segments[2].chunks[0].isSettled = true
         TestFiles.write(lane.segments[2].bytes(), to: lane.path(lane.segments[2]))
         XCTAssertEqual(all(reader), [])
-        // The chunk was settled when it was read first, so its writer has left it.
+        // The chunk was settled when first read, so its writer has left it.
         let next = lane.segment(4)
         next.chunk(thread: 1, sequence: 5, base: 500).text("4.0", at: 500)
         TestFiles.write(next.bytes(), to: lane.path(next))
@@ -213,7 +212,7 @@ final class StoreReaderTests: XCTestCase {
         XCTAssertEqual(all(reader), [])
     }
 
-    /// A segment that goes away while it is read, with more of its thread behind it.
+    /// A segment is lost while it is read, and more of its thread follows.
     func testSegmentLostInTheMiddleIsGivenBeforeWhatFollows() throws {
         for follow in [false, true] {
             TestFiles.remove(store)
@@ -235,8 +234,8 @@ final class StoreReaderTests: XCTestCase {
         }
     }
 
-    /// A thread went on in a chunk that was read to its end, which was archived and used again
-    /// before the reader looked once more.
+    /// A thread went on in a chunk that had been read to its end; the chunk was archived and its
+    /// file used again before the reader looked once more.
     func testWhatWasAddedToALostChunkIsGivenBeforeWhatFollows() throws {
         for follow in [false, true] {
             TestFiles.remove(store)
@@ -260,8 +259,8 @@ final class StoreReaderTests: XCTestCase {
         }
     }
 
-    /// An archive that is not needed when it is found, for its segment is still there, is needed
-    /// when that is lost later.
+    /// An archive is not needed when it is found, since its segment is still there, but is needed
+    /// when the segment is lost later.
     func testArchiveThatWasNotNeededIsReadOnceItsSegmentIsLost() throws {
         let lane = sample()
         lane.segment(4).chunk(thread: 1, sequence: 4, base: 400).text("4.0", at: 400)
@@ -279,8 +278,8 @@ final class StoreReaderTests: XCTestCase {
         XCTAssertEqual(Set(messages).count, messages.count)
     }
 
-    /// The clock of a segment in an archive says more than it said when the segment was read: by
-    /// time alone what follows would come first.
+    /// The clock of a segment says more in the archive than when the segment was read: by time
+    /// alone, what follows would come first.
     func testArchivedPartOfAFollowedLaneComesBeforeWhatFollows() throws {
         let lane = sample()
         lane.segments[2].chunks[0].isSettled = false
@@ -299,8 +298,8 @@ final class StoreReaderTests: XCTestCase {
         XCTAssertEqual(all(reader), [])
     }
 
-    /// A record was given from a chunk that was settled short of it; where it was appended again is
-    /// archived before the follower ever saw that segment.
+    /// A record was returned from a chunk that was then settled short of it. Its copy is archived
+    /// before the follower has seen the copy's segment.
     func testFollowedRecordAppendedAgainIntoAnArchiveIsGivenOnce() throws {
         let lane = sample()
         let chunk = lane.segments[2].chunks[0]
@@ -397,7 +396,7 @@ final class StoreReaderTests: XCTestCase {
         XCTAssertEqual(all(reader), whole)
         XCTAssertEqual(reader.problemCount, 1)
 
-        // Its records stand in an archive now: what is left of the file is nobody's any more.
+        // Its records are in an archive now, so the rest of the file no longer matters.
         try archive(lane, 2...2)
         report = try StoreInspector.verify(directory: store)
         XCTAssertEqual(report.problems, [])
@@ -405,7 +404,7 @@ final class StoreReaderTests: XCTestCase {
         XCTAssertEqual(report.archives, 2)
     }
 
-    /// After another boot: what no sync covered, in lanes and in archives that were made of them.
+    /// After another boot: what no sync covered, in lanes and in archives made of them.
     func testVerifyCountsWhatIsUnverified() throws {
         let boot = BootID.running()
         guard boot != .zero else { throw XCTSkip("no boot id") }

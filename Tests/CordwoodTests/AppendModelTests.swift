@@ -98,11 +98,11 @@ final class AppendModelTests: XCTestCase {
     }
 }
 
-/// What a record is compared by.
+/// The parts of a record that are compared.
 private struct ModelRecord: Equatable {
     var level: UInt8
     var message: [UInt8]
-    /// Of a message that was cut: its length before.
+    /// The length of a cut message before the cut.
     var original: UInt64
     var number: Int64?
 
@@ -123,7 +123,7 @@ private struct ModelRecord: Equatable {
     }
 }
 
-/// One thread's writes, and what the engine has to give back.
+/// One thread's writes, and what the engine must return.
 private struct ModelWriter: Sendable {
     let name: String
     var random: SeededRandom

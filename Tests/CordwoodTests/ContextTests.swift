@@ -57,7 +57,7 @@ final class ContextTests: MessageCase {
         XCTAssertNotNil(TraceIDs(traceID: String(repeating: "A", count: 32)))
     }
 
-    /// 10,000 tasks, each suspended several times and resumed wherever there is a thread.
+    /// 10,000 tasks, each suspended several times and resumed on any free thread.
     func testTenThousandTasksKeepTheirOwn() async throws {
         let log = self.log!
         await withTaskGroup(of: Void.self) { group in
@@ -140,7 +140,7 @@ final class ContextTests: MessageCase {
         XCTAssertEqual(try records()[0].fields.map(\.key), ["http.conversation"])
     }
 
-    /// What a client's headers put in force, and what is passed over.
+    /// What a client's headers put in force, and what is ignored.
     func testACallersHeaders() async throws {
         let uuid = "586AB00B-0A2C-4E61-9C53-3F4C59D1A0F7"
         let ids = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -174,7 +174,7 @@ final class ContextTests: MessageCase {
         }
     }
 
-    /// What the documentation shows is there as it is written.
+    /// The documentation's examples work as written.
     func testReaderAndUploadFromTasks() async throws {
         log.warn("kept \(1)")
         log.info("passed over")

@@ -1,4 +1,4 @@
-// What 0.1 called otherwise still compiles, and does what its new form does.
+// What 0.1 named otherwise still compiles, and does what its new form does.
 
 import Cordwood
 import CordwoodCore
@@ -7,7 +7,7 @@ import Foundation
 import XCTest
 
 final class DeprecatedTests: MessageCase {
-    /// Answers with one status and keeps the times of the requests.
+    /// Answers with one status and records the timeouts of the requests.
     private final class Server: UploadTransport, @unchecked Sendable {
         let status: Int
         private let lock = NSLock()

@@ -68,7 +68,7 @@ final class DigitSearchTests: XCTestCase {
         XCTAssertGreaterThan(found, searched)
     }
 
-    /// Needles, and what a test of every record says.
+    /// Needles, and the results of a test of every record.
     private func answers(_ path: String, _ random: inout SeededRandom) throws -> [Asked] {
         var shown: [[UInt8]] = []
         let first = try StoreReader(path: path)
@@ -93,7 +93,7 @@ final class DigitSearchTests: XCTestCase {
         return all
     }
 
-    /// Numbers that have not the digits are left out before a record is made.
+    /// Numbers without the digits are left out before a record is made.
     func testTextsWithOtherNumbersAreNotMade() throws {
         var random = SeededRandom(state: 3)
         let info = try write(

@@ -1,5 +1,5 @@
-// Lines as a Swift program has them: each shows what Swift's own interpolation gives. The place is
-// the one that the call was told.
+// Lines as Swift programs write them: each shows what Swift's own interpolation gives. The place is
+// the one that was passed to the call.
 
 import Cordwood
 import CordwoodCore
@@ -23,7 +23,7 @@ final class EverydayMessageTests: MessageCase {
     }
     private struct Tagged<Value> { let value: Value }
 
-    /// Logs a text and expects the same, spelled by Swift.
+    /// Logs a text and expects the same text, made by Swift.
     private func same(_ status: Int32, _ text: String, line: UInt = #line) {
         XCTAssertEqual(status, 0, text, line: line)
         expected.append(text)
@@ -128,7 +128,7 @@ final class EverydayMessageTests: MessageCase {
         try check()
     }
 
-    /// One place of the source under several names, as helpers have it that hand theirs on.
+    /// One place in the source under several names, as with helpers that forward theirs.
     func testOnePlaceUnderSeveralNames() throws {
         let (text, number) = ("ready", 5)
         for _ in 0..<2 {

@@ -1,5 +1,5 @@
-// Following readers of Swift hosts wait without a thread and end with their task: a name that comes
-// into the store wakes them, and the times between looks are what FollowWait says.
+// Following readers of Swift hosts wait without a thread and end with their task. A name that
+// appears in the store wakes them, and the times between looks are those of FollowWait.
 
 import CShims
 import CordwoodCore
@@ -11,7 +11,7 @@ import XCTest
 @testable import CordwoodStore
 
 final class FollowTests: MessageCase {
-    /// No time ends this wait.
+    /// A wait that no time ends.
     private func endless() -> FollowWait {
         var times = FollowWait(isGrowing: false, held: nil)
         times.latest = .max
@@ -20,7 +20,7 @@ final class FollowTests: MessageCase {
 
     private func watch() throws -> DirectoryWatch { try StoreReader(path: store).makeWatch() }
 
-    /// Has told that something may have changed before.
+    /// Events that have already reported that something may have changed.
     private func events() async throws -> FollowEvents {
         let events = FollowEvents(try watch())
         try await events.wait(endless())
@@ -29,8 +29,8 @@ final class FollowTests: MessageCase {
 
     private func threads() -> Int { DirectoryListing("/proc/self/task").names.count }
 
-    /// More sequences wait than the pool has threads. Other tasks run, and on the threads that the
-    /// pool had: Dispatch adds one for each that is blocked.
+    /// More sequences wait than the pool has threads. Other tasks still run, on the pool's own
+    /// threads: Dispatch would add one for each thread that is blocked.
     func testWaitingSequencesHoldNoThread() async throws {
         let count = 4 * ProcessInfo.processInfo.activeProcessorCount + 24
         let before = threads()
@@ -68,7 +68,7 @@ final class FollowTests: MessageCase {
         try second.close()
     }
 
-    /// Cancelled while it waits, and before.
+    /// Cancelled during the wait, and before it.
     func testCancellationEndsTheWait() async throws {
         let times = endless()
         for waitsFirst in [true, false] {
@@ -111,7 +111,7 @@ final class FollowTests: MessageCase {
         } catch is CancellationError {}
     }
 
-    /// Names in lanes/ and archives/, before the wait and in it; one change is told once.
+    /// Names in lanes/ and archives/, before the wait and during it; one change is reported once.
     func testNamesEndTheWait() async throws {
         let times = endless()
         let events = try await events()
@@ -131,7 +131,7 @@ final class FollowTests: MessageCase {
         }
     }
 
-    /// The command line's way to wait.
+    /// The command line's way of waiting.
     func testNamesEndTheBlockingWait() throws {
         let watch = try watch()
         let thread = Thread { [store] in TestFiles.write([1], to: "\(store)/archives/.new") }
@@ -141,7 +141,7 @@ final class FollowTests: MessageCase {
         XCTAssertEqual(poll(&one, 1, 0), 0, "the change was taken")
     }
 
-    /// A record is held for slower threads for 100 ms, and looked for in less.
+    /// Records are held back 100 ms for slower threads; the reader looks again sooner.
     func testTimes() throws {
         let ms: UInt64 = 1_000_000
         var options = ReaderOptions()
@@ -150,7 +150,7 @@ final class FollowTests: MessageCase {
         while growing.nextRecord() != nil {}
         var times = growing.followWait()
         XCTAssertEqual(times.latest - times.earliest, 80 * ms)
-        // Seen while it is held, unless this thread stood still for as long.
+        // Seen while it is held, unless this thread was stopped for as long.
         var isHeld = false
         for _ in 0..<1_000 where !isHeld {
             while growing.nextRecord() != nil {}

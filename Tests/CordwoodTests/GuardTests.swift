@@ -1,5 +1,5 @@
-// `guardsAgainstBusErrors`: this process lives on when somebody cuts the segment it stores to. A
-// host without the option dies of the same (suite disk: without_guard).
+// `guardsAgainstBusErrors`: this process survives if the segment it stores to is cut. A host
+// without the option dies of that (suite disk: without_guard).
 
 import Cordwood
 import CordwoodEngine
@@ -20,7 +20,7 @@ final class GuardTests: XCTestCase {
         return names.filter { $0.hasSuffix(".seg") && !$0.hasPrefix(".") }.map { "\(lanes)/\($0)" }
     }
 
-    /// Where the option does not arrive the whole test process ends by SIGBUS.
+    /// If the option has no effect, the whole test process ends by SIGBUS.
     func testCutSegmentsStopNobody() throws {
         var options = EngineOptions()
         options.segmentBytes = 64 << 10
@@ -36,7 +36,7 @@ final class GuardTests: XCTestCase {
         }
         XCTAssertGreaterThanOrEqual(cuts, 50)
         try engine.roll()
-        // What was cut may hold the present segment up for a moment: records are refused then.
+        // Cut segments may hold up the current one for a moment: records are refused then.
         let before = try engine.stats().recordsWritten
         for _ in 0..<10_000 where try engine.stats().recordsWritten == before {
             log.info("still here")

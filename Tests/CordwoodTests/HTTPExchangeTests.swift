@@ -1,5 +1,5 @@
-// Exchanges that Swift hosts record themselves: what is told of one is in its record, what is not
-// told is not, and one that nobody ended ends with its last reference.
+// Exchanges that Swift hosts record themselves: what is reported of one is in its record, nothing
+// else is, and one that is never ended ends with its last reference.
 
 import Cordwood
 import CordwoodEngine
@@ -34,7 +34,7 @@ final class HTTPExchangeTests: XCTestCase {
         return found
     }
 
-    /// Rules are replaced while exchanges begin: none is let go that somebody is about to use.
+    /// Rules are replaced while exchanges begin: none is released while it is about to be used.
     func testOptionsAreSetWhileExchangesBegin() throws {
         try captures()
         let engine = try XCTUnwrap(engine)

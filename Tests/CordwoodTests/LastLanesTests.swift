@@ -8,7 +8,7 @@ import Glibc
 import XCTest
 
 extension LastRecordsTests {
-    /// The clock was set forward within a boot: of so many lanes, a later one is placed by the
+    /// The clock was set forward within a boot. Of this many lanes, a later one is placed by the
     /// times that it shows. The merge opens it long after its records' turn: they come last.
     func testALaneThatIsOpenedLateIsNotLeftOut() throws {
         func add(_ number: Int, from: UInt64, count: Int, ahead: UInt64) throws {
@@ -17,7 +17,7 @@ extension LastRecordsTests {
             try archive(lane, 1, blockBytes: 300)
             unlink(lane.lanePath)
         }
-        // The newest by the times shown. Then as many as are placed by their first record.
+        // The newest by the times shown, then as many as are placed by their first record.
         try add(0, from: 200, count: 40, ahead: 14_400)
         for number in 1...64 { try add(number, from: 1, count: 1, ahead: 0) }
         try add(65, from: 100, count: 5, ahead: 7_200)
@@ -31,8 +31,8 @@ extension LastRecordsTests {
         XCTAssertLessThan(last.gathered, full.gathered, "nothing was left out")
     }
 
-    /// A lane whose records have these monotonic times in seconds, and a clock that is ahead of
-    /// them by `utc` and a constant.
+    /// A lane whose records have these monotonic times in seconds, and whose clock is ahead of them
+    /// by `utc` and a constant.
     private func lane(
         _ number: Int, boot: UInt64, _ times: [UInt64], utc: Int64, created: UInt64? = nil
     ) -> LaneBuilder {
@@ -56,15 +56,15 @@ extension LastRecordsTests {
         return lane
     }
 
-    /// One archive of two boots, one of which is placed by an older lane, later than when the
-    /// archive was made: its records hold back those of the other that follow.
+    /// One archive of two boots. An older lane places one of them, later than when the archive was
+    /// made: its records hold back those of the other boot that follow.
     func testALaneAmongOthersInAnArchiveDecidesTheirOrder() throws {
         for blockBytes in [1, 100_000] {
             TestFiles.remove(store)
             let some = lane(1, boot: 1, [1_970] + (2_000...2_010), utc: -1_950)
             let other = lane(2, boot: 2, Array(1_980...1_989), utc: -1_950)
             try archive([some, other], blockBytes: blockBytes)
-            // The clock was set back since this lane began.
+            // The clock was set back after this lane began.
             let old = lane(3, boot: 2, [1_080], utc: -1_070)
             let newest = lane(4, boot: 1, Array(2_450...2_489), utc: -1_950)
             for lane in [old, newest] {
@@ -96,7 +96,7 @@ extension LastRecordsTests {
         line.split(separator: "\"message\":\"")[1].prefix { $0 != "\"" }.contains(text)
     }
 
-    /// One archive of lanes that have a segment each.
+    /// One archive of lanes with one segment each.
     private func archive(_ lanes: [LaneBuilder], blockBytes: Int) throws {
         mkdir(store + "/archives", 0o700)
         let merge = MergeSource()
@@ -118,13 +118,13 @@ extension LastRecordsTests {
         }
     }
 
-    /// Of so many lanes, two are placed by the times that they show, and the first of them that is
+    /// Of this many lanes, two are placed by the times that they show. The first of these that is
     /// read decides the offset of their boot: it is not left out.
     func testALaneThatDecidesItsBootIsNotLeftOut() throws {
         var lanes = [lane(0, boot: 3, Array(1_000...1_040), utc: 0)]
         for number in 1...64 { lanes.append(lane(number, boot: 3, [1], utc: 0)) }
         lanes.append(lane(65, boot: 4, [100], utc: 0))
-        // The clock was set since.
+        // The clock was set in between.
         lanes.append(lane(66, boot: 4, Array(520...525), utc: 500))
         for lane in lanes {
             try archive(lane, 1, blockBytes: 300)

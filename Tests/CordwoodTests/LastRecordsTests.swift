@@ -1,6 +1,6 @@
-// A reader of the last records gives exactly the end of a full read, for stores made by seed: lanes
-// of several boots that overlap, clocks that are set, threads whose time steps back, archives that
-// are cut or damaged, segments not archived yet, filters. And it reads little of what is older.
+// A reader of the last records returns exactly the end of a full read, for stores made by seed:
+// lanes of several boots that overlap, clocks that are set, threads whose time steps back, archives
+// that are cut or damaged, segments not archived yet, filters. And it reads little older data.
 
 import Cordwood
 import CordwoodCore
@@ -18,7 +18,7 @@ final class LastRecordsTests: XCTestCase {
         var lines: [String] = []
         var problems = 0
         var gathered: UInt64 = 0
-        /// Records that were made of rows.
+        /// Records that were made from rows.
         var made: UInt64 = 0
     }
 
@@ -46,7 +46,7 @@ final class LastRecordsTests: XCTestCase {
                 var options = round < 2 ? ReaderOptions() : maker.filter()
                 let full = try read(options, boot: maker.running)
                 options.last = [1, 2, 7, 30, 200, 5_000].randomElement(using: &maker.random)!
-                // Then they are read again, and none is kept.
+                // With so few bytes none is kept, and they are read again.
                 if round % 2 == 1 { options.keptBytesMax = 600 }
                 let last = try read(options, boot: maker.running)
                 guard last.lines == Array(full.lines.suffix(options.last)) else {
@@ -66,7 +66,7 @@ final class LastRecordsTests: XCTestCase {
         XCTAssertLessThan(made, gathered / 20 * 19, "records were made of older rows")
     }
 
-    /// Records that a filter leaves out are not made, yet decide the order of the others as if they
+    /// Records that a filter leaves out are not made, but decide the order of the others as if they
     /// were.
     func testAFilterLeavesTheOrderAsItIs() throws {
         for seed in SeededRandom.seeds(400) {
@@ -82,7 +82,7 @@ final class LastRecordsTests: XCTestCase {
                     == .record
                 {}
                 var found = try read(options, boot: maker.running).lines
-                // A block that is passed over may hold a record whose time is ahead of the next.
+                // A block that is passed over may contain a record whose time is ahead of the next.
                 if maker.stepsBack || options.since > 0 || options.until > 0 {
                     found.sort()
                     wanted.sort()
@@ -94,7 +94,7 @@ final class LastRecordsTests: XCTestCase {
 
     // MARK: One by one
 
-    /// An archive gives the records that are wanted, and the last one of a block.
+    /// An archive returns the wanted records, and the last one of a block.
     func testAnArchiveMakesOnlyWhatIsWanted() throws {
         let lane = try simple { $0 % 100 == 0 ? 17 : 9 }
         let path = "\(store)/archives/\(lane.name).00000002-00000002.cwa"
@@ -107,8 +107,8 @@ final class LastRecordsTests: XCTestCase {
         XCTAssertGreaterThan(source.info.recordCount, 240)
     }
 
-    /// 40 blocks of 25 records each, a second or so apart; before the last ten the clock went back
-    /// by so many seconds.
+    /// 40 blocks of 25 records each, about a second apart; before the last ten the clock went back
+    /// by that many seconds.
     func simple(
         back: UInt64 = 0, blockBytes: Int = 300, method: ArchiveMethod = .plain,
         stepNs: UInt64 = 1_000_000_000, level: (Int) -> UInt8 = { _ in 9 }
@@ -159,7 +159,7 @@ final class LastRecordsTests: XCTestCase {
         XCTAssertLessThan(last.gathered, 60)
     }
 
-    /// Of the last block, no record is made of the rows before the last ones.
+    /// In the last block, no record is made of the rows before the last ones.
     func testNoRecordIsMadeOfWhatIsOlder() throws {
         for method in [ArchiveMethod.plain, .dense] {
             TestFiles.remove(store)
@@ -175,7 +175,7 @@ final class LastRecordsTests: XCTestCase {
         }
     }
 
-    /// Five lanes log by turns, each into one block: of all of them together, no more records are
+    /// Five lanes log by turns, each into one block: in all of them together, no more records are
     /// made than are wanted.
     func testNoRecordIsMadeOfWhatIsOlderInOtherLanes() throws {
         let step: UInt64 = 200_000_000
@@ -207,8 +207,8 @@ final class LastRecordsTests: XCTestCase {
         }
     }
 
-    /// An archive that ends within the 100 ms before the last records is read from a block on of
-    /// which no row is among them.
+    /// An archive that ends within the 100 ms before the last records is read from a block on that
+    /// contains none of them.
     func testABlockThatIsPassedOverGivesNoRecord() throws {
         for method in [ArchiveMethod.plain, .dense] {
             TestFiles.remove(store)
@@ -223,7 +223,7 @@ final class LastRecordsTests: XCTestCase {
         }
     }
 
-    /// Too few of the newest match: four times as many are tried, until everything is read.
+    /// If too few of the newest match, four times as many are tried, until everything is read.
     func testFewThatMatchCostAThirdMoreThanAFullRead() throws {
         _ = try simple { $0 == 250 ? 17 : 9 }
         var options = ReaderOptions()
@@ -242,8 +242,8 @@ final class LastRecordsTests: XCTestCase {
         XCTAssertLessThanOrEqual(most.gathered, 1_000)
     }
 
-    /// The first attempt has had more than are wanted, but too few of the newest: the second begins
-    /// with nothing of it.
+    /// The first attempt found more than are wanted, but too few of the newest: the second keeps
+    /// nothing of it.
     func testASecondAttemptKeepsTheOrder() throws {
         _ = try simple { $0 % 5 == 0 ? 17 : 9 }
         // Not archived, so it is read as a whole, and it is older.
@@ -265,8 +265,8 @@ final class LastRecordsTests: XCTestCase {
         }
     }
 
-    /// Events with times of their own look old in the footers. What was written decides, also where
-    /// a later archive ends earlier, or the last block of one. Times are in ms.
+    /// Events with times of their own look old in the footers. The time of writing decides, even if
+    /// a later archive, or the last block of one, ends earlier. Times are in ms.
     func testEventsThatLookOldAreNotLeftOut() throws {
         let even = Array(stride(from: 10_000, through: 12_000, by: 80))
         let late = Array(stride(from: 7_000, through: 12_000, by: 200))
@@ -274,7 +274,7 @@ final class LastRecordsTests: XCTestCase {
             of: [Array(stride(from: 0, through: 10_000, by: 500)), [5_000, 6_000], late],
             beside: Array(stride(from: 7_100, through: 8_000, by: 100)), last: 30)
         TestFiles.remove(store)
-        // Of a thread whose coarse clock stepped back.
+        // From a thread whose coarse clock stepped back.
         try expectTheEnd(
             of: [[9_900, 10_005, 9_999], even], beside: [10_002], last: even.count + 1)
     }
@@ -320,7 +320,7 @@ final class LastRecordsTests: XCTestCase {
         XCTAssertEqual(try read(options, boot: .zero).lines, Array(full.lines.suffix(last)))
     }
 
-    /// Damage in what is read is reported once, although it may be met twice.
+    /// Damage that is read is reported once, even if it is met twice.
     func testDamageIsReportedOnce() throws {
         let lane = try simple()
         let path = "\(store)/archives/\(lane.name).00000004-00000004.cwa"

@@ -1,6 +1,6 @@
 // How long a LogMessage lives and where: messages that outlive their call, are logged inside
-// another call's expression, find no memory, or end with their thread; and calls of which one place
-// makes many kinds of records. A message that is gone is a remark, never another's bytes.
+// another call's expression, find no memory, or end with their thread; and calls in which one place
+// makes many kinds of records. A message that is gone becomes a remark, never another's bytes.
 
 import CShims
 import CordwoodStore
@@ -24,7 +24,7 @@ final class MessageLifeTests: MessageCase {
         log.info(message(), fields: ["a": 1])
     }
 
-    /// Another message has the frame, at the same address.
+    /// Another message uses the frame, at the same address.
     func testKeptMessageIsNotAnothers() throws {
         let short = "s", long = String(repeating: "ß", count: 5_000)
         var (same, sameHeap) = (0, 0)
@@ -42,7 +42,7 @@ final class MessageLifeTests: MessageCase {
                 return kept
             }
             expected += ["\(round) 2 3 s \(long.prefix(40)) end", Self.gone]
-            // And with blocks on the heap, where the allocator gives the same one again.
+            // Also with blocks on the heap, where the allocator returns the same one again.
             let third = call {
                 kept = "\(round) \(long) end"
                 return kept
@@ -104,7 +104,7 @@ final class MessageLifeTests: MessageCase {
         try check()
     }
 
-    /// Each is found again without the lock: the table gets every one, and each once.
+    /// Each kind is found again without the lock: the table gets every one, and each once.
     func testOnePlaceWithManyKinds() throws {
         func write(_ bits: Int) {
             func value(_ index: Int) -> Int? { bits >> index & 1 == 1 ? index : nil }
@@ -120,7 +120,7 @@ final class MessageLifeTests: MessageCase {
         try check()
     }
 
-    /// What a thread's messages have on the heap goes with it.
+    /// The heap memory of a thread's messages goes with the thread.
     func testThreadsThatEndLeaveNothing() throws {
         func resident() throws -> Int {
             let text = try String(contentsOfFile: "/proc/self/statm", encoding: .utf8)
@@ -145,11 +145,11 @@ final class MessageLifeTests: MessageCase {
         run(10)
         let before = try resident()
         run(100)
-        // 270 MB where they stay.
+        // 270 MB if they stayed.
         XCTAssertLessThan(try resident() - before, 64 << 20)
     }
 
-    /// Longer than 32 bits can count, behind the arguments that a record can have.
+    /// Longer than 32 bits can count, after as many arguments as a record can have.
     func testRestOfFiveGibibytes() throws {
         let bytes = 5 << 30
         let memory = mmap(
@@ -165,7 +165,7 @@ final class MessageLifeTests: MessageCase {
                 """), 0)
         let record = try XCTUnwrap(try records().last)
         XCTAssertTrue(record.flags.contains(.truncated))
-        // As much as one argument may have; what follows it is cut off.
+        // As much as one argument can have; what follows it is cut off.
         XCTAssertEqual(record.messageBytes.count, 31 + 1 + (1 << 20))
         XCTAssertTrue(record.message.hasPrefix(String(repeating: "7", count: 31) + "<\0\0"))
     }

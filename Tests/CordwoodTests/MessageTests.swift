@@ -1,6 +1,6 @@
 // Interpolated messages: what a reader shows is what Swift's own interpolation would have given,
-// live and from archives; nothing is evaluated below the threshold; what is private never reaches
-// a file.
+// live and from archives; nothing is evaluated below the threshold; private values never reach a
+// file.
 
 import Cordwood
 import CordwoodCore
@@ -39,7 +39,7 @@ class MessageCase: XCTestCase {
         return found
     }
 
-    /// Live, then from the archive.
+    /// Checks the records live, then from the archive.
     func check(file: StaticString = #filePath, line: UInt = #line) throws {
         for place in ["live", "archive"] {
             let found = try records()
@@ -155,7 +155,7 @@ final class MessageTests: MessageCase {
         try check()
     }
 
-    /// One byte more than a record's string may have.
+    /// One byte more than a record's string can have.
     func testStringsThatAreCut() throws {
         let most = 1 << 20
         for text in [String(repeating: "z", count: most + 1), String(repeating: "🪵", count: most)] {
@@ -202,7 +202,7 @@ final class MessageTests: MessageCase {
         let constant: StaticString = "static"
         log.info("\(point) \(plain) \(error) \(Character("é"))")
         expected.append("\(point) \(plain) \(error) é")
-        // The compiler warns of optional values where it knows them.
+        // The compiler warns about optional values where it knows them.
         func write<A, B>(_ a: A, _ b: B) { log.info("\(a) \(b) \(true)") }
         write(name, none)
         write(nil as String?, false as Bool?)
@@ -214,7 +214,7 @@ final class MessageTests: MessageCase {
         try check()
     }
 
-    /// A record has at most 32 arguments of its own; what comes behind them is text.
+    /// A record has at most 32 arguments of its own; those after them become text.
     func testManyArguments() throws {
         let i = 1234567, d = 0.5, s = "s", b = true
         log.info(
@@ -286,7 +286,7 @@ final class MessageTests: MessageCase {
         try plain.close()
     }
 
-    /// How it would be shown does not count.
+    /// The format in which it would be shown does not count.
     func testHashesAreOfTheValue() throws {
         let value: Float = 0.1
         log.info("\(value, privacy: .hashed) \(value, format: .fixed(2), privacy: .hashed)")
@@ -298,7 +298,7 @@ final class MessageTests: MessageCase {
         XCTAssertEqual(found[1], "<redacted>")
     }
 
-    /// A message has no text of its own, and its addresses are nobody's business.
+    /// A message has no text of its own, and its addresses must not show.
     @available(*, deprecated, message: "as what it tests")
     func testMessagesInMessages() throws {
         let message: LogMessage = "inner \(1)"
@@ -450,7 +450,7 @@ final class MessageTests: MessageCase {
         }
     }
 
-    /// Another clock is another way through the append path.
+    /// Another clock takes another way through the append path.
     func testCoarseClock() throws {
         var options = EngineOptions()
         options.coarseClock = true

@@ -1,6 +1,6 @@
-// Appends of signal handlers in the midst of appends of the same thread, as the thread block sees
-// them: `busy` is set and the frame lies below. Chunks are numbered across all streams of a
-// thread, each depth is a stream of its own, and a follower misses none (FORMAT §6.2).
+// Appends of signal handlers amid appends of the same thread, as the thread block sees them: `busy`
+// is set and the frame lies below. Chunks are numbered across all streams of a thread, each depth
+// has its own stream, and a follower misses none (FORMAT §6.2).
 // SAFETY: one thread; its block stays its own for the whole test.
 
 import CShims
@@ -17,7 +17,7 @@ final class NestedTests: XCTestCase {
     override func setUp() { store = TestFiles.directory() }
     override func tearDown() { TestFiles.remove(store) }
 
-    /// Runs `body` as handlers do that interrupt `depth` appends within one another.
+    /// Runs `body` like handlers that interrupt `depth` nested appends.
     private func interrupted(_ depth: Int, _ body: () -> Void) {
         var blocks: [ThreadBlock] = []
         var next = cwi_tls_get().pointee.current
@@ -26,7 +26,7 @@ final class NestedTests: XCTestCase {
             blocks.append(block)
             next = block.pointee.nested
         }
-        // A frame above this one: a running append, not one that was left.
+        // A frame above this one: a running append, not an abandoned one.
         for block in blocks {
             cwa_store_relaxed_u64(AppendPath.busyWord(block), UInt64(cwi_frame()) + (64 << 10))
         }
@@ -68,7 +68,7 @@ final class NestedTests: XCTestCase {
         XCTAssertEqual(numbers.count, sent)
     }
 
-    /// A handler's chunk goes on after one deeper has begun its own.
+    /// A handler's chunk goes on after a deeper handler has begun its own.
     func testFollowerMissesNoDepth() throws {
         let engine = try Engine(directory: store, options: options())
         let log = engine.logger("nested")

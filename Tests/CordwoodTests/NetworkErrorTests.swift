@@ -1,5 +1,5 @@
-// NetworkError without Foundation's URLSession (B-NET-3, B-NET-4): its cases, its record with
-// the task's context, and that secrets which a server repeats are in no record.
+// NetworkError without Foundation's URLSession (B-NET-3, B-NET-4): its cases, its record with the
+// task's context, and that no record contains secrets that a server repeats.
 
 import Cordwood
 import CordwoodCore
@@ -95,7 +95,7 @@ final class NetworkErrorTests: MessageCase {
         XCTAssertLessThan(error.log(to: log), 0)
     }
 
-    /// Each text by itself: what we put before one must not hide a secret's name.
+    /// Each text is redacted by itself: what we put before one must not hide a secret's name.
     func testB_NET_4_secretsAreReplacedInTheMessageAsInTheFields() throws {
         let texts = ["pwd=Hunter2", "pin=Hunter2", "password: Hunter2", "iban=Hunter2 of 7"]
         for text in texts {
@@ -121,7 +121,7 @@ final class NetworkErrorTests: MessageCase {
             found[0].message)
     }
 
-    /// What was cut off may have been what shows that a secret stands there.
+    /// The part that was cut off may have been what reveals a secret.
     func testB_NET_4_secretsThatWereCut() throws {
         let start = "see https://me:Hunter2"
         let more = String(repeating: "x", count: 4_093 - start.utf8.count)

@@ -1,4 +1,4 @@
-// What a flush to the machine promised, after the power went: of each file only what that flush had
+// What a flush to the machine promised, after a power loss: of each file only what that flush had
 // to make durable is left. Open segments, the catalog region in use and (until something in it is
 // final) the lane file are gone or zero; the journal, sealed segments and archives remain.
 
@@ -31,7 +31,7 @@ final class PowerLossTests: XCTestCase {
                     }
                     if random.next() % 3 == 0 { try engine.roll() }
                     if random.next() % 8 == 0 { try engine.archiveWait(timeout: .seconds(60)) }
-                    // 4 KiB a name: the catalog grows into files of its own.
+                    // 4 KiB per name: the catalog grows into files of its own.
                     for name in 0..<(random.next() % 4 == 0 ? 200 : 0) {
                         try engine.setResource(
                             "r\(round).\(name)", String(repeating: "x", count: 4_000))
@@ -46,7 +46,7 @@ final class PowerLossTests: XCTestCase {
         }
     }
 
-    /// A file that was used again holds, where it was not synced, pages of the segment before.
+    /// Where it was not synced, a file that was used again contains pages of the segment before.
     func testUsedAgain() throws {
         var random = SeededRandom(state: 7)
         var options = EngineOptions()
@@ -126,7 +126,7 @@ final class PowerLossTests: XCTestCase {
     private func copy() throws -> String {
         let manager = FileManager.default
         let disk = TestFiles.directory()
-        // The engine goes on archiving: what is gone from one folder is in the next.
+        // The engine keeps archiving: what is gone from one folder is in the next.
         for folder in ["", "/lanes", "/archives"] {
             try manager.createDirectory(
                 atPath: disk + folder, withIntermediateDirectories: true)
@@ -141,8 +141,8 @@ final class PowerLossTests: XCTestCase {
         return disk
     }
 
-    /// A copy of the store as a disk would have it. isGone: files that were not synced are not
-    /// there; else they are there and zero.
+    /// A copy of the store as a disk would have it. isGone: unsynced files are missing; otherwise
+    /// they are zeros.
     private func afterPowerLoss(isGone: Bool) throws -> String {
         let manager = FileManager.default
         let disk = try copy()
@@ -169,7 +169,7 @@ final class PowerLossTests: XCTestCase {
         try Data(count: bytes).write(to: URL(fileURLWithPath: path))
     }
 
-    /// Segment 0 lies in the lane file; once it is sealed the file is synced as it is.
+    /// Segment 0 is in the lane file; once it is sealed, the file is synced as it is.
     private func firstIsSealed(_ path: String) throws -> Bool {
         let bytes = try Data(contentsOf: URL(fileURLWithPath: path))
         let state = LaneHeader.segmentOffsetValue + SegmentHeader.state

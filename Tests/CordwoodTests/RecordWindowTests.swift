@@ -1,7 +1,7 @@
-// What a reader gives around one record is exactly that part of a full read, for stores made by
-// seed: wherever the record stands, whatever the time in its key says, with filters and without,
-// also where the record itself does not pass the filter. And records are found beside others of
-// their thread and process without reading other lanes.
+// What a reader returns around one record is exactly that part of a full read, for stores made by
+// seed: wherever the record is, whatever the time in its key says, with filters and without, even
+// if the record itself does not pass the filter. And records are found beside others of their
+// thread and process without reading other lanes.
 
 import Cordwood
 import CordwoodCore
@@ -125,7 +125,7 @@ final class RecordWindowTests: XCTestCase {
             guard let at = full.ids.indices.randomElement(using: &maker.random) else { continue }
             let id = full.ids[at]
             let digits = id.description
-            // The lane's 12 bytes, and with them the thread's 4 (FORMAT §7.1).
+            // The lane's 12 bytes, and with the thread's 4 after them 16 (FORMAT §7.1).
             let table: [(ReaderOptions.Origin.Beside, Int)] = [
                 (.record(id), 48), (.thread(of: id), 32), (.process(of: id), 24),
             ]
@@ -148,7 +148,7 @@ final class RecordWindowTests: XCTestCase {
         reader.shouldStop = { true }
         var count: UInt64 = 0
         while reader.next({ _ in count += 1 }) == .record {}
-        // It is asked once in so many records.
+        // It is asked once per this many records.
         XCTAssertLessThanOrEqual(count, 16_384)
     }
 }

@@ -14,7 +14,7 @@ struct StoreMaker {
     var running = LaneID.zero
     private(set) var stepsBack = false
     private var times: [UInt64] = []
-    /// Segments that have no archive.
+    /// Segments without an archive.
     private var left: [(lane: LaneBuilder, segments: ClosedRange<UInt64>)] = []
 
     init(store: String, seed: UInt64) {
@@ -41,7 +41,7 @@ struct StoreMaker {
         let boots = (1...(1 + below(3))).map { LaneID(high: UInt64($0), low: 9) }
         running = boots[below(boots.count)]
         // Clocks are set, a thread's time steps back, or events have times of their own: of two at
-        // once in a lane, one may hide what the other does.
+        // once in a lane, one might hide the effect of the other.
         let oddity = below(3)
         stepsBack = oddity == 1
         for number in 1...(1 + below(5)) {
@@ -52,7 +52,7 @@ struct StoreMaker {
         if chance(25) { damage() }
     }
 
-    /// One archive of what several lanes have left.
+    /// One archive of the segments that several lanes have left.
     private mutating func archiveTogether() throws {
         left.sort { $0.lane.name < $1.lane.name }
         let merge = MergeSource()
@@ -165,7 +165,7 @@ struct StoreMaker {
         }
     }
 
-    /// One archive is cut, or has a byte changed.
+    /// One archive is cut, or one of its bytes is changed.
     private mutating func damage() {
         let names = ((try? LaneFiles.names(in: store + "/archives")) ?? []).sorted()
         guard !names.isEmpty else { return }

@@ -1,5 +1,5 @@
-// Arrays and dictionaries as fields: through every way of Swift's own calls into the store, read
-// live and from the archive, and asked by path.
+// Arrays and dictionaries as fields: stored through every one of Swift's own calls, read live and
+// from the archive, and queried by path.
 
 import Cordwood
 import CordwoodCore

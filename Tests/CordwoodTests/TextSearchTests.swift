@@ -1,5 +1,5 @@
-// Searching for bytes finds exactly the records whose text has them, although most texts are never
-// made: generated stores of formats whose arguments print letters of their own, against every text.
+// Searching for bytes finds exactly the records whose text has them, though most texts are never
+// made: stores of generated formats whose arguments print letters of their own, against every text.
 
 import Cordwood
 import CordwoodCore
@@ -52,7 +52,7 @@ final class TextSearchTests: XCTestCase {
         XCTAssertLessThan(made, UInt64(searched * 300) / 2, "most texts are made")
     }
 
-    /// A long text is searched by two of a word's bytes, of which it may have few or many.
+    /// A long text is searched by two of the word's bytes, which may be rare or frequent in it.
     func testAWordInALongTextIsFoundWhereItIsFirst() {
         for seed in SeededRandom.seeds(300) {
             var random = SeededRandom(state: seed)
@@ -76,7 +76,7 @@ final class TextSearchTests: XCTestCase {
         }
     }
 
-    /// No format shows characters by themselves, or errors in words: these may have any letter.
+    /// No format shows single characters or error texts, which may have any letter.
     func testABlockWithoutTheNeedleIsPassedOver() throws {
         var random = SeededRandom(state: 1)
         let cover = ArchiveCover(
@@ -90,7 +90,7 @@ final class TextSearchTests: XCTestCase {
             try given(Array("~no such~".utf8), info.path), UInt64(info.blockCount) * 2)
     }
 
-    /// A block that has no text with the bytes was loaded nevertheless.
+    /// A block without a text that has the bytes is loaded all the same.
     func testDamageIsReportedWhateverIsSearched() throws {
         var random = SeededRandom(state: 2)
         let cover = ArchiveCover(
@@ -135,7 +135,7 @@ final class TextSearchTests: XCTestCase {
         return texts
     }
 
-    /// How many records the archive gives, made or not.
+    /// How many records the archive returns, made or not.
     private func given(_ wanted: [UInt8], _ path: String) throws -> UInt64 {
         let source = try ArchiveSource.open(path: path)
         source.look(for: TextSearch(wanted))
@@ -152,7 +152,7 @@ final class TextSearchTests: XCTestCase {
         }
     }
 
-    /// A piece of a text, perhaps with one byte changed, or letters that numbers are printed with.
+    /// A piece of a text, perhaps with one byte changed, or letters that printed numbers contain.
     private func needle(_ texts: [[UInt8]], _ random: inout SeededRandom) -> [UInt8] {
         let letters = Array("truefalsinfnan(null)0x1e+-.%{} zqkXEP\n\u{e9}~".utf8)
         var made: [UInt8] = []

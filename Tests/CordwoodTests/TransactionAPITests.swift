@@ -1,5 +1,5 @@
 // Transactions for Swift hosts: handles and closures, names by enums, tasks that keep their ids,
-// the list and what was deleted of it; and the table of names beside a plain model.
+// the list and what was deleted from it; and the table of names against a plain model.
 
 import CordwoodEngine
 import CordwoodStore
@@ -72,7 +72,7 @@ final class TransactionAPITests: MessageCase {
         }
     }
 
-    /// One that nobody holds any more has ended; after close nothing is written.
+    /// A transaction without a holder has ended; after close nothing is written.
     func testEndsWithItsLastHolder() throws {
         var ids: [String] = []
         do { ids.append(try engine.transaction(1).id) }
@@ -131,7 +131,7 @@ final class TransactionAPITests: MessageCase {
 
     // ── Threads ──
 
-    /// Whatever was in force before is back behind it, however deep.
+    /// Each detach brings back what was in force before, however deep.
     func testAttach() throws {
         func set(_ key: String, _ value: String?) {
             var key = key
@@ -179,8 +179,8 @@ final class TransactionAPITests: MessageCase {
         XCTAssertEqual(last.traceID, "0102030405060708090a0b0c0d0e0f10")
     }
 
-    /// A thread that ends with something attached leaves no memory, and no context that does not
-    /// fit keeps another's.
+    /// A thread that ends with something attached leaks no memory, and no context that does not fit
+    /// keeps another's.
     func testAttachAtItsLimits() throws {
         let one = try engine.transaction(1)
         let engine = self.engine!
@@ -260,7 +260,7 @@ final class TransactionAPITests: MessageCase {
         }
     }
 
-    /// A name is one of those that were set, never half of each.
+    /// A name is always one of those that were set, never half of each.
     func testNamesAreWhole() {
         let table = TransactionTable()
         let names = (0..<2).map { [UInt8](repeating: UInt8(65 + $0), count: 200 + $0 * 55) }

@@ -1,4 +1,4 @@
-// What is kept of bodies in each form, of those that have none, and of lines and addresses.
+// What is kept of bodies in each form, of bodies without one, and of lines and addresses.
 
 import XCTest
 
@@ -138,7 +138,7 @@ final class BodyTests: RedactionCase {
                 "{\"value\":[{\"name\":\"a\",\"text\":\"b\"}],\"name\":\"list\"}",
                 "{\"value\":[{\"name\":\"a\",\"text\":\"b\"}],\"name\":\"list\"}"
             ),
-            // The name may have been in what is missing.
+            // The name may have been in the missing part.
             ("{\"value\":\"h\",\"na", "{\"value\":\"[redacted]\""),
             ("[{\"value\":[\"h\"],\"na", "[{\"value\":[\"[redacted]\"]"),
             ("{\"value\":[{\"a\":\"k\"},{\"b", "{\"value\":[{\"a\":\"k\"},{"),
@@ -152,7 +152,7 @@ final class BodyTests: RedactionCase {
                 "{\"a\":\"{\\\"pwd\\\":\\\"[redacted]\\\",\\\"n\\\":1}\"}"
             ),
             ("{\"a\":\"{\\\"pin\\\":1234}\"}", "{\"a\":\"{\\\"pin\\\":\\\"[redacted]\\\"}\"}"),
-            // What breaks off is replaced from there on.
+            // The unfinished end of an inner text is replaced.
             ("{\"a\":\"{\\\"b\\\":1,\\\"pwd\\\":\\\"h\"}", "{\"a\":\"{\\\"b\\\":1[redacted]\"}"),
             (
                 "{\"a\":\"<p><password>h</password></p>\"}",
@@ -241,7 +241,7 @@ final class BodyTests: RedactionCase {
                 "<EntityType Name=\"Session\"><Property Name=\"Token\" Type=\"Edm.Stri"
                     + "ng\"/></EntityType>"
             ),
-            // As far as it is XML.
+            // Kept as far as it is XML.
             ("<a><b>k</b><password>hun", "<a><b>k</b><password>"), ("<a><b>k</b", "<a><b>"),
             ("<a><b>k</c></a>", "<a><b>"), ("<a>k</a><b/>", "<a>k</a>"),
             (
@@ -287,7 +287,7 @@ final class BodyTests: RedactionCase {
                         + "[redacted]\nContent-Type: application/json\n\n{\"pwd\":\"[r"
                         + "edacted]\"}\n--b--"
                 ),
-                // The last part is not whole.
+                // The last part is incomplete.
                 (head + "n\r\n\r\nk\r\n" + head + "m\r\n\r\nhun", head + "n\r\n\r\nk\r\n--b\r\n"),
             ], type: "multipart/form-data; boundary=\"b\"")
         try assertShown(

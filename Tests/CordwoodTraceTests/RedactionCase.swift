@@ -1,4 +1,4 @@
-// What tests of redaction share: rules, what is kept of a body and of a line, a generator by seed.
+// What tests of redaction share: rules, what is kept of a body and of a line, a seeded generator.
 
 import CordwoodEngine
 import XCTest
@@ -7,7 +7,7 @@ import XCTest
 @testable import CordwoodCore
 @testable import CordwoodTrace
 
-/// Of the processor, by this thread: what runs beside it does not count.
+/// The CPU time of this thread; work of other threads does not count.
 func threadSeconds() -> Double {
     var now = timespec()
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now)

@@ -1,6 +1,6 @@
-// Redaction by itself: random JSON and forms with secrets at random places, in random escapes and
-// nesting, cut anywhere, must never show one, and nothing else may change; bodies that have no form
-// are not kept; patterns beside a plain model. A failure names its seed.
+// Redaction by itself. Random JSON and forms with secrets at random places, in random escapes and
+// nesting, cut anywhere, must never show one, and nothing else may change. Bodies without a form
+// are not kept. Patterns are checked against a plain model. A failure names its seed.
 
 import XCTest
 
@@ -22,7 +22,7 @@ final class RedactionTests: RedactionCase {
         "hello", "with \"quotes\" and \\ more", "a, b } ] {", "ümläut", "100%", "x", "two\nlines",
     ]
 
-    /// A document, and the same with its secrets replaced.
+    /// A document, and the same document with its secrets replaced.
     private struct Document {
         var text = ""
         var wanted = ""
@@ -48,7 +48,7 @@ final class RedactionTests: RedactionCase {
         return result + "\""
     }
 
-    /// A value below a secret's name, and what is shown of it.
+    /// A value below a secret's name, and how it is shown.
     private func secretValue(_ random: inout Random) -> Document {
         let string = string(Self.mark + Self.plainTexts.randomElement(using: &random)!, &random)
         let replaced = "\"[redacted]\""
@@ -86,7 +86,7 @@ final class RedactionTests: RedactionCase {
                 text: "[" + members.map(\.text).joined(separator: " , ") + "]",
                 wanted: "[" + members.map(\.wanted).joined(separator: " , ") + "]")
         case 4 where depth < 3:
-            // A document in a string: escaped without choice, so that both sides agree.
+            // A document in a string, escaped in only one way, so that both sides agree.
             let inner = object(depth + 1, &random)
             func quoted(_ text: String) -> String {
                 "\""
@@ -131,7 +131,7 @@ final class RedactionTests: RedactionCase {
             var random = Random(state: seed)
             let document = object(0, &random)
             XCTAssertEqual(redact(document.text, rules), document.wanted, "seed \(seed)")
-            // Cut anywhere: what is kept is the beginning of what would be.
+            // Cut anywhere: what is kept is a prefix of the whole result.
             let bytes = Array(document.text.utf8)
             let end = Int.random(in: 0...bytes.count, using: &random)
             for isCut in [true, false] {
@@ -139,12 +139,12 @@ final class RedactionTests: RedactionCase {
                 XCTAssertFalse(cut.contains(Self.mark), "seed \(seed), cut at \(end)")
                 XCTAssertTrue(document.wanted.hasPrefix(cut), "seed \(seed), cut at \(end): \(cut)")
             }
-            // One byte that is not JSON: nothing behind it is kept.
+            // One byte that is not JSON: nothing after it is kept.
             var broken = bytes
             broken[end % bytes.count] = 1
             let shown = redact(broken, rules)
             XCTAssertFalse(shown.contains(Self.mark), "seed \(seed), broken: \(shown)")
-            // Each document a line.
+            // One document per line.
             let lines = document.text.replacingOccurrences(of: "\n", with: " ")
             let wanted = document.wanted.replacingOccurrences(of: "\n", with: " ")
             XCTAssertEqual(
@@ -206,7 +206,7 @@ final class RedactionTests: RedactionCase {
 
     // MARK: Patterns
 
-    /// Every byte that lies in some match, by trying all pieces.
+    /// Every byte in some match, by trying all pieces.
     private func covered(_ text: [UInt8], _ matches: (ArraySlice<UInt8>) -> Bool) -> [Bool] {
         var result = [Bool](repeating: false, count: text.count)
         for from in 0..<text.count {

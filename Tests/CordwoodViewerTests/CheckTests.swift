@@ -1,4 +1,4 @@
-// Who gets in: the table of docs/VIEWER.md, one request a row.
+// Who gets in: the table of docs/VIEWER.md, one request per row.
 
 import NIOCore
 import NIOHTTP1
@@ -30,7 +30,7 @@ final class CheckTests: XCTestCase {
         }
     }
 
-    /// What a request of the page has.
+    /// The headers of a request of the page.
     private var good: [(String, String)] {
         [
             ("Host", "127.0.0.1:4600"), ("X-Cordwood", "1"), ("Cookie", cookie),
@@ -188,7 +188,7 @@ final class CheckTests: XCTestCase {
                 in: table, local: try XCTUnwrap(local), remote: try XCTUnwrap(remote))
         }
         XCTAssertEqual(try find(50_000), 7)
-        // No process has it any more: the number would be root's.
+        // No process owns the socket any more: the number would be root's.
         XCTAssertNil(try find(50_001))
         XCTAssertNil(try find(50_002))
         XCTAssertEqual(

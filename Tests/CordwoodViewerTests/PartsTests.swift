@@ -22,7 +22,7 @@ final class PartsTests: XCTestCase {
         }
         let good = String(repeating: "A", count: 43)
         XCTAssertNotNil(RecordKey(good))
-        // Too short, too long, other letters, and a last letter with bits that mean nothing.
+        // Too short, too long, other letters, and a last letter with unused bits set.
         for text in [
             "", "A", good + "A", String(good.dropLast()), good.dropLast() + "B",
             good.dropLast() + "=",

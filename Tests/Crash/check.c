@@ -1,8 +1,8 @@
-/* The model of the crash tests: reads a store and compares it with what each thread was told is
- * kept. Every kept record must be there, whole, once, in its thread's order; beyond that at most
- * the one whose call was on its way.
+/* The model of the crash tests: reads a store and compares it with the records that each thread was
+ * told are kept. Every kept record must be there, whole, once, in its thread's order. Beyond them
+ * at most the one whose call had not returned may be there.
  *     check LOGGER SEED KEPT_FILE [LOGGER SEED KEPT_FILE]… -- PLACE…
- * PLACE: a store, or an archive; together they hold each record once, in order within each. Prints
+ * PLACE: a store, or an archive. Together they hold each record once, each place in order. Prints
  * for each logger `kept read lost torn twice disordered invented damaged`, in numbers. */
 #include "crash.h"
 
@@ -12,11 +12,11 @@
 enum { GROUPS_MAX = 32 };
 
 typedef struct {
-    uint8_t *times; /* how often each number was seen */
+    uint8_t *times; /* how often each number was read */
     uint64_t room, next;
 } thread_seen;
 
-typedef struct { /* a logger's records */
+typedef struct { /* the records of a logger */
     const char *logger;
     uint64_t seed;
     const uint64_t *kept;

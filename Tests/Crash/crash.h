@@ -1,6 +1,6 @@
-/* What the writers in C and C++, the workload and the checker of the crash tests share: the
- * messages, which thread, number and seed decide (crash.py and the Swift writer make the same), and
- * the counters of what each thread was told is kept, which outlive the process. */
+/* What the C and C++ writers, the workload and the checker of the crash tests share: the messages,
+ * derived from thread, number and seed (crash.py and the Swift writer make the same), and the
+ * counters of kept records, which outlive the process. */
 #ifndef CRASH_H
 #define CRASH_H
 
@@ -25,7 +25,7 @@ static inline size_t filler_length(uint64_t seed, uint64_t thread, uint64_t numb
     return 20 + (number * 7919 + thread * 104729 + seed) % 180;
 }
 
-/* Writes a message of at most MESSAGE_MAX bytes; its length. */
+/* Writes a message of at most MESSAGE_MAX bytes. Returns its length. */
 static inline size_t make_message(char *out, uint64_t seed, uint64_t thread, uint64_t number) {
     size_t filler = filler_length(seed, thread, number);
     int head = snprintf(out, MESSAGE_MAX, "t%llu n%llu ", (unsigned long long)thread,
@@ -41,7 +41,7 @@ static inline void make_filler(char *out, uint64_t seed, uint64_t thread, uint64
     out[filler] = '\0';
 }
 
-/* One word in eight counts the kept records of a thread. NULL: there is no file. */
+/* Every eighth word counts the kept records of a thread. NULL: there is no file. */
 static inline uint64_t *map_kept(const char *path) {
     int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (file < 0 || ftruncate(file, KEPT_BYTES) != 0) return NULL;
@@ -60,7 +60,7 @@ static inline uint64_t sum_kept(const uint64_t *kept) {
     return sum;
 }
 
-/* Polls until so many records are kept. False: not within two minutes. */
+/* Polls until that many records are kept. False: not within two minutes. */
 static inline bool wait_until_kept(const uint64_t *kept, uint64_t records) {
     for (int turn = 0; turn < 600000; turn++) {
         if (sum_kept(kept) >= records) return true;

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Kills an eight-thread writer at random moments at full rate and reads its store, first as it lies
-and again after another process adopted and archived it: every record whose call had returned must
+and again after another process adopted and archived it. Every record whose call had returned must
 be there, whole, once, in its thread's order. Writers in C, C++, Python and Swift in turn.
 
     crash.py [--kills N] [--seed S] [--only c,cpp,python,swift] [--jobs 2] [--all] [-k PATTERN …]
     crash.py --deaths        every other way to die (deaths.py)
     crash.py --points [--sample N]   death at each numbered point (points.py)
 
-A failure prints the command that makes the same run again, as far as the kernel allows."""
+A failure prints the command that repeats the run, as far as the kernel allows."""
 
 import random
 import signal
@@ -30,9 +30,9 @@ from hosts import (CORDWOOD, HOSTS, Failed, Programs, Tally, compare_kept, cordw
                    kept_sum, left_in_lanes, states, verify)
 
 SEGMENTS = (64 << 10, 1 << 20, 16 << 20)
-# Records of a run, as a power of ten: the slower the host, the fewer.
+# Maximum records of a run, as a power of ten: slower hosts get fewer.
 MOST = {"c": 5.3, "cpp": 5.3, "python": 4.6, "swift": 5.0}
-# Above that many records the slow oracle looks at a run only with --all, and below at every fifth.
+# With more records the slow oracle checks a run only with --all, with fewer it checks every fifth.
 ORACLE_RECORDS = 20_000
 PATIENCE_S = 120
 
@@ -60,11 +60,11 @@ def check_values(program, folder):
 
 
 def write_and_kill(programs, host, store, kept, seed):
-    """The writer runs until a chosen number of records is kept, and a chosen moment longer."""
+    """The writer runs until a chosen number of records is kept, and for a chosen time longer."""
     chance = random.Random(seed)
     target = int(10 ** chance.uniform(0, MOST[host]))
     command, environment = programs.writer(host, seed)
-    # Every fourth writer in C finds no fallocate(2): what it keeps is written, not mapped.
+    # Every fourth C writer has no fallocate(2): its records are written, not mapped.
     written = ["written"] if seed // 4 % 4 == 0 and host == "c" else []
     child = subprocess.Popen(
         [*command, str(store), str(kept), str(SEGMENTS[seed // 4 % len(SEGMENTS)]), str(seed),
@@ -97,7 +97,7 @@ def one_kill(programs, folder, host, seed, everything):
     if "unclean" not in states(verify(store)):
         raise Failed("verify does not say that the stop was unclean")
 
-    # Adopted by an engine, or by the tool alone.
+    # Adopted by an engine, or by the tool only.
     if seed // 4 % 2 == 1:
         other = programs.tool("workload")
         subprocess.run([other, "recover", str(store), str(folder / "kept-after"), "7"], check=True)
@@ -115,7 +115,7 @@ def one_kill(programs, folder, host, seed, everything):
 
 
 def kill_table(arguments, only):
-    """The hosts take turns: seed mod 4 is the host."""
+    """The hosts alternate: seed mod 4 selects the host."""
     seeds = [seed for seed in range(arguments.seed, arguments.seed + arguments.kills * len(HOSTS))
              if HOSTS[seed % len(HOSTS)] in only][:arguments.kills]
     return {f"{HOSTS[seed % len(HOSTS)]} kill {seed}": (HOSTS[seed % len(HOSTS)], seed)
@@ -134,7 +134,7 @@ def kill_all(run, programs, table, arguments):
                 found.append((host, getattr(reason, "tally", None) or Tally()))
                 raise
 
-    # Two threads do not build the same program.
+    # Builds here, so that two threads do not build the same program.
     for host in {host for host, _ in table.values()}:
         programs.writer(host, 0)
     programs.tool("workload"), programs.check
@@ -173,7 +173,7 @@ def again(arguments):
 
 
 def run_all(arguments):
-    """Kills, and the other ways to die; the exit code."""
+    """Kills, and the other ways to die. Returns the exit code."""
     only, values, kills, dying = arguments.only.split(","), {}, {}, {}
     if arguments.kills and (arguments.values or not arguments.deaths):
         kills = kill_table(arguments, only)

@@ -1,5 +1,5 @@
-/* The ways in which a writer in C or C++ dies while its threads log at full rate. `die` returns
- * where the way is to return from main, and where it is not known. C11 and C++17. */
+/* The ways in which a C or C++ writer dies while its threads log at full rate. `die` returns if
+ * main is to return, or if the way is unknown. C11 and C++17. */
 #ifndef DEATHS_H
 #define DEATHS_H
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Every frame is needed by the one above it: no compiler makes a loop of it. */
+/* Each frame needs the one above it: no compiler turns the recursion into a loop. */
 static volatile int overflow_depth;
 static int overflow_stack(volatile char *above) {
     volatile char frame[512];

@@ -1,6 +1,6 @@
-"""Every other way in which a writing process ends without cw_close: each case runs eight threads at
-full rate, lets the process die, and compares what they were told is kept with the store, as it lies
-and after another process archived it. A part of crash.py (--deaths)."""
+"""Every other way in which a writing process ends without cw_close. Each case runs eight threads at
+full rate, lets the process die, and compares the records they were told are kept with the store, as
+it lies and after another process archived it. Part of crash.py (--deaths)."""
 
 import os
 import signal
@@ -50,7 +50,7 @@ def ends(child, expected):
 
 @contextmanager
 def killed(child):
-    """The host, while the block runs; then it is killed."""
+    """The host, while the block runs. Afterwards it is killed."""
     try:
         yield child
     finally:
@@ -59,7 +59,7 @@ def killed(child):
 
 
 def recovered(programs, folder, seed):
-    """As it lies, then archived; nothing but the archives stays."""
+    """As it lies, then archived. Nothing but the archives remains."""
     store, kept = folder / "store", folder / "kept"
     tally = compare_kept(programs, "as it lies", "crash", seed, kept, store)
     verify(store)
@@ -81,7 +81,7 @@ def dies(programs, folder, seed, host, how, expected):
 
 
 def live_lane_stays(programs, folder, seed):
-    """While the process lives nobody adopts its lane."""
+    """While the process lives no other process adopts its lane."""
     store, kept = folder / "store", folder / "kept"
     if "live" not in states(verify(store)):
         raise Failed("verify does not say that the lane lives")
@@ -93,7 +93,7 @@ def live_lane_stays(programs, folder, seed):
 
 
 def main_thread_ends(programs, folder, seed):
-    """pthread_exit of main: the process looks like a zombie, and its other threads log on."""
+    """main calls pthread_exit: the process looks like a zombie, but its threads keep logging."""
     with killed(start(programs, folder, "c", seed, "pthread_exit", str(RECORDS))) as child:
         until(lambda: state_of(child.pid) == "Z", "main's thread ends")
         before = live_lane_stays(programs, folder, seed)
@@ -102,7 +102,7 @@ def main_thread_ends(programs, folder, seed):
 
 
 def all_threads_end(programs, folder, seed):
-    """Main's thread ends, then the others: the engine's own still run, and archive."""
+    """Main's thread ends, then the others: the engine's own threads still run, and archive."""
     with killed(start(programs, folder, "c", seed, "last", str(RECORDS))):
         until(lambda: kept_sum(folder / "kept") == RECORDS // 8 * 8, "all is logged")
         live_lane_stays(programs, folder, seed)
@@ -118,7 +118,7 @@ def state_of(pid):
 
 
 def killed_while_stopped(programs, folder, seed):
-    """SIGSTOP in the midst of appends, read by others, then SIGKILL: as the OOM killer does."""
+    """SIGSTOP in the middle of appends, then others read, then SIGKILL: as the OOM killer does."""
     store, kept = folder / "store", folder / "kept"
     with killed(start(programs, folder, "c", seed, "never", str(1 << 60))) as child:
         until(lambda: kept_sum(kept) > RECORDS, "it logs")
@@ -135,7 +135,7 @@ def all_stopped(pid):
 
 
 def table(only):
-    """Those of these hosts: name → (programs, folder, seed) → tally."""
+    """The cases of these hosts: name → (programs, folder, seed) → tally."""
     found = {f"{host} {how}": (lambda programs, folder, seed, case=(host, how, expected):
                                dies(programs, folder, seed, *case))
              for host, how, expected in CASES}

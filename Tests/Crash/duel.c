@@ -1,12 +1,12 @@
-/* Two threads brought to one moment by single steps, then death (R1, R2): a thread stands M
- * instructions into an append; another seals its segment and stands D instructions before it stores
- * the chunk's length; the append goes on, is cut off, is written again and returns; the process is
- * killed. Without ASLR, so that the second run finds the instructions of the first.
+/* Single steps bring two threads to one moment, then the process dies (R1, R2). One thread stands M
+ * instructions into an append. Another seals its segment and stands D instructions before it stores
+ * the chunk's length. The append goes on, is cut off, is written again and returns. Then the
+ * process is killed. Without ASLR, so that the second run finds the instructions of the first.
  *     duel program STORE KEPT_FILE SEED   the process: stops itself by int3 at its marks
  *     duel find STORE KEPT_FILE SEED M      prints the sealer's last instructions before the length
  *     duel kill STORE KEPT_FILE SEED M ADDRESS
- * The append is cw_write's; with an odd seed, it is the header's, compiled into this program.
- * Ends 0 where the moment was reached, 3 where not. x86-64. */
+ * The append is cw_write's; with an odd seed, it is the header's, compiled into this program. Exits
+ * with 0 if the moment was reached, else with 3. x86-64. */
 #include "crash.h"
 
 #include <cordwood/cordwood.h>
@@ -79,7 +79,7 @@ static int give_up(int code) {
     return code;
 }
 
-/* The appender's chunk's length, in the lane file. NULL: not found. */
+/* The length of the appender's chunk, in the lane file. NULL: not found. */
 static volatile const uint32_t *find_final(const char *store) {
     char path[4200];
     snprintf(path, sizeof path, "%s/lanes", store);
@@ -102,14 +102,14 @@ static volatile const uint32_t *find_final(const char *store) {
     return found;
 }
 
-/* One instruction. 0: the thread is gone. */
+/* One instruction. 0: the thread has ended. */
 static int step(pid_t thread) {
     int status;
     if (ptrace(PTRACE_SINGLESTEP, thread, 0, 0) != 0) return 0;
     return waitpid(thread, &status, __WALL) == thread && WIFSTOPPED(status);
 }
 
-/* Lets a thread run to its next int3. 0: it is gone. */
+/* Lets a thread run to its next int3. 0: it has ended. */
 static int run_to_trap(pid_t thread) {
     int status, signal = 0;
     for (;;) {
@@ -136,8 +136,8 @@ static char state_of(pid_t thread) {
     return name_end != NULL && name_end[1] != 0 ? name_end[2] : 0;
 }
 
-/* Stops a thread of the engine once it waits for work: one that is stopped in the midst of it may
- * hold what the sealer or the append needs, and then neither comes to its moment. */
+/* Stops a thread of the engine once it waits for work. Stopped in the middle of work, it may hold
+ * what the sealer or the append needs, and neither would reach its moment. */
 static void stop_at_rest(pid_t thread) {
     for (int tries = 0; state_of(thread) != 'S' && tries < 10000; tries++) usleep(200);
     syscall(SYS_tgkill, process, thread, SIGSTOP);
@@ -147,7 +147,7 @@ static void stop_at_rest(pid_t thread) {
         ptrace(PTRACE_CONT, thread, 0, 0);
 }
 
-/* Until both stand at their marks. The engine's own threads are stopped then, too. */
+/* Runs until both stand at their marks. The engine's own threads are stopped then, too. */
 static int bring_to_marks(void) {
     int main_stands = 0;
     while (!main_stands || appender == 0) {
@@ -183,8 +183,7 @@ static int print_moments(volatile const uint32_t *final) {
     return give_up(3);
 }
 
-/* The sealer goes on to the moment, where an int3 stands for a while; then the append goes on to
- * its second mark. */
+/* The sealer runs to the moment, where an int3 holds it; then the append to its second mark. */
 static int meet(uint64_t moment, volatile const uint32_t *final) {
     errno = 0;
     long code = ptrace(PTRACE_PEEKTEXT, process, moment, 0);
@@ -217,7 +216,7 @@ static int duel(const char *store, char **arguments, long steps, uint64_t moment
     if (!bring_to_marks()) return give_up(4);
     for (long i = 0; i < steps; i++)
         if (!step(appender)) return give_up(4);
-    /* It returned before it could be cut off. */
+    /* The append returned before it could be cut off. */
     if (__atomic_load_n(kept, __ATOMIC_ACQUIRE) > 1) return give_up(3);
     volatile const uint32_t *final = find_final(store);
     if (final == NULL) return give_up(4);

@@ -1,6 +1,6 @@
-"""A thread in the midst of an append, a sealer in the midst of sealing its segment, and a death
+"""A thread in the middle of an append, a sealer in the middle of sealing its segment, and a death
 (duel.c): every instruction of the append against the sealer's last ones before it stores the
-chunk's length. The record that is cut off and written again must be there once. Goes with the
+chunk's length. The record that is cut off and written again must be there once. Runs with the
 points of crash.py."""
 
 import random
@@ -13,7 +13,7 @@ from hosts import Failed, Tally, compare_kept, verify
 
 # The library's append, and the header's.
 SEEDS = (6, 5)
-# Instructions of an append, and those before the store; RELIABILITY R1, R2.
+# Steps of an append, and the sealer's steps before the store; RELIABILITY R1, R2.
 APPEND_STEPS, MOMENTS = 150, 8
 REACHED, PASSED_BY = 0, 3
 

@@ -1,5 +1,5 @@
 """The writers of the crash tests and their model: how each is built and started, and how a store is
-compared with what its threads were told is kept. crash.py, deaths.py and points.py use it."""
+compared with what its threads were told is kept. Used by crash.py, deaths.py and points.py."""
 
 import importlib.util
 import json
@@ -24,7 +24,7 @@ WARNINGS = ["-Wall", "-Wextra", "-Werror", "-O2"]
 
 
 class Failed(cases.Failed):
-    """Why a case failed; what was counted where the records were compared."""
+    """Why a case failed; and the counts, if the records were compared."""
 
     def __init__(self, text, tally=None):
         super().__init__(text)
@@ -32,7 +32,7 @@ class Failed(cases.Failed):
 
 
 def compile_c(folder, name):
-    """A program of this folder in C."""
+    """Compiles a C program of this folder."""
     program = str(folder / name)
     subprocess.run(["cc", "-std=c11", "-D_GNU_SOURCE", *WARNINGS, str(HERE / f"{name}.c"), *LINKS,
                     "-o", program], check=True)
@@ -47,7 +47,7 @@ def compile_cpp(folder):
 
 
 def build_accelerator(folder):
-    """The Python package with its accelerator, as its own tests build it."""
+    """The Python package with its accelerator, built in the same way as for its own tests."""
     place = ROOT / "bindings/python/tests/run.py"
     spec = importlib.util.spec_from_file_location("python_tests", place)
     module = importlib.util.module_from_spec(spec)
@@ -58,7 +58,7 @@ def build_accelerator(folder):
 
 
 class Programs:
-    """Built when first asked for, into one folder."""
+    """Built when first requested, into one folder."""
 
     def __init__(self, folder):
         self.folder, self.built = folder, {}
@@ -76,7 +76,7 @@ class Programs:
         return self._once(name, lambda: compile_c(self.folder, name))
 
     def writer(self, host, seed):
-        """(command, environment). Every second Python writer goes through ctypes."""
+        """(command, environment). Every second Python writer uses ctypes."""
         if host == "c":
             return [self._once("c", lambda: compile_c(self.folder, "writer"))], None
         if host == "cpp":
@@ -93,7 +93,7 @@ class Programs:
 # ── The model ──
 
 class Tally:
-    """What check.c counted."""
+    """The counts of check.c."""
     NAMES = ("kept", "read", "lost", "torn", "twice", "disordered", "invented", "damaged")
 
     def __init__(self, numbers=(0,) * 8):
@@ -113,7 +113,7 @@ class Tally:
 
 
 def look(programs, groups, places):
-    """Compares, without judging. groups: (logger, seed, kept file)."""
+    """Compares, without a verdict. groups: (logger, seed, kept file)."""
     words = [str(word) for group in groups for word in group]
     done = subprocess.run([programs.check, *words, "--", *map(str, places)],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
@@ -127,7 +127,7 @@ def compare_kept(programs, when, logger, seed, kept, *places):
 
 
 def compare_groups(programs, when, groups, places):
-    """The sum, where every group is clean."""
+    """The sum, if every group is clean."""
     total = Tally()
     for (logger, *_), tally in zip(groups, look(programs, groups, places)):
         if not tally.is_clean:
@@ -146,7 +146,7 @@ def cordwood(*arguments, codes=(0,)):
 
 
 def verify(store, known=None):
-    """The report of a store that is whole, but for problems that end in `known`."""
+    """The report of a store that is whole, except for problems that end in `known`."""
     report = json.loads(cordwood("verify", "--json", store, codes=(0, 3) if known else (0,)))
     problems = [text for text in report["problems"] if not known or not text.endswith(known)]
     if problems:

@@ -1,10 +1,10 @@
 /* Runs a program and kills it at one of its numbered crash points: before or after a system call
- * that changes a file of the store, or so many instructions behind it. The program itself knows
- * nothing of that: a seccomp filter stops each of its threads at those calls (ptrace).
+ * that changes a file of the store, or a number of instructions after it. The program does not
+ * know: a seccomp filter stops each of its threads at those calls (ptrace).
  *     killer record STORE -- PROGRAM…                       prints the label of each call, in order
  *     killer before|after STORE NTH STEPS LABEL -- PROGRAM… kills at the nth call of that label
- * A label is the call and what it is about: `renameat lanes/OWN.N-N.seg lanes/OWN.N-N.sealed`.
- * Ends 0 where the point was reached, 3 where the program ended by itself, 4 where it hung. */
+ * A label is the call and its operands: `renameat lanes/OWN.N-N.seg lanes/OWN.N-N.sealed`. Exits
+ * with 0 if the point was reached, 3 if the program ended by itself, 4 if it hung. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@
 
 enum { PATH_BYTES = 4096, PATIENCE_S = 60, POPULATE_WRITE = 23, MARK = 0x7ead };
 
-/* Where the operands of a call stand. */
+/* The positions of a call's operands. */
 typedef enum { AT, AT_AT, PATH, PATH_PATH, LINK_AT, FILE_DESCRIPTOR, OPEN_AT, MAP, ADVISE, MARKED }
     shape;
 
@@ -72,7 +72,7 @@ static pid_t program;
 
 static void read_text(pid_t thread, uint64_t address, char *out) {
     for (size_t done = 0; done < PATH_BYTES - 1;) {
-        size_t part = 256 - (size_t)((address + done) & 255); /* never across the end of a page */
+        size_t part = 256 - (size_t)((address + done) & 255); /* never crosses the end of a page */
         if (part > PATH_BYTES - 1 - done) part = PATH_BYTES - 1 - done;
         struct iovec to = {out + done, part}, from = {(void *)(uintptr_t)(address + done), part};
         ssize_t got = process_vm_readv(thread, &to, 1, &from, 1, 0);
@@ -111,7 +111,7 @@ static size_t lane_name(const char *text) { /* YYYYMMDDThhmmssZ-pid-random; 0: n
     return strspn(text + length + 1, "0123456789abcdef") == 16 ? length + 17 : 0;
 }
 
-/* The path within the store, with its varying parts replaced. 0: it is elsewhere. */
+/* The path within the store, with its varying parts replaced. 0: it is outside. */
 static int normal(const char *path, char *out, size_t room) {
     static const char memory[] = "/dev/shm/cordwood-segments-";
     size_t length = strlen(store), used = 0;
@@ -141,7 +141,7 @@ static int normal(const char *path, char *out, size_t room) {
     return 1;
 }
 
-/* 0: a call that is none of ours. */
+/* 0: not one of these calls. */
 static int label_of(pid_t thread, const struct user_regs_struct *r, char *out, size_t room) {
     const call *c = NULL;
     for (size_t i = 0; i < CALLS; i++)
@@ -232,7 +232,7 @@ typedef struct {
     const char *label; /* NULL: only record */
     int is_after;
     long nth, steps;
-    pid_t thread; /* at the point, once it is found */
+    pid_t thread; /* at the point, once found */
 } point;
 
 /* A stop at a call. 1: the point. */
@@ -246,7 +246,7 @@ static int at_call(point *p, pid_t thread) {
         return 0;
     p->thread = thread;
     if (p->is_after) return 1;
-    registers.orig_rax = (unsigned long long)-1; /* it must not run on the way out */
+    registers.orig_rax = (unsigned long long)-1; /* the call must not run on the way out */
     ptrace(PTRACE_SETREGS, thread, 0, &registers);
     return 1;
 }
@@ -274,7 +274,7 @@ static int follow(point *p) {
         }
         if (thread == p->thread && event == 0 && (signal & 0x7f) == SIGTRAP) {
             if (p->steps-- <= 0) return kill_now(0);
-            alarm(1); /* it may wait for another thread: that will do, too */
+            alarm(1); /* it may wait for another thread, which is fine */
             ptrace(PTRACE_SINGLESTEP, thread, 0, 0);
             continue;
         }

@@ -1,11 +1,11 @@
-"""Death at numbered points, without test code in the product: a workload (workload.c) runs under
-killer.c, which kills it before or after each of its system calls that change a file, or so many
-instructions behind one. After each death the store is compared with the model as it lies, recovered
+"""Death at numbered points, without test code in the product. A workload (workload.c) runs under
+killer.c, which kills it before or after each of its system calls that change a file, or a number of
+instructions after one. After each death the store is compared with the model as it lies, recovered
 by `cordwood archive` or by a new engine, and compared again: nothing lost, nothing twice, nothing
-left behind. A part of crash.py (--points).
+left behind. Part of crash.py (--points).
 
-A point's name is MODE|SIDE|NTH|STEPS|LABEL: the nth call of that label in a run. The numbers of all
-points of the last run stand in build/crash-points.txt."""
+A point's name is MODE|SIDE|NTH|STEPS|LABEL: the nth call of that label in a run.
+build/crash-points.txt lists the numbers of all points of the last run."""
 
 import ctypes
 import json
@@ -31,14 +31,14 @@ COMPACTING = ("compact", "sealed")  # plain archives, encrypted ones
 OLD, EXPIRED = range(21, 27), range(31, 34)
 ARCHIVES_MAX = 8
 RECOVERY_S = 120
-# A refusal, an acknowledgement that is lost, a connection that is cut; all others are taken.
+# A refusal, a lost acknowledgement, a cut connection; all others are accepted.
 ANSWERS = [{}, {"status": 503}, {"action": "lose"}, {}, {"action": "drop"}]
 MEMORY = Path(f"/dev/shm/cordwood-segments-{os.geteuid()}")
 SEED = 5
-# Instructions behind each mark that are gone through, and every which of them.
+# The number of instructions tried after each mark, and the stride.
 MARK_STEPS = {1: (700, 1), 2: (200, 1), 3: (700, 3), 4: (300, 1), 5: (700, 3), 6: (300, 1),
               7: (700, 3), 8: (700, 3)}
-# Of more calls of one kind in a run (records that are written each) so many are taken.
+# If a run has more calls of one kind (such as writes of single records), only this many are tried.
 CALLS_OF_A_KIND = 48
 memory_lock = threading.Lock()
 
@@ -59,7 +59,7 @@ class Point:
 # ── What a run starts from ──
 
 class Fixtures:
-    """A store for each mode, and the groups of records that stand in it before the run."""
+    """A store for each mode, and the groups of records in it before the run."""
 
     def __init__(self, programs, folder):
         self.programs, self.folder = programs, folder
@@ -85,7 +85,7 @@ class Fixtures:
                     for archive in fresh:
                         make_old(archive)
         elif mode in COMPACTING:
-            # Lanes with archives of their own, and one that two share.
+            # Lanes with archives of their own, and an archive that two lanes share.
             to = ["--encrypt-to", make_key(self.folder)] if mode == "sealed" else []
             for seeds in ((11,), (12, 13), (14,)):
                 for seed in seeds:
@@ -96,7 +96,7 @@ class Fixtures:
             for seed in (11, 12) if mode != "upload" else (11,):
                 groups.append(self.work("dead", seed, store))
             if mode == "upload":
-                # Nothing is deleted before the second has it, however late the run adds it.
+                # Nothing is deleted before the second has it, however late it is added.
                 register(store, "second", "http", "ndjson", "gzip")
         return groups
 
@@ -105,7 +105,7 @@ SENT = "@sent.sent-200"
 
 
 def make_key(folder):
-    """Whoever reads or compacts in this run has it. Returns the recipient."""
+    """All readers and compactions of this run have the key. Returns the recipient."""
     key = folder / "key.txt"
     if not key.exists():
         cordwood("keygen", "-o", key)
@@ -114,7 +114,7 @@ def make_key(folder):
 
 
 def register(store, name, kind, form, encoding):
-    """As a run before did that added the target."""
+    """As if a previous run had added the target."""
     for folder in ("targets", "queue"):
         (store / folder).mkdir(mode=0o700, exist_ok=True)
     (store / "targets" / name).write_text(f"cordwood target\nname {name}\nkind {kind}\n"
@@ -122,14 +122,14 @@ def register(store, name, kind, form, encoding):
 
 
 def make_sent(store):
-    """A target has every archive. It takes only transactions: what it has stays in the store."""
+    """A target has every archive. It takes only transactions, so what it has stays in the store."""
     register(store, "sent", "transactions", "sap", "none")
     for archive in (store / "archives").glob("*.cwa"):
         (store / "queue" / f"{archive.stem}{SENT}").touch()
 
 
 def make_old(archive):
-    """Its newest record is of 90 days ago, by what its footer says."""
+    """By its footer, the newest record is 90 days old."""
     data = bytearray(archive.read_bytes())
     start = data.rindex(b"CWFOOT01")
     end = len(data) - 8
@@ -142,7 +142,7 @@ def make_old(archive):
 
 
 class Server:
-    """The fault server, and what it took."""
+    """The fault server, and what it accepted."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -170,8 +170,8 @@ class Server:
             yield request["path"], key, action == "", self.folder / f"body-{number}"
 
     def archives(self, store_ids):
-        """Bodies of archives that are no more in the store, one an id. Each id must be the same
-        bytes always, and gone only where both targets have acknowledged it."""
+        """Bodies of archives that are no longer in the store, one per id. Each id must always have
+        the same bytes, and be gone only after both targets acknowledged it."""
         bodies, acknowledged = {}, set()
         for path, key, is_acknowledged, body in self.requests():
             target = "first" if path == "/v1/archives" else "second"
@@ -195,7 +195,7 @@ class Server:
 
 
 def archive_ids(store):
-    """Of FORMAT §11.1, as uploads name them."""
+    """In the form of FORMAT §11.1, as uploads name them."""
     found = set()
     for path in (store / "archives").glob("*.cwa"):
         data = path.read_bytes()[:256]
@@ -235,7 +235,7 @@ class Case:
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
 
     def survey(self):
-        """The labels of a run that nobody kills."""
+        """The labels of a run without a kill."""
         done = self.killer("record", str(self.store))
         if done.returncode != 3:
             raise Failed(f"{self.point.mode}: the whole run ended {done.returncode}: "
@@ -243,7 +243,7 @@ class Case:
         return done.stdout.decode().splitlines()
 
     def die(self):
-        """True where the point was reached."""
+        """True if the point was reached."""
         p = self.point
         done = self.killer(p.side, str(self.store), str(p.nth), str(p.steps), p.label)
         if done.returncode not in (0, 3):
@@ -267,7 +267,7 @@ class Case:
         return {f"old{seed}" for seed in [*OLD, *EXPIRED]}
 
     def check_limits(self, when):
-        """Archives that may go go oldest first; each that stays is whole."""
+        """Removable archives are removed oldest first. Each that stays is whole."""
         names = sorted(path.name for path in (self.store / "archives").glob("*.cwa"))
         there = []
         for logger, seed, kept in self.planted:
@@ -281,10 +281,10 @@ class Case:
 
     def recover(self, by_engine):
         after = self.folder / "kept-after"
-        # What was being made when the process died counts as left behind after a while.
+        # A lane that was being made at death counts as left behind after a while.
         for path in (self.store / "lanes").glob(".*.lane"):
             os.utime(path, (time.time() - 7200,) * 2)
-        # So does an archive that was being made of others.
+        # So does an archive that was being merged from others.
         if self.point.mode in COMPACTING:
             for path in (self.store / "archives").glob("*.part"):
                 os.utime(path, (time.time() - 7200,) * 2)
@@ -309,8 +309,7 @@ class Case:
         return more
 
     def check_sent(self, by_engine):
-        """Whatever was sent before is so in the archive that has its records now; a new engine's
-        own are not."""
+        """Sent records count as sent in their new archive. A new engine's own do not."""
         unsent = {path.stem for path in (self.store / "archives").glob("*.cwa")} - {
             path.name[:-len(SENT)] for path in (self.store / "queue").glob(f"*{SENT}")}
         if len(unsent) > int(by_engine):
@@ -338,19 +337,19 @@ class Case:
         verify(self.store, self.known_problem())
         left = self.left_behind()
         if not more and ".clock.new" in left:
-            left.remove(".clock.new")  # the next engine's, which looks for archives that are old
-        if self.point.mode == "memory":  # the one such case at this time
+            left.remove(".clock.new")  # the next engine's, which looks for old archives
+        if self.point.mode == "memory":  # the only such case at this time
             left += sorted(memory_files() - before)
         if left:
             raise Failed(f"left behind: {left[:4]}")
         return reached, tally
 
     def known_problem(self):
-        """The expired archives' own: see make_old."""
+        """The problem of the expired archives: see make_old."""
         return "sums of the footer" if self.point.mode == "limits" else None
 
     def kept_nothing(self):
-        """It died before there was a store."""
+        """The process died before it made a store."""
         return not (self.store / "lanes").is_dir() and not self.kept_count()
 
     def kept_count(self):
@@ -373,7 +372,7 @@ def memory_files():
 # ── All of them ──
 
 def own_shared_memory():
-    """A /dev/shm of this test's own, so that what stays there is its. False: not allowed."""
+    """A private /dev/shm, so that leftovers there belong to this test. False: not allowed."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(0x00020000) != 0:  # CLONE_NEWNS
         return False
@@ -384,7 +383,7 @@ def own_shared_memory():
 
 
 def all_points(surveys):
-    """Each call that a whole run made, before and after; each instruction behind a mark."""
+    """Each call of a whole run, before and after. Each instruction after a mark."""
     points = []
     for mode, labels in surveys.items():
         if mode == "steps":
@@ -402,14 +401,14 @@ def all_points(surveys):
 
 
 def is_taken(nth, count):
-    """The first and the last of many, and evenly of those between."""
+    """The first and the last of many, and an even selection between them."""
     if count <= CALLS_OF_A_KIND or min(nth, count + 1 - nth) <= CALLS_OF_A_KIND // 4:
         return True
     return nth % -(-2 * count // CALLS_OF_A_KIND) == 0
 
 
 def random_points(surveys, count, chance):
-    """So many instructions behind a call."""
+    """That many random numbers of instructions after a call."""
     calls = [(mode, label) for mode, labels in surveys.items() if mode != "steps"
              for label in labels]
     points = []
@@ -453,7 +452,7 @@ def chosen(arguments, surveys):
         return [Point.parse(arguments.point)]
     points, chance = all_points(surveys), random.Random(arguments.seed)
     write_numbers(points)
-    if arguments.sample:  # as many of each workload
+    if arguments.sample:  # equally many of each workload
         picked = []
         for mode in surveys:
             own = [point for point in points if point.mode == mode]
@@ -477,8 +476,8 @@ def again(arguments):
 
 
 def run(arguments):
-    """The exit code. Which points there are a whole run of their workload tells: what is selected
-    are workloads."""
+    """Returns the exit code. Whole runs of the workloads determine the points, so the selection is
+    by workload."""
     modes = dict.fromkeys(["duels", *MODES] if not arguments.mode else arguments.mode.split(","))
     if arguments.point:
         modes = {Point.parse(arguments.point).mode: None}

@@ -1,11 +1,11 @@
-/* What the crash points are points of: one process that rolls, archives, uses files again, adopts
- * dead lanes, applies limits or uploads, step by step, so that each run makes the same calls.
+/* The workload of the crash points: one process that rolls, archives, reuses files, adopts dead
+ * lanes, applies limits or uploads, step by step, so that each run makes the same calls.
  *     workload MODE STORE KEPT_FILE SEED [PORT]
  * dead     writes a lane with growth files and a journal, and dies
  * old      writes a few records and closes
- * roll, memory, written  all that segments go through, on disk, in /dev/shm, without fallocate(2)
+ * roll, memory, written  the whole life of segments, on disk, in /dev/shm, without fallocate(2)
  * steps    first and later records, a mark before each
- * limits   an archive more than may stay
+ * limits   one archive more than may stay
  * upload   to a collector, and as gzip lines to a second target
  * recover, recover-limits  the next process: adopts, logs, uploads what waits, and closes */
 #include "../TestSupport/refuse.h"
@@ -36,7 +36,7 @@ static void expect(cw_status status, const char *what) {
     _exit(9);
 }
 
-/* Text that readers make: as a call, or by the append in the header ("%.*s" is never inlined). */
+/* Deferred text: by a call, or by the append in the header ("%.*s" is never inlined). */
 static void log_by_macro(uint64_t thread, uint64_t number, bool calls) {
     char filler[MESSAGE_MAX];
     make_filler(filler, seed, thread, number);
@@ -48,7 +48,7 @@ static void log_by_macro(uint64_t thread, uint64_t number, bool calls) {
                 filler);
 }
 
-/* Threads 0 and 1: text, and text that readers make. */
+/* Threads 0 and 1: text, and deferred text. */
 static void log_records(uint64_t thread, uint64_t count) {
     char message[MESSAGE_MAX];
     uint64_t number = kept[thread * 8];
@@ -68,7 +68,7 @@ static void *second_thread(void *count) {
     return NULL;
 }
 
-/* On a thread of its own, which ends: a block and a chunk are left and taken over. */
+/* On a separate thread that ends: leaves a block and a chunk, which are taken over. */
 static void log_from_another(uint64_t count) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, second_thread, (void *)(uintptr_t)count) != 0) _exit(9);
@@ -93,7 +93,7 @@ static cw_stats stats(void) {
     return now;
 }
 
-/* Until the dead are adopted: only this engine's lane is left. */
+/* Waits until the dead are adopted: only this engine's lane is left. */
 static void wait_for_adoption(void) {
     for (int ms = 0; stats().lanes > 1 && ms < PATIENCE_MS; ms++) usleep(1000);
     if (stats().lanes > 1) {
@@ -107,7 +107,7 @@ static void roll_and_archive(void) {
     expect(cw_archive_wait(engine, PATIENCE_MS), "archive");
 }
 
-/* The first segment's bytes as a message: chunk headers with the right salt among them (R4). */
+/* Logs the first segment's bytes, among them chunk headers with the right salt (R4). */
 static void log_raw_segment(void) {
     static char bytes[32 << 10];
     char path[4200], own[32];
@@ -129,7 +129,7 @@ static void log_raw_segment(void) {
     expect(cw_write(raw, CW_LEVEL_INFO, bytes, (size_t)count), "raw");
 }
 
-/* less: a part of the records, where each takes system calls. */
+/* less: divides the number of records in modes where each needs system calls. */
 static void run_roll(uint64_t less) {
     wait_for_adoption();
     log_records(0, 100 / less);
@@ -150,7 +150,7 @@ static void run_limits(void) {
         log_records(0, 300);
         roll_and_archive();
     }
-    /* Limits are kept after archiving, on the same thread: one more job waits for them. */
+    /* Limits are applied after archiving, on the same thread: one more job waits for them. */
     log_records(0, 10);
     roll_and_archive();
 }
@@ -179,7 +179,7 @@ static void upload_all(void) {
         cw_status status = cw_upload(engine, PATIENCE_MS, &result, sizeof result);
         if (status == CW_END || (status == CW_OK && result.waiting == 0)) return;
         if (status != CW_OK && status != CW_E_UPLOAD) expect(status, "upload");
-        usleep(20000); /* what was refused waits its time; cw_upload looks again */
+        usleep(20000); /* a refused archive waits; cw_upload looks again */
     }
     fprintf(stderr, "workload: uploads do not end\n");
     _exit(9);
@@ -211,7 +211,7 @@ static void run_dead(void) {
     _exit(0);
 }
 
-/* A mark, and soon a record. */
+/* A mark, and soon after it a record. */
 static void log_marked(uint64_t thread, bool calls) {
     char message[MESSAGE_MAX];
     uint64_t number = kept[thread * 8];

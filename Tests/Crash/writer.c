@@ -1,10 +1,10 @@
-/* Writes at full rate from eight threads until it is killed, or dies by itself. What each thread
- * was told is kept stands in a shared mapping, which outlives the process.
+/* Writes at full rate from eight threads until it is killed, or dies by itself. A shared mapping,
+ * which outlives the process, counts the records each thread was told are kept.
  *     writer STORE KEPT_FILE SEGMENT_BYTES SEED [written | HOW RECORDS]
- * Odd threads write by CW_INFO, even ones by cw_write. Three in four of CW_INFO's records are
- * appended by the code in the header, the fourth by the library: "%.*s" is never inlined.
- * written: on a kernel without fallocate(2), so that the engine maps nothing and writes all.
- * HOW: main dies in this way (deaths.h) when so many records are kept; return: by leaving main;
+ * Odd threads write by CW_INFO, even ones by cw_write. The code in the header appends three in four
+ * of CW_INFO's records, the library the fourth: "%.*s" is never inlined.
+ * written: on a kernel without fallocate(2), so that the engine maps nothing and writes everything.
+ * HOW: main dies in this way (deaths.h) when RECORDS records are kept; return: by leaving main;
  * last: main ends its thread, then every other thread ends. */
 #include "../TestSupport/refuse.h"
 #include "crash.h"
@@ -15,17 +15,17 @@
 #include <stddef.h>
 #include <sys/syscall.h>
 
-/* A host that is to live on behind that many records a thread does so slowly, or its store would be
- * full before it is looked at. */
+/* A host that lives on past that many records per thread slows down, or its store would be full
+ * before it is checked. */
 enum { FULL_RATE_MOST = 200000 };
 
 static cw_logger *logger;
 static uint64_t *kept;
 static uint64_t seed;
-static uint64_t each_most = UINT64_MAX; /* records of a thread */
+static uint64_t each_most = UINT64_MAX; /* records per thread */
 
-/* With the smallest segments a disk that stalls for two seconds is told to the caller as full. What
- * was refused is not kept: this thread ends, the others go on. */
+/* With the smallest segments a disk that stalls for two seconds is reported as full. A refused
+ * record is not kept: this thread ends, the others go on. */
 static void *refused(const char *why) {
     fprintf(stderr, "writer: a thread ends: %s\n", why);
     return NULL;
@@ -36,7 +36,7 @@ static void *run(void *argument) {
     char message[MESSAGE_MAX];
     for (uint64_t number = 0; number < each_most; number++) {
         if (number > FULL_RATE_MOST) usleep(1000);
-        if (thread % 2) { /* the same text, made when it is read */
+        if (thread % 2) { /* the same text, formatted when it is read */
             make_filler(message, seed, thread, number);
             if (number % 4 == 3)
                 CW_INFO(logger, "t%llu n%llu %.*s", (unsigned long long)thread,

@@ -1,10 +1,10 @@
-// As writer.c, in C++: writes at full rate from eight threads until it is killed, or dies.
+// Like writer.c, in C++: writes at full rate from eight threads until it is killed, or dies.
 //
 //     writer-cpp STORE KEPT_FILE SEGMENT_BYTES SEED [HOW RECORDS]
 //
-// Odd threads: deferred, `{}`. Threads 2, 6: text and fields. 0, 4: text alone. HOW: as writer.c's;
-// throw: main throws what nobody catches; thread: a thread does; noexcept: out of a function that
-// must not; joinable: threads are destroyed while they run.
+// Odd threads: deferred, `{}`. Threads 2, 6: text and fields. 0, 4: only text. HOW: as in writer.c;
+// throw: main throws an exception without a handler; thread: a thread does; noexcept: out of a
+// function that must not; joinable: threads are destroyed while they run.
 #include "crash.h"
 #include "deaths.h"
 
@@ -33,7 +33,7 @@ void run(cordwood::logger log, uint64_t thread) {
             status = thread % 4 == 2 ? log.info(text, {{"number", number}})
                                      : log.write(cordwood::level::info, text);
         }
-        if (!status) { // as in writer.c: what was refused is not kept, and this thread ends
+        if (!status) { // as in writer.c: a refused record is not kept, and this thread ends
             std::fprintf(stderr, "writer: a thread ends: %s\n", status.name());
             return;
         }
@@ -77,7 +77,7 @@ int main(int count, char **words) {
         std::fprintf(stderr, "writer: %s\n", cordwood::last_error().c_str());
         return 1;
     }
-    // Never destroyed: its destructor would close it.
+    // Never destroyed: its destructor would close the engine.
     static cordwood::engine &engine = *new cordwood::engine(*std::move(opened));
     const cordwood::logger log = engine.logger("crash");
     std::vector<std::thread> threads;

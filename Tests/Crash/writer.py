@@ -1,10 +1,10 @@
-"""As writer.c, in Python: writes at full rate from eight threads until it is killed, or dies by
-itself. What each thread was told is kept stands in a shared mapping, which outlives the process.
+"""Like writer.c, in Python: writes at full rate from eight threads until it is killed, or dies by
+itself. A shared mapping, which outlives the process, counts what each thread was told is kept.
 
     writer.py STORE KEPT_FILE SEGMENT_BYTES SEED [HOW RECORDS]
 
-Odd threads give arguments; 2, 6: text and a field; 0, 4: bytes. HOW: main dies in this way when so
-many records are kept. Threads are daemons: the interpreter ends without them."""
+Odd threads pass arguments; 2, 6: text and a field; 0, 4: bytes. HOW: main dies in this way when
+RECORDS records are kept. Threads are daemons: the interpreter ends without them."""
 
 import ctypes
 import mmap

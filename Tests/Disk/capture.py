@@ -1,5 +1,5 @@
-"""Captured exchanges on a full disk: the host's requests succeed as ever, each call answers as
-http.h says, one diagnostic tells of it, and when there is room what comes next is kept."""
+"""Captured exchanges on a full disk. The host's requests succeed as usual, each call returns what
+http.h says, and one diagnostic reports it. Once there is room, later exchanges are kept."""
 
 import http.client
 import logging
@@ -44,7 +44,7 @@ def post(server, path):
 
 
 def fill(log):
-    """Writes until nothing is kept any more, not the smallest record."""
+    """Writes until nothing is kept, not even the smallest record."""
     for size in (1_000, 100, 0):
         for _ in range(100_000):
             if not log.info("x" * size):
@@ -54,7 +54,7 @@ def fill(log):
 
 
 def beside(engine, log, server, held):
-    """What happens while the disk is full, and after; ids of exchanges that must be kept."""
+    """Runs while the disk is full, and after. Returns the ids of exchanges that must be kept."""
     from capturing import Exchange
     early = Exchange(engine, url="http://early/")
     equal("begin, with room", early.status, OK)

@@ -1,5 +1,5 @@
 """Clocks that jump: UTC set by a day while a host logs, a suspend, a counter that the kernel does
-not trust; zones and summer time in what people read. RELIABILITY R30; FORMAT §4."""
+not trust; time zones and daylight saving time in the output. RELIABILITY R30; FORMAT §4."""
 
 import datetime
 import json
@@ -19,8 +19,8 @@ def utc(words_s):
 
 
 def stepped(place, flags=0, distrust=False, seconds=0):
-    """Forward by a day, back by two, home: each group of records shows the clock of its time, and
-    the order is that of writing."""
+    """Forward by a day, back by two, forward by one: each group of records shows the clock of its
+    time, in the order of writing."""
     words = place.words()
     if distrust:
         words.distrust_counter()
@@ -33,8 +33,8 @@ def stepped(place, flags=0, distrust=False, seconds=0):
     while True:
         offset = next(offsets, None)
         if offset is None:
-            # A step that a pair of clocks which is due anyway tells of proves nothing: from its
-            # tenth second on the engine takes one every ten.
+            # A step proves nothing if a pair of clocks that is due anyway shows it: after its tenth
+            # second the engine takes a pair every ten.
             if time.monotonic() >= opened + seconds:
                 break
             offset = DAY if len(groups) % 2 else 0
@@ -45,7 +45,7 @@ def stepped(place, flags=0, distrust=False, seconds=0):
         groups.append((number, number + 500, low, utc(offset)))
         number += 500
         if flags:
-            # The coarse clock tells records of one tick from no step within it.
+            # The coarse clock cannot tell records before and after a step within one tick.
             time.sleep(0.02)
         if len(groups) == 2:
             host.ask("roll")
@@ -86,8 +86,8 @@ def utc_set_counter_not_trusted(place):
 
 
 def utc_set_over_restarts(place):
-    """Three processes one after the other, each with a clock a day off: lanes of one boot keep the
-    order of writing, each record its own UTC."""
+    """Three processes in sequence, each with its clock a day off: lanes of one boot keep the order
+    of writing, each record its own UTC."""
     words = place.words()
     store = place.directory / "store"
     groups, number = [], 0
@@ -134,8 +134,8 @@ def suspended(place):
 
 
 def counter_jumps(place, jump):
-    """The processor's counter, simulated, is not what it was: times before and after are right, and
-    so is the order. Between the jump and the engine's next look they may be wrong."""
+    """The processor's counter, simulated, jumps: times before and after are right, and so is the
+    order. Between the jump and the engine's next look they may be wrong."""
     words = place.words()
     host = place.host(place.directory / "store", words)
     if int(host.ask("trap")) != 0:
@@ -144,7 +144,7 @@ def counter_jumps(place, jump):
     groups = []
     for number in range(3):
         if number:
-            words.looked()  # what came since the engine's last look may be told wrongly
+            words.looked()  # times since the engine's last look may be wrong
             host.ask("jump", jump)
         words.looked()
         low = utc(0)
@@ -172,7 +172,7 @@ def counter_ran_through_a_suspend(place):
 
 
 def roll_age_with_a_stepped_clock(place):
-    """Roll by age goes by the monotonic clock: UTC that jumps neither rolls nor keeps from it."""
+    """Roll by age follows the monotonic clock: a jump of UTC neither causes nor prevents a roll."""
     words = place.words()
     host = place.host(place.directory / "store", words).open(age=3600)
     host.write(10, 50)
@@ -194,7 +194,7 @@ def roll_age_with_a_stepped_clock(place):
 
 
 def zones(place):
-    """cat in several zones, around both changes of summer time, against Python's zoneinfo."""
+    """cat in several time zones, around both daylight saving changes, against Python's zoneinfo."""
     words = place.words()
     store = place.directory / "store"
     moments = [datetime.datetime(2026, 3, 29, 0, 59, 58, tzinfo=datetime.timezone.utc),
@@ -260,8 +260,8 @@ engine.close()
 
 
 def deletion_and_a_stepped_clock(place):
-    """What was logged before is forgotten and what is logged after is not, wherever the clock was
-    put in between; live and archived (FORMAT §2.3)."""
+    """Records logged before are forgotten and those logged after are not, whatever the clock was
+    set to in between; live and archived (FORMAT §2.3)."""
     words = place.words()
     environment = {**os.environ, "LD_PRELOAD": str(place.programs[1]),
                    "DISK_WORDS": str(words.path), "DISK_STORE": str(place.directory / "store"),
@@ -283,7 +283,7 @@ def deletion_and_a_stepped_clock(place):
         equal(f"events after {word} at {offset} s", host.stdout.readline().strip(), str(wanted))
     try:
         for delete in ("delete", "delete all"):
-            ask("event", DAY, 1)  # ran ahead
+            ask("event", DAY, 1)  # fast
             ask("roll", 0, 1)
             ask(delete, 0, 0)
             ask("event", -DAY, 1)  # set back

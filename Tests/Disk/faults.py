@@ -1,6 +1,6 @@
-"""Disks that fail: read-only in the midst of it, the store deleted, files cut by somebody else, EIO
-on every call, syncs that take seconds, no preallocation. RELIABILITY R12, R13, R14, R33, R36,
-R38."""
+"""Disks that fail: read-only in the middle of writing, the store deleted, files truncated by
+others, EIO on every call, syncs that take seconds, no preallocation. RELIABILITY R12, R13, R14,
+R33, R36, R38."""
 
 import errno
 import os
@@ -19,8 +19,8 @@ SEGMENT = 1 << 20
 
 
 def failing_calls(place):
-    """Each call that changes the disk answers EIO for a while, alone and all together, while four
-    threads log: nothing that returned is lost, the rest is counted, and all is well afterwards."""
+    """Each call that changes the disk returns EIO for a while, alone and all together, while four
+    threads log: no kept record is lost, the rest is counted, and the engine recovers."""
     words = place.words()
     store = place.directory / "store"
     host = place.host(store, words).open(segment=SEGMENT)
@@ -46,7 +46,7 @@ def failing_calls(place):
 
 
 def failed_sync_is_told(place):
-    """R36: a flush whose sync failed never answers OK for that; a later one writes all anew."""
+    """R36: a flush whose sync failed never returns OK. A later one writes everything again."""
     words = place.words()
     host = place.host(place.directory / "store", words).open(segment=SEGMENT)
     host.write(1000, 100)
@@ -65,9 +65,9 @@ def failed_sync_is_told(place):
 
 
 def failed_sync_heals(place):
-    """R36: what a sync of a sealed segment's file did not make durable is not OK by a second sync,
-    which answers 0; it is once an archive holds it, and then flushes are as before. Until then the
-    journal stays: flushes that were OK may have it from there alone."""
+    """R36: if a sync of a sealed segment's file fails, a second sync that returns 0 does not make
+    flushes OK. An archive that holds the segment does. Until then the journal stays: it may be the
+    only place of records that earlier flushes reported as OK."""
     words = place.words()
     host = place.host(place.directory / "store", words).open(segment=SEGMENT)
     lanes = place.directory / "store/lanes"
@@ -82,7 +82,7 @@ def failed_sync_heals(place):
     def mapped():
         return len(set(re.findall(r"/lanes/(\S+\.sealed)$",
                                   Path(f"/proc/{host.process.pid}/maps").read_text(), re.M)))
-    # Those that are mapped are copied to the journal; only what is not is synced as a file.
+    # Mapped segments are copied to the journal. Only unmapped ones are synced as files.
     until(lambda: mapped() < len(list(lanes.glob("*.sealed"))), "the release of a sealed segment")
     equal("a flush whose sync fails", int(host.ask("flush", 30_000)), E_IO)
     words.only(".cwa")
@@ -99,7 +99,7 @@ def failed_sync_heals(place):
 
 def failed_catalog(place):
     """R36: a full region of names whose sync fails is nowhere else, and no archive holds it. The
-    engine leaves the lane for a new one; flushes say so until an archive holds what it left."""
+    engine abandons the lane for a new one. Flushes fail until an archive holds what it left."""
     words = place.words()
     host = place.host(place.directory / "store", words).open(segment=SEGMENT)
     lanes = place.directory / "store/lanes"
@@ -121,7 +121,7 @@ def failed_catalog(place):
 
 
 def lost_journal(place):
-    """A journal that somebody removed is no journal: the next flush makes another, with all."""
+    """After a journal is removed, the next flush makes another with all of its content."""
     host = place.host(place.directory / "store").open(segment=SEGMENT)
     host.write(1000, 100)
     equal("a flush", int(host.ask("flush", 30_000)), OK)
@@ -138,7 +138,7 @@ def lost_journal(place):
 
 
 def slow_sync(place):
-    """A sync of two seconds holds up nobody who writes."""
+    """A sync of two seconds delays no writer."""
     words = place.words()
     host = place.host(place.directory / "store", words).open(segment=SEGMENT)
     words.delay(2000, "sync")
@@ -157,8 +157,8 @@ def slow_sync(place):
 
 
 def no_preallocation(place):
-    """Network file systems and their like: records are written by pwrite(2), also where writing
-    fails, and on a disk that is full. Each gap is told."""
+    """Network file systems and the like: records are written by pwrite(2), also if writes fail, and
+    on a full disk. Each gap is reported."""
     words = place.words()
     words.fail(errno.EOPNOTSUPP, "allocate")
     host = place.host(place.directory / "store", words).open(segment=SEGMENT)
@@ -184,7 +184,7 @@ def no_preallocation(place):
 
 def read_only_remount(place):
     """An ext4 that turns read-only after an error (errors=remount-ro, set off by its own trigger),
-    under four threads and the guard: the host lives, what returned can be read, the rest counts."""
+    under four threads and the guard: the host lives, kept records are read, the rest counts."""
     disk = place.ext4(48, "loop,errors=remount-ro")
     device = subprocess.run(["findmnt", "-no", "SOURCE", disk], capture_output=True, check=True,
                             text=True).stdout.strip()
@@ -197,7 +197,7 @@ def read_only_remount(place):
         trigger.write_text("the test's\n")
     except OSError as why:
         raise Skipped(f"{trigger}: {why.strerror}") from why
-    # What was clean is not dirtied again: the kernel writes back, and the next store is refused.
+    # Clean pages are not dirtied again: the kernel writes back and refuses the next store.
     os.sync()
     longest = int(host.ask("join")) / 1e9
     options = subprocess.run(["findmnt", "-no", "OPTIONS", disk], capture_output=True, check=True,
@@ -245,7 +245,7 @@ def goes_on(place, host):
 
 
 def deleted(place):
-    """The store is deleted under threads that log."""
+    """The store is deleted while threads log."""
     host = place.host(place.directory / "store").open(segment=SEGMENT)
     host.write(5000, 100)
     host.numbers("threads", 4, 1500, 100)
@@ -274,7 +274,7 @@ def deleted_after_refusals(place):
 
 def deleted_slowly(place):
     """The archives are deleted long after the lanes, and the file `store` last. The engine creates
-    that file again with the same consent."""
+    `store` again with the same consent."""
     host = place.host(place.directory / "store").open(segment=SEGMENT)
     subprocess.run([TOOL, "consent", host.store, "pending"], check=True, capture_output=True)
     for _ in range(2):
@@ -283,7 +283,7 @@ def deleted_slowly(place):
         equal("cw_archive_wait", int(host.ask("wait", 60000)), OK)
         shutil.rmtree(host.store / "lanes", ignore_errors=True)
         until(lambda: list(host.store.glob("lanes/[!.]*.lane")), "a lane")
-        time.sleep(3)  # so slowly
+        time.sleep(3)  # slowly
     holds(list(host.store.glob("archives/*.cwa")), "no archive")
     shutil.rmtree(host.store / "archives")
     (host.store / "store").unlink()
@@ -293,8 +293,8 @@ def deleted_slowly(place):
 
 
 def renewed_later(place):
-    """A lane loses its file while the disk has no room for another: it is tried again each second,
-    and what is kept once there is room is read."""
+    """A lane loses its file while the disk has no room for another. The engine retries each second,
+    and records kept once there is room are read."""
     store, words = place.directory / "store", place.words()
     host = place.host(store, words).open(segment=SEGMENT)
     host.write(1000, 100)
@@ -324,8 +324,8 @@ def renewed_later(place):
 # ── Files that somebody else cuts ──
 
 def cut_while_written(place, choose, rounds, writers=3, flags=FLAG_SIGBUS_GUARD):
-    """Threads log while files are cut; then it is quiet, and what was logged after the last cut is
-    all there. What a cut took is gone, but nothing else: no record twice, none out of order."""
+    """Threads log while files are truncated. Then all records logged after the last cut are there.
+    The records that a cut took are gone, but no others: none twice, none out of order."""
     store = place.directory / "store"
     chance = random.Random(place.seed)
     host = place.host(store).open(segment=SEGMENT, flags=flags)
@@ -358,8 +358,8 @@ def cut_while_written(place, choose, rounds, writers=3, flags=FLAG_SIGBUS_GUARD)
 
 
 def cut(path, size_of_cut):
-    """Cuts a file of a living host, which may have renamed or removed it since it was listed; how
-    many it cut, 0 or 1. size_of_cut is told the file's size."""
+    """Truncates a file of a living host, which may have renamed or removed it since it was listed.
+    Returns how many it cut, 0 or 1. size_of_cut receives the file's size."""
     try:
         os.truncate(path, size_of_cut(path.stat().st_size))
     except FileNotFoundError:
@@ -378,7 +378,7 @@ def cut_segments(place):
 
 
 def cut_anything(place):
-    """Lane files, too: their names and counts go, the host stays."""
+    """Lane files, too: their names and counts are lost, the host lives."""
     def choose(store, chance):
         lanes = list((store / "lanes").glob("*.lane"))
         if lanes and chance.random() < 0.2:
@@ -404,7 +404,7 @@ def cut_anything(place):
 
 
 def size_of(path):
-    """Of a file that may be gone under that name by now: then it has been mended or is no more."""
+    """Of a file that may have lost that name by now: then it has been mended or removed."""
     try:
         return path.stat().st_size
     except FileNotFoundError:
@@ -412,8 +412,8 @@ def size_of(path):
 
 
 def cut_mends_itself(place):
-    """A cut without a store into the hole: within a tenth of a second or so the file has its length
-    again, and nobody needs the guard. R13."""
+    """A cut without a store into the hole: within about a tenth of a second the file has its length
+    again, without the guard. R13."""
     store = place.directory / "store"
     host = place.host(store).open(segment=SEGMENT)
     host.write(5000, 100)
@@ -431,8 +431,8 @@ def cut_mends_itself(place):
 
 
 def without_guard(place):
-    """The documented exception, so that the tests above are known to test something: without the
-    flag a store into the hole kills the host by SIGBUS."""
+    """The documented exception, which shows that the tests above test something: without the flag a
+    store into the hole kills the host by SIGBUS."""
     store = place.directory / "store"
     for _ in range(20):
         host = place.host(store).open(segment=SEGMENT)
@@ -454,7 +454,7 @@ def without_guard(place):
 
 
 def guard_and_the_hosts_handler(place):
-    """Faults of the host's own go to its handler, which was there before; ours do not."""
+    """The host's own faults go to its handler, which was there first. Ours do not."""
     store = place.directory / "store"
     host = place.host(store)
     equal("sigaction", int(host.ask("handler")), 0)
@@ -473,7 +473,7 @@ def guard_and_the_hosts_handler(place):
 
 
 def guard_without_a_handler(place):
-    """Where the host has none, a fault of its own kills it as ever: by SIGBUS."""
+    """If the host has no handler, its own fault kills it as usual, by SIGBUS."""
     host = place.host(place.directory / "store").open(flags=FLAG_SIGBUS_GUARD)
     host.write(10, 100)
     host.tell("fault", place.directory / "own")
@@ -481,7 +481,7 @@ def guard_without_a_handler(place):
 
 
 def readers_beside_cuts(place):
-    """Whatever is cut, readers answer or report damage; they never die. R12."""
+    """Whatever is cut, readers return records or report damage. They never die. R12."""
     store = place.directory / "store"
     chance = random.Random(place.seed)
     host = place.host(store).open(segment=64 << 10)
@@ -519,8 +519,8 @@ def readers_beside_cuts(place):
 
 
 def another_machines_lane(place):
-    """On a network file system a lane of another machine is left alone, its lock may not be seen
-    here; one of this machine is adopted. On a local disk both are: it was moved. R33."""
+    """On a network file system a lane of another machine is left alone, since its lock may not be
+    visible here; one of this machine is adopted. On a local disk both are: it was moved. R33."""
     words = place.words()
     store = place.directory / "store"
     if not os.path.exists("/etc/machine-id"):

@@ -1,4 +1,4 @@
-"""Full disks: a small tmpfs, a loop-mounted ext4, a limit of file sizes, no descriptors; under each
+"""Full disks: a small tmpfs, a loop-mounted ext4, a limit on file sizes, no descriptors; under each
 overflow policy. RELIABILITY R10, R12, R14."""
 
 import errno
@@ -11,20 +11,20 @@ import time
 from harness import (BLOCK, DROP, E_FULL, OK, SECONDS_MAX, TOOL, ballast, equal, exact, holds,
                      until)
 
-# What a refusal may cost where no system call is made, with room for a loaded machine.
+# The limit for a refusal without a system call, with room for a loaded machine.
 REFUSAL_NS_MAX = 2_000
 RESUME_US_MAX = 1_000_000
 
 
 def kernel_seconds(host):
-    """Time that the host's threads have spent in the kernel."""
+    """The time that the host's threads have spent in the kernel."""
     with open(f"/proc/{host.process.pid}/stat") as file:
         return int(file.read().rsplit(")", 1)[1].split()[12]) / os.sysconf("SC_CLK_TCK")
 
 
 def refusal_cost(host, count=200_000):
-    """Processor time of a refused record, in ns. A system call each would show in the kernel's
-    share."""
+    """Processor time of a refused record, in ns. One system call per record would show in the
+    kernel's share."""
     before = kernel_seconds(host)
     cost = host.write(count, 100)
     kernel = kernel_seconds(host) - before
@@ -37,17 +37,17 @@ def refusal_cost(host, count=200_000):
 
 
 def says(host, *words):
-    """The words of the last failure have all of these."""
+    """The text of the last failure contains all of these words."""
     said = host.words()
     for word in words:
         holds(word in said, f"{word!r} is not in {said!r}")
 
 
 def fill_and_resume(place, disk, rounds=2, cause="disk_full", **options):
-    """Fills the disk, measures what refusals cost, gives room, measures how long it takes to log
-    again; a gap a round."""
+    """Fills the disk, measures the cost of refusals, makes room, measures how long it takes to log
+    again. One gap per round."""
     host = place.host(disk / "store").open(**options)
-    # Room to start in, and as much for each round.
+    # Room to start in, and the same again for each round.
     spare = os.statvfs(disk)
     each_bytes = spare.f_bavail * spare.f_frsize * 2 // 3 // rounds
     held = [ballast(disk, spare.f_bavail * spare.f_frsize - (n + 1) * each_bytes, f"held{n}")
@@ -76,7 +76,7 @@ def full_tmpfs(place):
 
 
 def full_tmpfs_drop(place):
-    # Some find no segment ready before the disk is asked.
+    # Some refusals find no segment ready before the disk is tried.
     fill_and_resume(place, place.tmpfs(8), cause=None, overflow=DROP, segment=1 << 20)
 
 
@@ -89,7 +89,7 @@ def full_ext4_small_segments(place):
 
 
 def full_then_killed(place):
-    """The count of what was refused survives kill -9, and no byte of what was kept is lost."""
+    """The count of refused records survives kill -9, and no byte of a kept record is lost."""
     disk = place.tmpfs(8)
     host = place.host(disk / "store").open()
     held = ballast(disk, 1 << 20)
@@ -112,8 +112,8 @@ def full_then_killed(place):
 
 
 def flush_on_full_disk(place):
-    """A flush that finds no room for the journal says so, also where much is to be written."""
-    # More than supply prepares: there is room for the journal once the ballast is gone.
+    """A flush that finds no room for the journal fails, also if there is much to write."""
+    # More than supply prepares: the journal has room once the ballast is gone.
     disk = place.tmpfs(32)
     for size in (100, 20_000):
         host = place.host(disk / f"store{size}").open(segment=4 << 20)
@@ -130,7 +130,7 @@ def flush_on_full_disk(place):
 
 def dense_without_room(place):
     """`cordwood archive --method dense` without disk space, then without memory: it says so, leaves
-    no part of an archive, and loses nothing. A block that memory does not suffice for is plain."""
+    no part of an archive, and loses nothing. A block that needs more memory is plain."""
     disk = place.tmpfs(24)
     store, source = disk / "store", place.directory / "lines"
     source.write_text("".join(
@@ -169,7 +169,7 @@ def dense_without_room(place):
 
 
 def store_quota(place):
-    """The store's own quota, full of what no archive holds."""
+    """The store's own quota, filled with data that no archive holds."""
     host = place.host(place.directory / "store").open(segment=64 << 10, quota=2 << 20, codec=2)
     sent = 0
     while host.write(1, 60_000)["refused"] == 0:
@@ -183,7 +183,7 @@ def store_quota(place):
 
 
 def other_causes(place):
-    """What the system may answer besides, each by its name."""
+    """Other errors that the system may return, each with its name."""
     for error, cause, said in (
             (errno.EDQUOT, "disk_quota", "the user's disk quota is used up (EDQUOT), in "),
             (errno.ENFILE, "descriptors", "no file descriptor is free (ENFILE), in "),
@@ -203,7 +203,7 @@ def other_causes(place):
 
 
 def waiting(host):
-    """Returns when nothing was kept for half a second: its threads wait for room."""
+    """Returns when nothing was kept for half a second: the host's threads wait for room."""
     kept, since = -1, time.monotonic()
 
     def stands():
@@ -216,7 +216,7 @@ def waiting(host):
 
 
 def blocked(place, disk, **options):
-    """BLOCK: nothing is refused, calls wait, and go on when there is room."""
+    """BLOCK: nothing is refused. Calls wait and resume when there is room."""
     host = place.host(disk / "store").open(overflow=BLOCK, **options)
     held = ballast(disk, 1 << 20)
     # 1 MiB of room, 4 MB to write.
@@ -239,7 +239,7 @@ def block_tmpfs(place):
 
 
 def block_ends_with_close(place):
-    """A call that waits for room does not hold up close."""
+    """A call that waits for room does not delay close."""
     disk = place.tmpfs(8)
     host = place.host(disk / "store").open(overflow=BLOCK)
     ballast(disk, 1 << 20)
@@ -254,7 +254,7 @@ def block_ends_with_close(place):
 
 
 def threads_on_full_disk(place):
-    """Eight threads on a disk that is full, has room, is full again: exact over all of them."""
+    """Eight threads on a disk that is full, has room, is full again: exact counts over all."""
     disk = place.tmpfs(10)
     host = place.host(disk / "store").open(segment=1 << 20)
     held = ballast(disk, 2 << 20)
@@ -275,7 +275,7 @@ def threads_on_full_disk(place):
 
 
 def file_limit(place):
-    """RLIMIT_FSIZE below a new segment: no SIGXFSZ, refused and counted, and resumes."""
+    """RLIMIT_FSIZE below a new segment: no SIGXFSZ; refused and counted; then it resumes."""
     host = place.host(place.directory / "store").open(segment=1 << 20)
     resumed = 0
     for _ in range(2):
@@ -294,8 +294,8 @@ def file_limit(place):
 
 
 def no_descriptors(place):
-    """EMFILE: the host has used up its descriptors; nothing that returned is lost, and it goes on
-    when there are some again."""
+    """EMFILE: the host has used up its descriptors. No kept record is lost, and logging resumes
+    when some are free."""
     host = place.host(place.directory / "store").open(segment=1 << 20)
     equal("kept", host.write(10_000, 100)["kept"], 10_000)
     holds(host.numbers("eat")[0] > 100, "no descriptors eaten")

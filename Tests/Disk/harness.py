@@ -1,6 +1,6 @@
-"""What the cases share: the host program (host.c) with what it answers by name, the words of the
-interposer (interpose.c), small file systems, and the files of a store. Python's standard library
-only. A case is a function that takes a Place; it raises Failed or Skipped."""
+"""What the cases share: the host program (host.c) with its answers by name, the words of the
+interposer (interpose.c), small file systems, and the files of a store. Standard library only. A
+case is a function that takes a Place. It raises Failed or Skipped."""
 
 import errno
 import json
@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 HERE = Path(__file__).resolve().parent
 LIBRARY = Path(os.environ.get("CORDWOOD_LIBRARY", ROOT / "build/lib/libcordwood.so"))
 TOOL = Path(os.environ.get("CORDWOOD_TOOL", ROOT / "build/bin/cordwood"))
-# Longer than anything takes on a loaded machine: a host that does not answer hangs.
+# Longer than any answer takes on a loaded machine: a host that does not answer hangs.
 SECONDS_MAX = 120
 
 OK, E_IO, E_FULL, E_TIMEOUT = 0, -10, -11, -14
@@ -34,7 +34,7 @@ REASONS = {1: "quota", 2: "count", 3: "expired", 4: "consent"}
 
 
 def build(directory):
-    """The host and the interposer, once a run."""
+    """Builds the host and the interposer, once per run."""
     host, interposer = directory / "host", directory / "interpose.so"
     flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-g"]
     subprocess.run(["gcc", *flags, "-I", ROOT / "include", HERE / "host.c", "-o", host,
@@ -70,8 +70,8 @@ class Words:
         struct.pack_into("<qq", self.memory, 128, int(realtime_s * 10**9), int(boottime_s * 10**9))
 
     def looked(self):
-        """Returns when the engine's supply thread has seen the clocks as they are and acted on it:
-        the second pass that ends from now on began after this call. Of the coarse clock, one that
+        """Returns when the engine's supply thread has seen the current clocks and acted on them:
+        the second pass to end from now on began after this call. With the coarse clock, one that
         began a tick later."""
         def passes():
             return struct.unpack_from("<Q", self.memory, 160)[0]
@@ -81,7 +81,7 @@ class Words:
             time.sleep(0.01)  # a tick of the coarse clock, which has one pair
 
     def only(self, *parts):
-        """Calls fail and wait only on paths with one of these two in them; none: on all."""
+        """Calls fail and wait only on paths that contain one of these two parts; none: on all."""
         words = [part.encode() for part in parts] + [b"", b""]
         struct.pack_into("<24s24s", self.memory, 168, words[0], words[1])
 
@@ -154,11 +154,11 @@ class Host:
         return self.ask("words")
 
     def causes(self):
-        """Refusals by cause, those that there are."""
+        """Refusals by cause, without zeros."""
         return {cause: n for cause, n in zip(CAUSES, self.numbers("causes")) if n > 0}
 
     def gaps(self):
-        """The causes that gap records name, a set for each."""
+        """The causes that gap records name, one set per record."""
         return [set(words.split()) for words in self.ask("gaps").split(",") if words]
 
     def read(self):
@@ -183,9 +183,9 @@ class Host:
 
 
 def exact(host, threads=1, closes=True, cause=None):
-    """sent = read + dropped, in stats and on the disk; each refusal is in a gap record, each run of
-    refusals of one thread in one of its own. Several threads may share one. Where there is one
-    cause alone, stats and gap records name it and no other."""
+    """sent = read + dropped, in stats and on the disk. Each refusal is in a gap record, each run of
+    refusals of one thread in one of its own. Several threads may share one. If there is only one
+    cause, stats and gap records name it and no other."""
     total = host.totals()
     if cause and total["refused"]:
         equal("refusals by cause", host.causes(), {cause: total["refused"]})
@@ -263,14 +263,14 @@ class Place:
             if host.process.poll() is None:
                 host.kill()
         for point in reversed(self.mounts):
-            # Lazily only where something still holds it: the loop device goes with the last user.
+            # Lazily only if something still uses it: the loop device goes with the last user.
             if subprocess.run(["umount", point], capture_output=True, check=False).returncode:
                 subprocess.run(["umount", "-l", point], capture_output=True, check=False)
         shutil.rmtree(self.directory, ignore_errors=True)
 
 
 def ballast(directory, keep, name="ballast"):
-    """Fills a file system but for `keep` bytes; the file that does so."""
+    """Fills a file system except for `keep` bytes. Returns the file that does so."""
     path = directory / name
     with open(path, "wb") as file:
         for _ in range(1000):
@@ -282,15 +282,15 @@ def ballast(directory, keep, name="ballast"):
                     os.posix_fallocate(file.fileno(), 0, held + room)
                 return path
             except OSError as problem:
-                # An engine took some of the room since it was asked for.
+                # An engine took some of the room after the measurement.
                 if problem.errno != errno.ENOSPC:
                     raise
     raise AssertionError(f"{directory} could not be filled")
 
 
 def disk_bytes(store):
-    """What the store's files take on the disk now, by inode; what goes meanwhile is not there, and
-    what gets another name meanwhile is there once."""
+    """The disk space of the store's files now, by inode. A file that vanishes meanwhile is omitted,
+    a renamed one counts once."""
     sizes = {}
     for folder, _, names in os.walk(store):
         for name in names:

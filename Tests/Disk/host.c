@@ -1,8 +1,7 @@
-/* A host that does as it is told: reads commands from stdin, a line each, and answers each with one
- * line of numbers. harness.py drives it and keeps the model. It counts by itself what the engine
- * answered, so that what is read back can be compared with it exactly; messages are "<thread>
- * <number>", padded with x. Ends by itself only at end of input; any other end is a broken promise.
- */
+/* A host under remote control: reads commands from stdin, one per line, and answers each with one
+ * line of numbers. harness.py drives it and keeps the model. The host counts what the engine
+ * returned, so that it can be compared exactly with what is read back. Messages are "<thread>
+ * <number>", padded with x. Ends by itself only at end of input: any other end is a failure. */
 #define _GNU_SOURCE 1
 #include <cordwood/cordwood.h>
 
@@ -28,7 +27,7 @@ typedef struct {
     cw_logger *log;
     unsigned number; /* of the thread, in messages */
     uint64_t sent, kept, refused, other;
-    uint64_t runs; /* of refusals, one behind the other */
+    uint64_t runs; /* of refusals in a row */
     int was_refused;
     uint64_t longest_ns; /* call */
     uint64_t until_ns;
@@ -77,7 +76,7 @@ static cw_status put(lane *l, size_t bytes) {
     return status;
 }
 
-/* ── What the callback was told ── */
+/* ── Removals that the callback reported ── */
 
 static struct {
     char name[160];
@@ -131,7 +130,7 @@ static void do_write(unsigned long long count, unsigned long long bytes) {
            (unsigned long long)(thread_ns() - start), (unsigned long long)l->longest_ns);
 }
 
-/* So many loggers with long names, which the lane's catalog gets. */
+/* Makes that many loggers with long names, which go into the lane's catalog. */
 static void do_names(unsigned long long count) {
     int made = 0;
     for (unsigned long long i = 0; i < count; i++) {
@@ -143,7 +142,7 @@ static void do_names(unsigned long long count) {
     printf("%d\n", made);
 }
 
-/* Writes until nothing was kept for so long: the disk is full to the last piece. */
+/* Writes until nothing was kept for that long: the disk is full to the last byte. */
 static void do_fill(unsigned long long ms, unsigned long long bytes) {
     unsigned long long sent = 0;
     uint64_t start = now_ns(), last = start;
@@ -155,7 +154,7 @@ static void do_fill(unsigned long long ms, unsigned long long bytes) {
     printf("%llu %d\n", sent, lanes[0].was_refused);
 }
 
-/* Writes one record a millisecond until one is kept; how long that took, in microseconds. */
+/* Writes one record a millisecond until one is kept. Prints how long that took, in microseconds. */
 static void do_resume(unsigned long long ms, unsigned long long bytes) {
     uint64_t start = now_ns();
     cw_status status = CW_E_FULL;
@@ -176,7 +175,7 @@ static void *run_lane(void *argument) {
 static pthread_t runners[THREADS_MAX];
 static unsigned running;
 
-/* Threads 1 … count write until the time is over, or so many records; `join` waits for them. */
+/* Threads 1 … count write until the time is over, or that many records; `join` waits for them. */
 static void do_threads(unsigned count, unsigned long long ms, unsigned long long bytes,
                        unsigned long long records) {
     for (unsigned i = 1; i <= count && i < THREADS_MAX; i++) {
@@ -238,7 +237,7 @@ static void do_causes(void) {
     printf("\n");
 }
 
-/* What the gap records say is the cause, one after the other; - where one says nothing. */
+/* The causes in the gap records, one after another; - if one names none. */
 static void do_gaps(void) {
     cw_reader *reader = NULL;
     cw_status status = cw_reader_open(store, NULL, &reader);
@@ -260,8 +259,8 @@ static void do_gaps(void) {
     printf("\n");
 }
 
-/* What the store holds: logs, gap records, what they say is missing, records out of order or twice,
- * damaged places. Records of a thread that ran anew begin where it stopped. */
+/* What the store holds: logs, gap records, the number they report as missing, records out of order
+ * or twice, damaged places. A restarted thread's records continue where it stopped. */
 static void do_read(void) {
     uint64_t logs = 0, gaps = 0, missing = 0, bad = 0, hurt = 0, next[THREADS_MAX] = {0};
     cw_reader *reader = NULL;
@@ -287,8 +286,8 @@ static void do_read(void) {
         unsigned thread;
         unsigned long long number;
         logs++;
-        /* A cut in the midst of a record leaves zeros, which nothing vouches against while the
-         * segment is open. */
+        /* A cut in the middle of a record leaves zeros, which no checksum reveals while the segment
+         * is open. */
         if (sscanf(text, "%u %llu", &thread, &number) != 2 || thread >= THREADS_MAX) hurt++;
         else if (number < next[thread]) bad++;
         else next[thread] = number + 1;
@@ -299,7 +298,7 @@ static void do_read(void) {
            (unsigned long long)hurt);
 }
 
-/* Times as shown: records that are earlier than the one before them, the first and the last. */
+/* Times as shown: the records earlier than their predecessor, the first and the last. */
 static void do_times(void) {
     uint64_t count = 0, back = 0, first = 0, last = 0, number_back = 0, number_last = 0;
     cw_reader *reader = NULL;
@@ -330,7 +329,7 @@ static void do_times(void) {
 static int eaten[65536];
 static unsigned eaten_count;
 
-static void do_eat(void) { /* every descriptor that the host may have */
+static void do_eat(void) { /* every descriptor that the host may open */
     while (eaten_count < 65536) {
         int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
         if (fd < 0) break;
@@ -371,7 +370,7 @@ static void do_removed(void) {
     printf("\n");
 }
 
-/* A page of a file of the host's own that is cut: its handler sees the fault, ours passes it on. */
+/* A page of a cut file of the host's own: its handler sees the fault, ours passes it on. */
 static sig_atomic_t host_faults;
 static char *host_page;
 static void on_host_fault(int number, siginfo_t *info, void *context) {
@@ -398,9 +397,9 @@ static void do_fault(const char *path) {
     printf("%d %d\n", (int)host_faults, host_page[0]);
 }
 
-/* The processor's counter as this program would have it: reading it traps (PR_SET_TSC), and gives
- * two ticks a nanosecond and what `jump` added. Clocks must come from system calls (interpose.c),
- * for the kernel's page reads the counter, too. Answers 0 where that can be. */
+/* A simulated processor counter: reading it traps (PR_SET_TSC) and returns two ticks per nanosecond
+ * plus what `jump` added. Clocks must come from system calls (interpose.c), because the kernel's
+ * vDSO page reads the counter, too. Prints 0 if that is possible. */
 static volatile int64_t counter_offset;
 #if defined(__x86_64__)
 static uint64_t counter(void) { return now_ns() * 2 + (uint64_t)counter_offset; }
@@ -424,7 +423,7 @@ static void do_trap(void) {
     sigaction(SIGSEGV, &action, NULL);
     printf("%d\n", prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0));
 }
-/* To zero, as after a reset, or by so many ticks. */
+/* To zero, as after a reset, or by that many ticks. */
 static void do_jump(const char *ticks) {
     if (!strcmp(ticks, "zero")) counter_offset = -(int64_t)(now_ns() * 2);
     else counter_offset += strtoll(ticks, NULL, 10);

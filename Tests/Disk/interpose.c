@@ -1,6 +1,6 @@
 /* Stands between libcordwood and the C library (LD_PRELOAD): makes system calls fail or take long,
- * and moves the clocks, as the words of a shared file say, which harness.py writes while the host
- * runs. Only calls on the store are touched, so that the host and the test live on. All threads. */
+ * and moves the clocks, as the words of a shared file say. harness.py writes them while the host
+ * runs. Affects only calls on the store, so that the host and the test live on. All threads. */
 #define _GNU_SOURCE 1
 #include <dlfcn.h>
 #include <errno.h>
@@ -20,11 +20,11 @@
 
 #include "../TestSupport/system_call.h"
 
-/* One word each, by the order of these names; harness.py repeats them. */
+/* One word each, in the order of these names. harness.py repeats them. */
 enum { OPEN, WRITE, SYNC, RENAME, ALLOCATE, UNLINK, TRUNCATE, CALLS };
 typedef struct {
-    int32_t error[8];      /* errno that such a call answers; 0: it is made */
-    int32_t delay_ms[8];   /* and how long it takes before that */
+    int32_t error[8];      /* errno that such a call returns; 0: it is made */
+    int32_t delay_ms[8];   /* delay before that */
     uint64_t count[8];     /* calls on the store so far */
     int64_t realtime_ns;   /* added to the clocks */
     int64_t boottime_ns;
@@ -161,7 +161,7 @@ static void note_sleep(void) {
         __atomic_fetch_add(&words->passes, 1, __ATOMIC_RELAXED);
 }
 
-/* fallocate(2) and futex(2) are called by their numbers. */
+/* The library calls fallocate(2) and futex(2) by number. */
 long syscall(long number, ...) {
     va_list rest;
     va_start(rest, number);

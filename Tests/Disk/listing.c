@@ -1,7 +1,7 @@
-/* Preloaded into a program: its listing of a store's lanes/ stops in the middle, as one whose
- * cursor has passed some names and not the others. Names that end in `.lane` or `.sealed` come
- * first; then the file LISTING_STEP.reached is made, and the others follow, as they are then, once
- * LISTING_STEP.go is there. Only the LISTING_NUMBER-th listing stops. One thread at a time. */
+/* Preloaded into a program: its listing of a store's lanes/ stops in the middle, as if its cursor
+ * had passed some names and not the others. Names that end in `.lane` or `.sealed` come first. Then
+ * it makes the file LISTING_STEP.reached. The other names follow, as they are then, once
+ * LISTING_STEP.go exists. Only the LISTING_NUMBER-th listing stops. One thread at a time. */
 #define _GNU_SOURCE 1
 #include <dirent.h>
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-"""Where a store lies: file systems whose mappings are trusted and those that are not, what an
-overlay stands on, and lanes of other machines on a network file system. RELIABILITY R14, R33."""
+"""Where a store lies: file systems whose mappings are trusted and those that are not, the layers of
+an overlay, and lanes of other machines on a network file system. RELIABILITY R14, R33."""
 
 import json
 import os
@@ -19,19 +19,19 @@ def stats(store):
 
 
 def told(store):
-    """The engine's own words about the file system."""
+    """The engine's own records about the file system."""
     done = subprocess.run([TOOL, "cat", "--json", "--logger", "Cordwood.Engine", store],
                           capture_output=True, text=True, check=True, timeout=SECONDS_MAX)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def is_mapped(place, store, wanted, what, words=None):
-    """A host that logs there maps its lane, or does not; it says which, and so do the header and
+    """A host that logs there maps its lane, or does not. It reports which, and so do the header and
     the tool. Killed, it has lost nothing."""
     host = place.host(store, words).open(segment=1 << 20)
     equal(f"{what}: kept", host.write(3000, 100)["kept"], 3000)
     with open(f"/proc/{host.process.pid}/maps") as file:
-        # Not the page that holds the owner's lock, which nobody may look into.
+        # Not the page that holds the owner's lock, which is mapped without access.
         maps = sum(line.rstrip().endswith(".lane") and " rw-s " in line for line in file)
     equal(f"{what}: mapped lane files", maps > 0, wanted)
     lane = next((store / "lanes").glob("*.lane"))
@@ -65,7 +65,7 @@ def disk(place, kind):
 
 def file_systems(place):
     """Each by itself and below an overlay: those that overwrite preallocated blocks in place are
-    mapped, and nothing else is."""
+    mapped, no others."""
     seen = []
     for kind, wanted in (("ext4", True), ("tmpfs", True), ("xfs", True), ("ramfs", False),
                          ("btrfs", False)):
@@ -87,7 +87,7 @@ def file_systems(place):
 
 
 def unknown_file_system(place):
-    """One that nobody has heard of is written to; an overlay whose probe fails, too."""
+    """An unknown file system is written to; so is an overlay whose probe fails."""
     words = place.words()
     words.pretend(0x1234)
     is_mapped(place, place.directory / "unknown", False, "an unknown type", words)
@@ -104,7 +104,7 @@ def unknown_file_system(place):
 
 
 def mark(lane, machine=None, name=None):
-    """Writes the machine's id and name into a lane's header."""
+    """Writes a machine's id and name into a lane's header."""
     with open(lane, "r+b") as file:
         if machine is not None:
             file.seek(MACHINE)
@@ -128,9 +128,9 @@ def dead_lanes(place, store, words, count):
 
 
 def another_machines_name(place):
-    """Machines whose ids are equal or missing are told apart by their names: on a network file
-    system such a lane is left alone, `stats` says why, and the user's word gives it away. A lane
-    from before there were names counts as this machine's. R33."""
+    """Names tell machines apart whose ids are equal or missing. On a network file system such a
+    lane is left alone, `stats` says why, and the user's word gives it away. A lane from before
+    there were names counts as this machine's. R33."""
     words = place.words()
     store = place.directory / "store"
     lanes = dead_lanes(place, store, words, 4)

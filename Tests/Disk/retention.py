@@ -1,6 +1,6 @@
-"""Retention and limits: count, age and quota against a plain model, over restarts and clocks that
-jump; the files of a store under load; the engine's memory; two enforcers and two uploaders on one
-store. TESTING B-ROLL-2, -5; RELIABILITY R38."""
+"""Retention and limits: count, age and quota against a plain model, over restarts and clock jumps;
+the files of a store under load; the engine's memory; two enforcers and two uploaders on one store.
+TESTING B-ROLL-2, -5; RELIABILITY R38."""
 
 import errno
 import json
@@ -25,16 +25,16 @@ def archives(store):
 # ── Against a model ──
 
 class Model:
-    """What an archive is here: its name, the UTC of its newest record. Oldest first, expired ones
-    before the count. A clock that was set by more than an hour holds up what is expired until a day
-    of boot time has passed; that is looked at where there are archives and a limit by age."""
+    """An archive here is its name and the UTC of its newest record. The oldest are removed
+    first, expired ones before the count applies. A clock step of over an hour holds expired ones
+    back until a day of boot time has passed. The check needs archives and a limit by age."""
 
     def __init__(self):
         self.kept, self.removed = {}, []
         self.ahead, self.waits_until = None, 0
 
     def look(self, limits, now, boottime):
-        """True where the engine writes down that it waits."""
+        """True if the engine writes down that it waits."""
         if not limits["days"] or not self.kept:
             return False
         ahead = now - boottime
@@ -66,7 +66,7 @@ class Model:
 
 
 class Skewed:
-    """The clocks of the hosts: days that pass, and days by which somebody sets the wall clock."""
+    """The hosts' clocks: days that pass, and days by which the wall clock is set."""
 
     def __init__(self, words):
         self.words, self.passed, self.set = words, 0, 0
@@ -91,8 +91,8 @@ class Skewed:
 
 
 def last_look(store):
-    """Of the store's `clock`, in seconds: how far the wall clock was ahead of boot time at the
-    engine's last look, and the boot time until which it waits; one boot has looked."""
+    """From the store's `clock`, in seconds: how far the wall clock was ahead of boot time at the
+    engine's last look, and the boot time until which it waits. Assumes a single boot."""
     path = store / "clock"
     lines = path.read_text().splitlines() if path.exists() else []
     seen = [line.split() for line in lines if line.startswith("seen ")]
@@ -107,9 +107,8 @@ def waits_until(store):
 
 
 def modelled(place):
-    """Random limits, writes, days that pass, clocks that are set forward, restarts with other
-    limits: the archives that are left, and what each removal was told to be for, are the
-    model's."""
+    """Random limits, writes, passing days, clocks set forward, restarts with other limits: the
+    remaining archives and the reported reason of each removal are the model's."""
     chance = random.Random(place.seed)
     words = place.words()
     removals = waits = 0
@@ -123,16 +122,16 @@ def modelled(place):
             is_first = model.ahead is None
             jumped = model.look(limits, clock.now(), clock.boottime())
             if is_first and model.ahead is not None:
-                # Else a day that passes now lies before the engine's first look.
+                # Else a day that passes now precedes the engine's first look.
                 until((store / "clock").exists, "the engine's first look")
             if jumped:
                 waits += 1
-                # The wait of an earlier jump may be as long: the look must be at this clock.
+                # An earlier jump's wait may be as long: the look must be at this clock.
                 until(lambda: all(abs(a - b) < 120 for a, b in zip(
                           last_look(store), (model.ahead, model.waits_until))),
                       f"the engine sees that the clock jumped, and waits until {model.waits_until}")
             model.apply(limits, clock.now(), clock.boottime())
-            # Else what goes for its number now would go for its age when more days have passed.
+            # Else removals by count now would become removals by age when more days have passed.
             until(lambda: archives(store) == set(model.kept), f"{limits}, {clock.passed} days and "
                   f"{clock.set}: the model's archives {sorted(model.kept)}, not "
                   f"{sorted(archives(store))}")
@@ -150,8 +149,8 @@ def modelled(place):
                 if chance.random() < 0.7:
                     clock.move(passed=chance.choice([1, 1, 3, 9, 35]))
                 else:
-                    # Not back: the engine's warning, whose time may be of before, would be the
-                    # newest record of its archive then.
+                    # Not back: the engine's warning, whose time may be the earlier one, would then
+                    # be the newest record of its archive.
                     clock.move(days=chance.choice([3, 40]))
                 look()
             host.write(chance.randrange(1, 50), 100)
@@ -162,7 +161,7 @@ def modelled(place):
             new = set()
 
             def is_made():
-                # It may go at once: then its callback names it, a moment later.
+                # It may be removed at once: then its callback names it a moment later.
                 new.update((archives(store) | {name for name, _ in host.removed()}) - known)
                 return new
             until(is_made, "a new archive")
@@ -181,7 +180,7 @@ def modelled(place):
 
 def a_jump_deletes_nothing(place):
     """The wall clock is set forward by forty days, beside a running engine and between two: nothing
-    goes for its age within a day of boot time, and it is told once. Then it goes. Count goes on."""
+    expires within a day of boot time, which is reported once. Then it does. Count goes on."""
     words = place.words()
     store = place.directory / "store"
     clock = Skewed(words)
@@ -204,7 +203,7 @@ def a_jump_deletes_nothing(place):
     host.close()
     equal("removed", host.removed(), [])
     host.end()
-    # Records are as new as the clock by now: only the file says that the engine waits.
+    # Records now have the new clock's time: only the file says that the engine waits.
     words.only("/clock")
     words.fail(errno.EIO, "open")
     host = place.host(store, words).open(**options)
@@ -232,7 +231,7 @@ def a_jump_deletes_nothing(place):
     until(lambda: len(host.removed()) == 1, "the count goes on")
     equal("reasons", {reason for _, reason in host.removed()}, {"count"})
     clock.move(passed=2)
-    # The callback comes after the file has gone.
+    # The callback comes after the file is removed.
     until(lambda: not old & archives(store) and "expired" in dict(map(reversed, host.removed())),
           "what is expired goes after a day")
     equal("reasons", {reason for _, reason in host.removed()}, {"count", "expired"})
@@ -247,7 +246,7 @@ def zero_is_unlimited(place):
         host.write(600, 100)
         host.ask("roll")
     equal("cw_archive_wait", int(host.ask("wait", 60_000)), OK)
-    time.sleep(1.2)  # what must not happen would, at the first interval
+    time.sleep(1.2)  # a wrong removal would come at the first interval
     equal("removed", host.removed(), [])
     exact(host)
     host.end()
@@ -258,10 +257,10 @@ def rolls_by_size_and_age(place):
     host = place.host(place.directory / "size").open(segment=SEGMENT_MIN, age=0)
     host.write(10_000, 100)
     until(lambda: host.totals()["sealed"] >= 15, "segments of 64 KiB for 1.2 MB")
-    equal("cw_roll", int(host.ask("roll")), OK)  # those that are full wait for no thread
+    equal("cw_roll", int(host.ask("roll")), OK)  # full segments wait for no thread
     host.write(1, 100)
     sealed = host.totals()["sealed"]
-    time.sleep(1.5)  # what must not happen would, within a second
+    time.sleep(1.5)  # a wrong roll would come within a second
     equal("sealed by age 0", host.totals()["sealed"], sealed)
     exact(host)
     host.end()
@@ -275,7 +274,7 @@ def rolls_by_size_and_age(place):
 # ── Under load ──
 
 class Sampler:
-    """The most that the store's files took, and the host's memory, while it ran."""
+    """The maximum disk space of the store's files, and the host's memory, while it ran."""
 
     def __init__(self, store, process_id):
         self.store, self.process_id = store, process_id
@@ -286,8 +285,8 @@ class Sampler:
 
     def run(self):
         while not self.stop:
-            # Files that come and go while they are counted were never there together, and a new
-            # one may have the inode of one that is gone: the host stands still meanwhile.
+            # Files that come and go during the count were never there together, and a new one may
+            # get the inode of a removed one: so the host is stopped meanwhile.
             os.kill(self.process_id, signal.SIGSTOP)
             try:
                 until(lambda: os.waitid(os.P_PID, self.process_id, os.WSTOPPED | os.WNOHANG),
@@ -309,7 +308,7 @@ class Sampler:
 
 
 def each_once(host, store):
-    """Every archive that was made is there, or one callback said why it is not."""
+    """Every archive that was made is there, or one callback said why it was removed."""
     def accounted():
         # The engine may still be removing archives. It reports one after its file is gone.
         removed, there = host.removed(), archives(store)
@@ -324,8 +323,8 @@ def each_once(host, store):
 
 
 def under_load(place, threads, quota, seconds, **options):
-    """Threads at full rate: the store's files never exceed the quota and one segment, what goes is
-    told once, and the counts are exact for all that retention did not take."""
+    """Threads at full rate: the store's files never exceed the quota plus one segment, each removal
+    is reported once, and the counts are exact for everything that retention left."""
     store = place.directory / "store"
     host = place.host(store).open(quota=quota, **options)
     segment = min(options.get("segment", 16 << 20), max(SEGMENT_MIN, quota // 8 & ~0xFFFF))
@@ -366,7 +365,7 @@ def quota_middle(place):
 
 
 def quota_of_slow_writers(place):
-    """Where writers are slower than the archiver nothing is refused: old archives make room."""
+    """If writers are slower than the archiver nothing is refused: old archives make room."""
     store = place.directory / "store"
     quota = 8 << 20
     host = place.host(store).open(quota=quota, codec=2)
@@ -391,8 +390,8 @@ def quota_of_slow_writers(place):
 
 
 def memory_is_bounded(place):
-    """64 threads at full rate and a small quota: memory of the engine stays under what
-    ARCHITECTURE.md says, and does not grow with time."""
+    """64 threads at full rate and a small quota: the engine's memory stays below the limit in
+    ARCHITECTURE.md, and does not grow with time."""
     store = place.directory / "store"
     seconds = 20 if place.everything else 5
     total, sampler, _ = under_load(place, 64, 32 << 20, seconds)
@@ -402,8 +401,8 @@ def memory_is_bounded(place):
 
 
 def a_roll_waits_for_retention(place):
-    """Where the disk is slow to remove an archive, and however many small ones there are, which
-    take more of a disk than they hold."""
+    """Also if the disk is slow to remove an archive, and however many small archives there are,
+    which take more disk space than they hold."""
     store, words = place.directory / "store", place.words()
     host = place.host(store, words).open(quota=2 << 20, segment=SEGMENT_MIN, codec=2)
 
@@ -428,8 +427,8 @@ def a_roll_waits_for_retention(place):
 # ── Several at one store ──
 
 def two_enforcers(place):
-    """Two processes with hardly any quota on one store: each archive goes once, with one callback
-    in one of them. R38."""
+    """Two processes on one store with hardly any quota: each archive is removed once, with one
+    callback in one of them. R38."""
     store = place.directory / "store"
     hosts = [place.host(store).open(quota=1, interval=1) for _ in range(2)]
     for _ in range(25 if place.everything else 8):
@@ -443,7 +442,7 @@ def two_enforcers(place):
             host.tell("wait", 60_000)
         for host in hosts:
             equal("cw_archive_wait", int(host.answer()), OK)
-    # So little room may not take another segment: then cw_roll answers CW_E_FULL.
+    # That little room may not fit another segment: then cw_roll returns CW_E_FULL.
     made = sum(host.totals()["archives"] for host in hosts)
     holds(made >= 8, f"only {made} archives were made")
     until(lambda: not archives(store) and sum(len(h.removed()) for h in hosts) >= made,
@@ -459,8 +458,8 @@ def two_enforcers(place):
 
 
 def uploaders_and_enforcer(place):
-    """Two uploaders and an enforcer with hardly any quota: each archive reaches the server once or
-    is told to be removed once."""
+    """Two uploaders and an enforcer with hardly any quota: each archive reaches the server once, or
+    its removal is reported once."""
     store = place.directory / "store"
     requests = place.directory / "server"
     requests.mkdir()

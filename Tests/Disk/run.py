@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Disks that are full, slow, failing, cut or gone, retention, clocks that jump, around a host in
-C that counts what it was told:
+"""Disks that are full, slow, failing, cut or gone, retention, clocks that jump, with a host in C
+that counts what the engine returned:
 
     run.py [--all] [--seed N] [--part disks|clocks] [-k PATTERN …] [CASE …]
 
-The last line counts; what the system does not allow is named and not counted."""
+The last line counts. Cases that the system does not allow are named and not counted."""
 
 import sys
 from pathlib import Path
@@ -24,7 +24,7 @@ import retention  # noqa: E402
 from harness import Place, build  # noqa: E402
 from settings import forget_settings  # noqa: E402
 
-# Clocks fill no disk and time nothing: they may run beside others.
+# Clock cases fill no disk and time nothing: they may run beside others.
 PARTS = {"disks": {**full.CASES, **capture.CASES, **faults.CASES, **listings.CASES,
                    **places.CASES, **retention.CASES},
          "clocks": {**clocks.CASES, **retention.CLOCKS}}

@@ -1,7 +1,7 @@
-/* Fuzz target: every exported function, in any order, with odd arguments: NULLs, lengths up to what
- * lies there, sizes and enums of no version, formats that are data, handles of closed engines. A
- * pointer is NULL or points to as much memory as the call may look at; what the header promises for
- * any thread at any time holds then. The engine outlives an input, so that inputs meet its past. */
+/* Fuzz target: every exported function, in any order, with odd arguments: NULLs, lengths up to the
+ * memory there, sizes and enums of no version, formats that are data, handles of closed engines. A
+ * pointer is NULL or points to as much memory as the call may read. The header's promises for any
+ * thread at any time must hold. The engine outlives an input, so that inputs meet its past. */
 #include "fuzz.h"
 
 enum { ENGINES = 4, LOGGERS = 8, READERS = 4, TEXT = 1 << 16, SITES = 32 };
@@ -13,7 +13,7 @@ typedef struct place {
     uint8_t classes[48];
 } place;
 
-static char text[TEXT + 64]; /* ends in zeros, whole wide characters of them */
+static char text[TEXT + 64]; /* ends in zeros, enough for wide characters */
 static cw_engine *engines[ENGINES];
 static cw_engine *stale[ENGINES];
 static cw_logger *loggers[LOGGERS];
@@ -168,7 +168,7 @@ static void call_close(input *in) {
     if (*slot == NULL && old) stale[slot - engines] = old;
 }
 
-/* Errors made from random results of requests, described and logged. */
+/* Errors made from random request results, described and logged. */
 static void call_network(input *in) {
     static const char odata[] = "{\"error\": {\"code\": \"A\", \"message\": \"b\"}}";
     char id[40];
@@ -241,11 +241,11 @@ static void call_record(input *in) {
     check(cw_write_record(take_logger(in), odd & 128 && odd & 1 ? NULL : r));
 }
 
-/* A place as data. Its strings keep their addresses, as a module's that was loaded again. */
+/* A place as data. Its strings keep their addresses, like those of a reloaded module. */
 static place *take_place(input *in) {
     place *p = places + take8(in) % SITES;
     uint8_t how = take8(in);
-    if (how & 1) return p; /* the one from before, registered or not */
+    if (how & 1) return p; /* the previous one, registered or not */
     memset(p, 0, sizeof *p);
     const uint8_t *from;
     size_t n = take_bytes(in, take16(in) % 500, &from);
@@ -357,7 +357,7 @@ static void done(void *user, cw_status status, const cw_upload_result *result) {
     PROMISE(result != NULL);
 }
 
-/* Nobody listens on port 1 of this machine; no other address is ever named. */
+/* Nothing listens on port 1 of this machine. No other address is ever used. */
 static const char *const urls[] = {
     "http://127.0.0.1:1", "http://127.0.0.1:1/{id}/{name}", "", "http://", "file:///etc/passwd",
     "http://127.0.0.1:99999/", "http://[::1]:1/{", "HTTP://127.0.0.1:1/a b", "gopher://127.0.0.1:1",
@@ -520,7 +520,7 @@ static void call(input *in) {
     }
 }
 
-/* One engine is always there, so that most calls reach one. */
+/* One engine always exists, so that most calls reach one. */
 static void provide(void) {
     if (engines[0]) return;
     char path[300];
@@ -550,7 +550,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         check(cw_close(&engines[i], 20000));
         stale[i] = old;
     }
-    /* Loggers of closed engines answer so for ever; fresh ones keep the rest of use. */
+    /* Loggers of closed engines stay closed for ever. Fresh ones keep the rest useful. */
     if (!engines[0]) memset(loggers, 0, sizeof loggers);
     return 0;
 }

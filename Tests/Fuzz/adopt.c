@@ -1,5 +1,5 @@
 /* Fuzz target: an engine opens a store made of the input and logs into it, while its helper adopts,
- * archives and retires what it finds there. The host's own records are kept, whatever that is. */
+ * archives and retires what it finds there. The host's own records are kept in any case. */
 #include "pack.h"
 
 int LLVMFuzzerInitialize(int *count, char ***arguments) {
@@ -23,7 +23,7 @@ static void log_and_close(void) {
     cw_logger *log = NULL;
     PROMISE(cw_logger_get(engine, "fuzz", &log) == CW_OK);
     PROMISE(cw_write(log, CW_LEVEL_INFO, "kept beside anything", 20) == CW_OK);
-    /* Adoption runs on the helper; a roll of our own makes it come by. */
+    /* Adoption runs on the helper. A roll of our own wakes it. */
     PROMISE(cw_roll(engine) == CW_OK);
     cw_archive_wait(engine, 10000);
     cw_stats stats;
@@ -55,7 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     snprintf(store, sizeof store, "%s/store", scratch);
     bool broken = access(store, F_OK) == 0;
     log_and_close();
-    /* A `store` file that is none of ours keeps the engine out. */
+    /* A `store` file that is not ours keeps the engine out. */
     if (!broken) find_own();
     forget(files, count);
     remove_tree(scratch);

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 """The collector under hostile clients: requests mutated by seed, in pieces, cut short, pipelined,
-with archives that were tampered with, against a real `cordwood collect`. After each round it must
-live, answer, hold nothing but whole archives under names of its own making, and stay within its
-memory.
+with tampered archives, against a real `cordwood collect`. After each round it must be alive,
+answer, hold only whole archives under names of its own making, and stay within its memory.
 
-Used by run.py; the seed of the last request is told where something breaks."""
+Used by run.py. When something breaks, the seed of the last request is printed."""
 
 import os
 import random
@@ -22,7 +21,7 @@ from cases import Failed
 ROOT = Path(__file__).resolve().parent.parent.parent
 CORDWOOD = ROOT / "build/bin/cordwood"
 ARCHIVES = ROOT / "build/fuzz/seeds/store"
-# Resident, after anything: two loops, four file threads with a block each (FORMAT 1), buffers.
+# Resident at any time: two loops, four file threads with a block each (FORMAT 1), buffers.
 MEGABYTES_MAX = 700
 TOKEN = "right"
 NAME = re.compile(r"\d{8}T\d{6}Z-\d{1,10}-[0-9a-f]{16}\.\d{8,}-\d{8,}\.cwa")
@@ -78,7 +77,7 @@ class Server:
 
 
 def real_archives(folder):
-    """Bytes of archives that a writer made, in each codec."""
+    """The bytes of archives that a writer made, in each codec."""
     import seeds  # beside this file
     program = seeds.build(ROOT / "build/lib", folder)
     found = []
@@ -111,7 +110,7 @@ ODD = ["", " ", "\0", "\r\n", "../..", "%2e%2e/", "x" * 20_000, "\xff", "0", "-1
 
 
 def request(chance, archives):
-    """One request's bytes."""
+    """The bytes of one request."""
     body = tampered(chance, chance.choice(archives)) if archives else b""
     if chance.random() < 0.2:
         body = bytes(chance.randrange(256) for _ in range(chance.randrange(2000)))
@@ -145,7 +144,7 @@ def request(chance, archives):
 
 
 def send(port, chance, data):
-    """Says whether every answer was one of HTTP's."""
+    """Returns whether every answer was valid HTTP."""
     with socket.create_connection(("127.0.0.1", port), 20) as client:
         client.settimeout(60)
         try:
@@ -164,14 +163,14 @@ def send(port, chance, data):
                 answer += piece
         except TimeoutError:
             raise Broken("no answer in 60 s") from None
-        except OSError:  # it has closed, as it may
+        except OSError:  # it has closed, which is allowed
             return
         if answer and not re.match(rb"HTTP/1\.[01] (100|200|4\d\d|503|507) ", answer):
             raise Broken(f"answers {answer[:200]!r}")
 
 
 def slow_clients(port):
-    """Connections that say nothing, and one more: it is answered, and soon."""
+    """Silent connections, and one more client: it is answered, and soon."""
     idle = [socket.create_connection(("127.0.0.1", port), 20) for _ in range(100)]
     for client in idle[:50]:
         client.sendall(b"POST /v1/archives HTTP/1.1\r\nHost: t\r\n")
@@ -189,7 +188,7 @@ def slow_clients(port):
 
 
 def attack(runs, seconds, first, found):
-    """The executions. runs: None goes on for `seconds`."""
+    """Returns the number of executions. runs: None goes on for `seconds`."""
     folder = Path(tempfile.mkdtemp(prefix="cordwood-collector-"))
     done, data = 0, b""
     end = time.monotonic() + seconds

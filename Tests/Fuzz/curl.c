@@ -1,7 +1,8 @@
-/* Fuzz target: what libcurl's debug callback tells (curl_transfer.h), without a libcurl. An input
+/* Fuzz target: what libcurl's debug callback reports (curl_transfer.h), without libcurl. An input
  * is a run of heads, bodies and texts, made by a grammar and of arbitrary bytes, with facts beside
- * them. It is told whole, then in pieces: each hop's records must be the same but for ids. Inputs
- * that begin low are one simple exchange, whose records are compared with what was meant. */
+ * them. It is passed whole, then in pieces: each hop's records must be the same except for ids.
+ * Inputs whose first byte is low are one simple exchange, whose records are compared with the
+ * intended ones. */
 #include <cordwood/curl_transfer.h>
 
 #include "fuzz.h"
@@ -21,7 +22,7 @@ static unsigned step_count;
 static char text[TEXT_MAX];
 static size_t used;
 static uint64_t serial, begun_ns;
-/* What the store says of each play. */
+/* The store's records of each play. */
 static char said[PLAYS][SAID_MAX];
 static size_t said_used[PLAYS];
 
@@ -48,7 +49,7 @@ static void puts_(const char *word) { put(word, strlen(word)); }
 
 #define PICK(in, list) (list)[take8(in) % (sizeof(list) / sizeof *(list))]
 
-/* Bytes of the input. Where `is_head`, no empty line: it ends a request's head. */
+/* Bytes of the input. If `is_head`, without an empty line, which ends a request's head. */
 static void put_bytes(input *in, size_t most, bool is_head) {
     const uint8_t *from;
     size_t n = take_bytes(in, most, &from), start = used;
@@ -131,7 +132,7 @@ static void make_step(input *in) {
     default: one->kind = take8(in); put_bytes(in, take8(in) % 16, true); break;
     }
     one->length = used - one->from;
-    /* libcurl's clocks go on, and one that lies goes anywhere. */
+    /* libcurl's clocks advance; one that lies jumps anywhere. */
     bool lies = how > 240;
     cw_curl_facts *facts = &one->facts;
     *facts = (cw_curl_facts){.struct_size = sizeof *facts, .method = how & 1 ? "PUT" : NULL};
@@ -153,7 +154,7 @@ static size_t piece_length(int play, size_t left) {
     if (play == 0 || left == 0) return left;
     if (play == 1) return 1;
     chance = chance * 6364136223846793005u + 1442695040888963407u;
-    size_t n = (size_t)(chance >> 33) % 24; /* none at all, too */
+    size_t n = (size_t)(chance >> 33) % 24; /* may be 0 */
     return n < left ? n : left;
 }
 
@@ -163,7 +164,7 @@ static void tell(cw_curl_transfer *transfer, int play, const step *one, const ch
     if (one->kind == CW_CURL_TEXT) play = 0;
     size_t at = 0;
     do {
-        /* No room behind a piece: the address sanitizer catches a read past it. */
+        /* Nothing follows a piece: the address sanitizer catches a read past it. */
         size_t n = piece_length(play, one->length - at);
         char *piece = malloc(n ? n : 1);
         memcpy(piece, text + one->from + at, n);
@@ -203,7 +204,7 @@ static void note(int play, const cw_record_view *view) {
     for (size_t i = 0; i < view->field_count; i++) {
         const cw_field *field = &view->fields[i];
         char number[40];
-        /* Ids are different each time; the address names the play. */
+        /* Ids differ each time. The address identifies the play. */
         bool differs = is(field->key, "http.id") || is(field->key, "http.redirected_from");
         say(play, field->key.data, field->key.length);
         say(play, "=", 1);
@@ -248,7 +249,7 @@ static uint64_t dropped(void) {
     return stats.records_dropped;
 }
 
-/* False: the disk had no room for some, which says nothing. */
+/* False: the disk had no room for some records, so there is no verdict. */
 static bool compared(const char *rest, int32_t code, bool has_facts) {
     uint64_t before = dropped();
     for (int play = 0; play < PLAYS; play++) play_all(play, rest, code, has_facts);
@@ -285,7 +286,7 @@ static void simple(input *in) {
     while (hints-- > 0) puts_("HTTP/1.1 103 Early\r\nLink: x\r\n\r\n");
     snprintf(line, sizeof line, "%s %d Fine\r\nX-Here: yes\r\n", version, status);
     puts_(line);
-    /* Of HTTP/2 the header means nothing. */
+    /* In HTTP/2 the header means nothing. */
     puts_(is_chunked || version[5] == '2' ? "Transfer-Encoding: chunked\r\n\r\n" : "\r\n");
     add(CW_CURL_HEADER_IN, from);
     from = used;

@@ -1,6 +1,6 @@
-/* main for a fuzz target without libFuzzer: gives it every file it is handed, then inputs mutated
- * from them by seed. Deterministic but for time: `-runs N -seed S`. What ends in a signal, or takes
- * over 30 s, leaves its input as a file and says how to run it again.
+/* main for a fuzz target without libFuzzer: runs every given file, then inputs mutated from them by
+ * seed. Deterministic except for time: `-runs N -seed S`. An input that ends in a signal, or takes
+ * over 30 s, is left as a file, with the command that runs it again.
  *     TARGET [-runs N] [-seed S] [-seconds T] [-keep FOLDER] FILE|FOLDER… */
 #include <signal.h>
 #include <time.h>
@@ -14,7 +14,7 @@ static size_t sizes[INPUTS_MAX];
 static unsigned count;
 static uint8_t now[INPUT_MAX + 64];
 static size_t now_size;
-static uint64_t now_seed; /* 0: a file as it is */
+static uint64_t now_seed; /* 0: an unchanged file */
 static const char *keep = ".";
 
 static void add_file(const char *path) {

@@ -1,6 +1,6 @@
-/* What all fuzz targets share: an input taken apart byte by byte, a folder in memory for the files
- * a target makes, and the one way to complain. A target defines LLVMFuzzerTestOneInput and, where
- * it keeps something between inputs, LLVMFuzzerInitialize; it is linked with libFuzzer or with
+/* What all fuzz targets share: taking an input apart byte by byte, a folder in memory for a
+ * target's files, and the one way to complain. A target defines LLVMFuzzerTestOneInput and, if it
+ * keeps anything between inputs, LLVMFuzzerInitialize. It is linked with libFuzzer or with
  * driver.c. One thread. */
 #ifndef CORDWOOD_FUZZ_H
 #define CORDWOOD_FUZZ_H
@@ -39,7 +39,7 @@ typedef struct input {
     size_t left;
 } input;
 
-/* What is not there reads as zero, so that every input means something. */
+/* Missing bytes read as zero, so that every input means something. */
 static inline uint64_t take(input *in, size_t bytes) {
     uint64_t value = 0;
     for (size_t i = 0; i < bytes && in->left > 0; i++, in->at++, in->left--)
@@ -51,7 +51,7 @@ static inline uint16_t take16(input *in) { return (uint16_t)take(in, 2); }
 static inline uint32_t take24(input *in) { return (uint32_t)take(in, 3); }
 static inline uint32_t take32(input *in) { return (uint32_t)take(in, 4); }
 
-/* The next bytes, at most `most`, less where the input ends. */
+/* The next bytes, at most `most`, fewer at the end of the input. */
 static inline size_t take_bytes(input *in, size_t most, const uint8_t **out) {
     size_t n = in->left < most ? in->left : most;
     *out = in->at;
@@ -81,7 +81,7 @@ static inline void remove_tree(const char *path) {
 
 static inline void remove_scratch(void) { remove_tree(scratch); }
 
-/* A folder of this process's own, gone when it exits by itself. */
+/* A folder of this process, removed when it exits by itself. */
 static inline void make_scratch(const char *target) {
     if (scratch[0]) return;
     snprintf(scratch, sizeof scratch, "/dev/shm/cordwood-fuzz-%.40s-%d", target, (int)getpid());
@@ -92,7 +92,7 @@ static inline void make_scratch(const char *target) {
     atexit(remove_scratch);
 }
 
-/* The environment must not name a store, and the host's own signals stay as they are. */
+/* The environment must not name a store, and the host's own signals stay unchanged. */
 static inline void plain_environment(void) {
     unsetenv("CORDWOOD_DIR");
     unsetenv("CORDWOOD_LEVEL");
@@ -116,22 +116,22 @@ static inline cw_engine *open_small(const char *target, char *store, size_t size
     return engine;
 }
 
-/* ── What a reader gives ── */
+/* ── What a reader returns ── */
 
 static volatile unsigned char fuzz_sink;
 
-/* Looks at every byte, so that a pointer to nothing is found. */
+/* Reads every byte, so that a dangling pointer is found. */
 static inline void touch(cw_str text) {
     PROMISE(text.length == 0 || text.data != NULL);
     unsigned char sum = 0;
-    /* The ends of every page are enough of a long text. */
+    /* For a long text one byte per page is enough. */
     size_t step = text.length > 65536 ? 4096 : 1;
     for (size_t i = 0; i < text.length; i += step) sum ^= (unsigned char)text.data[i];
     if (text.length) sum ^= (unsigned char)text.data[text.length - 1];
     fuzz_sink = sum;
 }
 
-/* Reads at most `most` records and problems; gives how many records. */
+/* Reads at most `most` records and problems. Returns the number of records. */
 static inline unsigned read_all(cw_reader *reader, unsigned most) {
     unsigned records = 0;
     for (unsigned i = 0; i < most; i++) {

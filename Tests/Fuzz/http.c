@@ -1,8 +1,8 @@
-/* Fuzz target: what is captured of HTTP exchanges. From the input comes an exchange of arbitrary
- * bytes, and one with a secret in a form that docs/HTTP.md promises to replace, made by a grammar:
- * names, values, nesting, escapes, what stands around it, the content type, where it is cut and in
- * which pieces it comes. Neither the secret nor its beginning may then stand in a file of the
- * store, and an exchange takes no longer than its length allows. */
+/* Fuzz target: captured HTTP exchanges. The input yields an exchange of arbitrary bytes, and one
+ * with a secret in a form that docs/HTTP.md promises to replace. A grammar makes it: names, values,
+ * nesting, escapes, the text around it, the content type, the cut and the pieces. Neither the
+ * secret nor its beginning may then be in a file of the store, and an exchange takes no longer than
+ * its length allows. */
 #include <ctype.h>
 #include <time.h>
 
@@ -10,7 +10,7 @@
 
 enum { DOC = 1 << 16, WHOLE = 64 << 10 };
 
-/* No escape of any form changes it; its beginning is looked for, as it may be cut. */
+/* No escaping changes it. The search is for its beginning, as it may be cut. */
 #define SECRET "zQ7hunterX9kW"
 #define BEGIN "zQ7hun"
 /* "joe:" and a password. */
@@ -48,7 +48,7 @@ int LLVMFuzzerInitialize(int *count, char ***arguments) {
 static void look_into(const char *path) {
     static char bytes[4 << 20];
     int fd = open(path, O_RDONLY);
-    if (fd < 0) return; /* gone meanwhile */
+    if (fd < 0) return; /* removed meanwhile */
     ssize_t n;
     while ((n = read(fd, bytes, sizeof bytes)) > 0) {
         const char *found = memmem(bytes, (size_t)n, BEGIN, sizeof BEGIN - 1);
@@ -96,7 +96,7 @@ static const char *const plain_names[] = {"a", "name", "id", "note", "tokenizer"
 static const char *const plain_texts[] = {"hello", "a, b", "100", "x y", "", "v1.2", "to be"};
 static const char *const blanks[] = {"", " ", "\n", "\t", "  "};
 
-/* A JSON string; `escapes`: some letters as \u00xx. */
+/* A JSON string; `escapes`: some letters become \u00xx. */
 static void put_name(input *in, const char *name) {
     uint8_t escapes = take8(in);
     put("\"");
@@ -174,7 +174,7 @@ static void named_members(input *in) {
     secret_value(in);
 }
 
-/* What stands before a document makes text of it, which is promised where it is a body alone. */
+/* A prefix makes text of the document, whose redaction is promised only for a body. */
 static bool is_alone;
 
 static void json(input *in) {
@@ -201,7 +201,7 @@ static void json(input *in) {
     }
     if (named) named_members(in);
     else member_of_name(in);
-    /* Behind a value that waits for its name nothing else may name it. */
+    /* After a value that waits for its name nothing else may name it. */
     put(",\"last\":1}");
 }
 
@@ -354,7 +354,7 @@ static void exchange(input *in, cw_str url, cw_http_header header, cw_str asked,
     PROMISE(status == CW_OK || status == CW_E_FULL);
 }
 
-/* Bytes of the input, in which the secret is not. */
+/* Bytes of the input, without the secret. */
 static cw_str free_bytes(input *in, char *room, size_t most) {
     const uint8_t *from;
     size_t n = take_bytes(in, take16(in) % (most + 1), &from);
@@ -413,7 +413,7 @@ static void addresses(input *in) {
     exchange(in, str(doc, used), header, empty, empty, empty);
 }
 
-/* Short pieces over and over: what is quadratic takes minutes. */
+/* Short pieces over and over: quadratic code would take minutes. */
 static void repeated(input *in) {
     static char long_text[WHOLE];
     const uint8_t *from;

@@ -1,7 +1,7 @@
-/* A store as an input of a fuzz target: one byte of switches, then files. A file is its kind, two
+/* A store as the input of a fuzz target: one byte of switches, then files. A file is its kind, two
  * numbers of its name, its size, and patches (offset, bytes) on zeros, so that a sparse file is a
- * short input. `repair` puts checksums, salts and boot ids right again, which no mutation of bytes
- * would ever find; then what lies behind them is read. Layouts: docs/FORMAT.md. seeds.py packs. */
+ * short input. `repair` corrects checksums, salts and boot ids, which byte mutations would never
+ * find, so that the data behind them is read. Layouts: docs/FORMAT.md. seeds.py packs. */
 #ifndef CORDWOOD_FUZZ_PACK_H
 #define CORDWOOD_FUZZ_PACK_H
 
@@ -61,7 +61,7 @@ static inline uint64_t get64(const uint8_t *p) {
 }
 static inline void set32(uint8_t *p, uint32_t v) { memcpy(p, &v, 4); }
 
-/* Of content whose own word at `at` counts as zero. */
+/* The checksum of content whose own word at `at` counts as zero. */
 static inline void sum_into(uint8_t *content, size_t n, size_t at) {
     if (at + 4 > n) return;
     set32(content + at, 0);
@@ -101,7 +101,7 @@ static inline void repair_journal(uint8_t *b, size_t n) {
     }
 }
 
-/* The footer's entry of a block says what the block's header says. */
+/* Makes the footer's entry of a block match the block's header. */
 static inline void repair_entry(uint8_t *b, uint8_t *entry, size_t end) {
     uint64_t offset = get64(entry);
     if (offset > end || end - offset < 136) return;
@@ -183,7 +183,7 @@ static inline void repair(packed *files, unsigned count, unsigned switches) {
         packed *f = files + i;
         bool live = switches & PACK_THIS_BOOT;
         uint64_t salt = 0;
-        /* The lane that this file belongs to comes first in the input. */
+        /* The lane of this file comes first in the input. */
         for (unsigned k = 0; k < count; k++)
             if (files[k].kind == KIND_LANE && files[k].used >= 88)
                 salt = get64(files[k].bytes + 80);
@@ -216,7 +216,7 @@ static inline void name_file(packed *f, uint8_t kind, uint8_t a, uint8_t b) {
     const char *lane = lanes[kind >> 7];
     const char *in = scratch;
     f->kind = (kind & 127) % KIND_COUNT;
-    /* The largest numbers, too: names are numbers that nobody vouches for. */
+    /* The largest numbers, too: numbers in names have no checksum. */
     char number[32];
     if (a < 250)
         snprintf(number, sizeof number, "%08u", a);
@@ -247,7 +247,7 @@ static inline void name_file(packed *f, uint8_t kind, uint8_t a, uint8_t b) {
     }
 }
 
-/* Takes the files out of the input; memory is handed back by `forget`. */
+/* Takes the files out of the input. `forget` frees the memory. */
 static inline unsigned unpack(input *in, packed *files) {
     unsigned count = 0;
     size_t total = 0;
@@ -298,7 +298,7 @@ static inline void write_files(const packed *files, unsigned count) {
     }
 }
 
-/* Makes the input's files where `scratch` says; how many, to be given to `forget`. */
+/* Makes the input's files where `scratch` says. Returns their number, for `forget`. */
 static inline unsigned take_files(const uint8_t *data, size_t size, packed *files,
                                   unsigned *switches) {
     input in = {data, size};

@@ -1,7 +1,6 @@
-/* Fuzz target: what servers send. The first byte of the input decides: a policy for
- * cw_policy_apply, which must change nothing where it is refused; or, one time in eight, the body
- * of a server's answer to an upload, read back by cw_upload_last_error. The server is a thread
- * here. */
+/* Fuzz target: what servers send. The first byte of the input selects: a policy for
+ * cw_policy_apply, which must change nothing if it is refused; or, one time in eight, the body of a
+ * server's answer to an upload, read back by cw_upload_last_error. The server is a thread here. */
 #include "fuzz.h"
 
 #include <arpa/inet.h>
@@ -12,7 +11,7 @@
 static cw_engine *engine;
 static cw_logger *logger;
 static int listener;
-/* A background attempt may ask while the next input comes. */
+/* A background attempt may send a request while the next input comes. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint8_t body[65536];
 static size_t body_bytes;
@@ -21,7 +20,7 @@ static void answer(int fd) {
     char request[65536];
     size_t n = 0, wanted = SIZE_MAX;
     while (n < wanted) {
-        /* Of a long body only the count is wanted. */
+        /* Of a long body only the length matters. */
         size_t kept = n < 16384 ? n : 16384;
         ssize_t got = recv(fd, request + kept, sizeof request - 1 - kept, 0);
         if (got <= 0) return;
@@ -69,7 +68,7 @@ static void start(void) {
     options.archives_max = 1;
     PROMISE(cw_open(&options, &engine) == CW_OK);
     PROMISE(cw_logger_get(engine, "a", &logger) == CW_OK);
-    /* What the engine says of thousands of policies would be archived and sent, too. */
+    /* The engine's records about thousands of policies would be archived and sent, too. */
     PROMISE(cw_level_set(engine, "Cordwood", CW_LEVEL_OFF) == CW_OK);
     listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct sockaddr_in address = {.sin_family = AF_INET,
@@ -107,7 +106,7 @@ static void upload(input *in) {
     body_bytes = in->left < sizeof body ? in->left : sizeof body;
     memcpy(body, in->at, body_bytes);
     pthread_mutex_unlock(&lock);
-    /* A policy may have removed what waited. */
+    /* A policy may have removed the waiting archives. */
     PROMISE(cw_write(logger, CW_LEVEL_INFO, "x", 1) == CW_OK);
     cw_status status = cw_upload(engine, 20000, NULL, 0);
     PROMISE(status == CW_E_UPLOAD);
@@ -138,7 +137,7 @@ static void apply(input *in) {
     static const char before[] = "{\"levels\": {\"a\": \"debug\"}, \"quota_bytes\": 9000000}";
     PROMISE(cw_policy_apply(engine, before, sizeof before - 1) == CW_OK);
     PROMISE(cw_enabled(logger, CW_LEVEL_DEBUG) && !cw_enabled(logger, CW_LEVEL_TRACE));
-    /* The end of the input is the end of its memory: a sanitizer sees who reads on. */
+    /* The input ends where its memory ends: a sanitizer catches a read past it. */
     char *copy = malloc(in->left ? in->left : 1);
     PROMISE(copy);
     memcpy(copy, in->at, in->left);

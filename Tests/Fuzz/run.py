@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Fuzzing. Without --guided: the ordinary library, seeds, kept inputs and a fixed number of inputs
-mutated by seed; this is what `./dev test` runs. With --guided (`./dev fuzz`): libFuzzer over a
-library built with its coverage, for as long as is asked.
+mutated by seed, as run by `./dev test`. With --guided (`./dev fuzz`): libFuzzer over a library
+built with its coverage, for as long as requested.
 
     run.py [--all] [--guided] [--minutes M] [-k PATTERN …] [TARGET…]
 
-An input that breaks something is kept in build/fuzz/found, with the command that runs it again;
-once mended it belongs into Tests/Fuzz/kept/TARGET."""
+An input that breaks something is kept in build/fuzz/found, with the command that runs it again.
+Once it is fixed, it belongs in Tests/Fuzz/kept/TARGET."""
 
 import os
 import re
@@ -27,12 +27,12 @@ import seeds  # noqa: E402
 OUT = ROOT / "build/fuzz"
 FOUND = OUT / "found"
 LIBRARY = ROOT / "build/lib"
-# Inputs by seed in `./dev test`, and with --all.
+# Numbers of mutated inputs in `./dev test`, and with --all.
 RUNS = {"abi": (10_000, 200_000), "adopt": (1000, 20_000), "store": (4000, 80_000),
         "text": (4000, 80_000), "remote": (2000, 20_000), "words": (6000, 80_000),
         "http": (6000, 80_000), "curl": (2000, 40_000)}
 COLLECTOR_RUNS = (1500, 20_000)
-# Of one input: what legal ones need at most. The bound on memory counts the fuzzer's own.
+# Limits per input: what legal ones need at most. Memory includes the fuzzer's own.
 SECONDS_MAX, MEGABYTES_MAX = 30, 2048
 LENGTHS = {"abi": 4096, "adopt": 16_384, "store": 32_768, "text": 4096, "remote": 4096,
            "words": 4096, "http": 4096, "curl": 2048}
@@ -53,7 +53,7 @@ def build_plain(target):
 
 
 def build_guided(targets):
-    """The library with libFuzzer's coverage in its Swift and C, and each target on top of it."""
+    """Builds the library with libFuzzer's coverage in its Swift and C, and each target on top."""
     subprocess.run([HERE / "build.sh", *targets], check=True)
 
 

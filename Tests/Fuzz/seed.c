@@ -1,4 +1,4 @@
-/* Makes a store for seeds.py: small, with every kind of record, name and file that a writer leaves.
+/* Makes a small store for seeds.py, with every kind of record, name and file that a writer leaves.
  *     seed FOLDER CODEC HOW     HOW: live, flushed, rolled, closed */
 #include <signal.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Makes the inputs that fuzzing begins with, from stores that a real writer just wrote (seed.c) and
-from lists that stand here: `seeds.py LIBRARY-FOLDER OUT`. OUT gets a folder a target. What pack.h
-takes apart is put together here: the switches, then each file as patches on zeros."""
+"""Makes the first inputs of fuzzing, from stores that a real writer just wrote (seed.c) and from
+the lists here: `seeds.py LIBRARY-FOLDER OUT`. OUT gets one folder per target. Packs what pack.h
+takes apart: the switches, then each file as patches on zeros."""
 
 import random
 import re
@@ -16,12 +16,12 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 REPAIR, FOLLOW, FILTER, THIS_BOOT, TWICE = 1, 2, 4, 8, 16
 LANE, SEGMENT, SEALED, CATALOG, JOURNAL, ARCHIVE, STORE, TARGET, QUEUE, SPARE = range(10)
-# A run of zeros at least so long ends a patch.
+# A run of at least this many zeros ends a patch.
 ZEROS = 24
 
 
 def patches(data):
-    """(offset, bytes) of all that is not zero."""
+    """(offset, bytes) of everything that is not zero."""
     found = []
     for match in re.finditer(rb"[^\0](?:[^\0]|\0{1,%d}(?=[^\0]))*" % (ZEROS - 1), data):
         for at in range(match.start(), match.end(), 60_000):
@@ -42,7 +42,7 @@ def packed(kind, a, b, data):
 
 
 def files_of(store):
-    """(kind, a, b, bytes) of a store's files, lane files first: repairs take the salt there."""
+    """(kind, a, b, bytes) of a store's files, lane files first: repairs take the salt from them."""
     found = []
     names = sorted({p.name.split(".")[0] for p in (store / "lanes").glob("*.*") if
                     not p.name.startswith(".")})
@@ -68,7 +68,7 @@ def files_of(store):
 def build(library, folder):
     program = folder / "seed"
     subprocess.run(["cc", "-std=c11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror",
-                    # A site says its file: nothing kept may name a path of one machine.
+                    # A site contains its file: kept inputs must not name a path of one machine.
                     f"-fmacro-prefix-map={ROOT}=/src/cordwood", f"-I{ROOT}/include",
                     str(HERE / "seed.c"), f"-L{library}", "-lcordwood", f"-Wl,-rpath,{library}",
                     "-o", str(program)], check=True)
@@ -182,7 +182,7 @@ def word_seeds():
 
 
 def call_seeds():
-    """Calls are taken from bytes: any bytes are calls."""
+    """Calls are decoded from bytes: any bytes are calls."""
     chance = random.Random(7)
     for number in range(48):
         yield f"calls-{number}", bytes(chance.choice((0, 1, 3, 5, chance.randrange(256)))
@@ -192,7 +192,7 @@ def call_seeds():
 
 
 def exchange_seeds():
-    """What an exchange holds is taken from bytes: any bytes are one."""
+    """An exchange is decoded from bytes: any bytes are one."""
     chance = random.Random(11)
     for first in (0, *range(64, 200, 8), 200, 210, 220, 230, 240, 250):
         for number in range(6):
@@ -203,11 +203,11 @@ def exchange_seeds():
 
 
 def transfer_seeds():
-    """What libcurl tells is taken from bytes: any bytes are a run of it."""
+    """A libcurl run is decoded from bytes: any bytes are one."""
     chance = random.Random(13)
     for number in range(24):
         yield f"simple-{number}", bytes([chance.randrange(40)]) + chance.randbytes(300)
-    # Steps as curl.c takes them apart: a request, an answer, chunks, a text.
+    # Steps as curl.c decodes them: a request, an answer, chunks, a text.
     asks, moved, more = bytes([0, 0, 0, 1, 0, 1, 0]), bytes([2, 1, 0, 1, 0]), bytes([7, 0, 1])
     framed, chunks = bytes([2, 0, 1, 1, 1, 0]), bytes([5, 2, 3]) + b"abc" + bytes([2]) + b"de\1\0"
     early, refused = bytes([3, 4, 0, 1, 0]), bytes([7, 1, 1])

@@ -1,5 +1,5 @@
 /* Fuzz target: readers over a store, a lane, a segment or an archive made of the input. Whatever
- * the files hold, cw_reader_open and cw_reader_next answer, end, and give what can be read. */
+ * the files hold, cw_reader_open and cw_reader_next return, end, and yield what can be read. */
 #include "pack.h"
 
 int LLVMFuzzerInitialize(int *count, char ***arguments) {
@@ -17,7 +17,7 @@ static void read_path(const char *path, const cw_reader_options *options) {
     PROMISE((status == CW_OK) == (reader != NULL));
     if (!reader) return;
     read_all(reader, 3000);
-    /* A follower answers CW_AGAIN, and looks again. */
+    /* A follower returns CW_AGAIN, and looks again. */
     if (options && options->flags & CW_READ_FOLLOW) read_all(reader, 100);
     PROMISE(cw_reader_close(&reader) == CW_OK && reader == NULL);
 }

@@ -1,6 +1,6 @@
 /* Fuzz target: texts of deferred records. The input is a place (style, format, classes of
- * arguments) and the bytes of its arguments; it is laid into a segment as a record that carries its
- * own definition (FORMAT 8, type 9) and read by cw_reader_next, which makes the text. */
+ * arguments) and the bytes of its arguments. It is put into a segment as a record with its own
+ * definition (FORMAT 8, type 9) and read by cw_reader_next, which makes the text. */
 #include "pack.h"
 
 enum { HEADER = 4096, CHUNK = 64 << 10 };

@@ -1,6 +1,6 @@
-/* Fuzz target: the words of transactions that others send or leave: a traceparent, an id, a
- * challenge, errors of events, the file `deleted` of a store. The first byte says which. What is
- * taken is spelled as it was given; what is logged is read back. */
+/* Fuzz target: transaction texts from others: a traceparent, an id, a challenge, errors of events,
+ * the file `deleted` of a store. The first byte selects. What is accepted keeps its spelling. What
+ * is logged is read back. */
 #include "fuzz.h"
 
 static cw_engine *engine;

@@ -1,4 +1,4 @@
-"""Files that were cut or lost: each verb that reads says which, ends with 3, and gives the rest."""
+"""Files that were cut or lost: each reading verb names them, exits with 3, and returns the rest."""
 
 import os
 import random
@@ -16,7 +16,7 @@ sys.path.insert(0, str(ROOT / "bindings/python/src"))
 import cordwood  # noqa: E402
 
 WHOLE = "what is whole"
-# A process with more names than a lane file has room for, which is killed.
+# A process with more names than fit into a lane file, which is killed.
 MANY_NAMES = """
 import cordwood, os, sys
 engine = cordwood.open(sys.argv[1])
@@ -27,13 +27,13 @@ os.kill(os.getpid(), 9)
 
 
 def log(store, *lines):
-    """By a process that has ended."""
+    """Logs from a process that has ended."""
     subprocess.run([CORDWOOD, "log", "--store", store, "--logger", "app"],
                    input="".join(f"{line}\n" for line in lines).encode(), check=True)
 
 
 def written(suite, name, filler=0):
-    """Of more than one segment. filler: bytes of each line that no codec makes smaller."""
+    """A store of several segments. filler: bytes of each line that no codec makes smaller."""
     chance = random.Random(cases.seed())
     log(suite.folder / name, *(f"line {number} {chance.randbytes(filler).hex()}".rstrip()
                                for number in range(3000)))
@@ -46,7 +46,7 @@ def holds(condition, what):
 
 
 def warned(store):
-    """What cordwood.read says beside the records."""
+    """The warnings of cordwood.read."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         for _ in cordwood.read(store):
@@ -55,7 +55,7 @@ def warned(store):
 
 
 def all_tell(store, file):
-    """What each verb prints names the file, and what is whole is read."""
+    """Each verb's output names the file, and whole records are read."""
     for verb in (["cat", store], ["grep", "line", store], ["stats", store], ["verify", store],
                  ["tail", store, "-n", "5"], ["export", store, "--format", "raw"],
                  ["export", store, "--format", "ndjson"], ["http", store],
@@ -70,7 +70,7 @@ def all_tell(store, file):
 
 
 def tells(store, whole, words, what):
-    """All readers alike say that something is gone, with those words, or nothing is: then False."""
+    """True if all readers report a loss, in those words; False if none does and nothing is lost."""
     done = tool("export", store, "--format", "raw", codes=(0, 3))
     if done.code == 0:
         holds(done.text == whole, f"{what}: something is gone, and nobody says so")
@@ -85,8 +85,8 @@ def tells(store, whole, words, what):
 
 
 def cut_archives(suite):
-    """At the bounds of its parts and at random: also within its first block, where nothing of it
-    can be read and its own words are gone."""
+    """At the bounds of its parts and at random: also within its first block, so that nothing of it
+    can be read, not even its own texts."""
     store = written(suite, "cut-archive", 150 if suite.everything else 0)
     tool("archive", store, codes=(0,))
     archive = max((store / "archives").glob("*.cwa"), key=lambda path: path.stat().st_size)
@@ -109,8 +109,8 @@ def cut_archives(suite):
 
 
 def cut_lanes(suite):
-    """Segments and lane files of this boot at bounds of pages and at random: what is gone is told,
-    by all alike; where nothing is gone nobody says anything."""
+    """Segments and lane files of this boot, cut at page bounds and at random. All readers report a
+    loss; none does if nothing is lost."""
     store = written(suite, "cut-lane")
     whole = tool("export", store, "--format", "raw", codes=(0,)).text
     chance = random.Random(cases.seed())
@@ -131,8 +131,8 @@ def cut_lanes(suite):
 
 
 def cut_catalogs(suite):
-    """Files of names that do not fit into the lane file: cut at bounds of pages and at random, or
-    gone. Records whose names are lost are told of, by all alike."""
+    """Files of names that do not fit into the lane file, cut at page bounds and at random, or gone.
+    All readers report the records whose names are lost."""
     store = suite.folder / "cut-catalog"
     subprocess.run([sys.executable, "-c", MANY_NAMES, store], check=False, env={
         **os.environ, "PYTHONPATH": str(ROOT / "bindings/python/src")})
@@ -160,7 +160,7 @@ def cut_catalogs(suite):
 
 
 def lost_lane_file(suite):
-    """A lane's segments without the file that says whose they are."""
+    """A lane's segments without the file that names their owner."""
     store = written(suite, "lost-lane")
     lane, = (store / "lanes").glob("*.lane")
     lane.unlink()

@@ -1,4 +1,4 @@
-"""How a hostile case runs a command: bounded in time and memory, to an end of its own."""
+"""How a hostile case runs a command: bounded in time and memory, until it ends by itself."""
 
 import os
 import resource
@@ -15,7 +15,7 @@ from cases import Failed  # noqa: E402
 ROOT = Path(__file__).resolve().parent.parent.parent
 LIBRARY = Path(os.environ.get("CORDWOOD_LIBRARY", ROOT / "build/lib/libcordwood.so")).parent
 CORDWOOD = LIBRARY.parent / "bin/cordwood"
-# Wide: machines are loaded. What hangs, loops or grows without bound is far beyond.
+# Wide, for loaded machines. Hanging, looping or unbounded growth is far beyond.
 SECONDS_MAX = 100
 
 
@@ -25,7 +25,7 @@ class Done:
 
 
 def run(*command, environment=None, preexec=None, seconds=SECONDS_MAX, megabytes=None, codes=None):
-    """Runs to the end; seconds are of the processor, the clock's limit is five times that."""
+    """Runs to the end. seconds: processor time; the wall clock's limit is five times that."""
     def prepare():
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -1,5 +1,5 @@
-/* A host inside which the engine meets a hostile store, or is looked at from close by. One case a
- * run: `host CASE FOLDER`. Ends with 0, or says what is wrong. */
+/* A host inside which the engine meets a hostile store, or is inspected closely. One case a run:
+ * `host CASE FOLDER`. Exits with 0, or says what is wrong. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -46,7 +46,7 @@ static cw_engine *open_engine(uint32_t flags, cw_logger **log) {
     return engine;
 }
 
-/* Logs into what is there. An engine that cannot open says so; the host goes on either way. */
+/* Logs into the given store. An engine that cannot open says so. The host goes on either way. */
 static void case_log(void) {
     cw_options options = options_for();
     options.quota_bytes = 1 << 30;
@@ -62,7 +62,7 @@ static void case_log(void) {
     for (int i = 0; i < 100; i++) NEED(cw_write(log, CW_LEVEL_INFO, "of the host", 11) == CW_OK);
     NEED(cw_roll(engine) == CW_OK);
     status = cw_archive_wait(engine, 60000);
-    /* A target that nobody answers at: the upload path goes over archives, targets and queue. */
+    /* A target without a server: the upload path reads archives, targets and queue. */
     cw_target_options target;
     cw_target_options_init(&target, sizeof target);
     target.name = "nobody";
@@ -73,7 +73,7 @@ static void case_log(void) {
     printf("logged, archived: %s\n", cw_status_name(status));
 }
 
-/* All that opens files, for the preloaded recorder. */
+/* Everything that opens files, for the preloaded recorder. */
 static void case_life(void) {
     for (unsigned round = 0; round < 2; round++) {
         cw_logger *log;
@@ -150,7 +150,7 @@ static int helpers(int *out, int most) {
     return count;
 }
 
-/* Names, blocked signals, processors, stacks of the engine's threads. */
+/* Names, blocked signals, processors and stacks of the engine's threads. */
 static void case_threads(void) {
     cpu_set_t one;
     CPU_ZERO(&one);
@@ -171,7 +171,7 @@ static void case_threads(void) {
         fclose(file);
         NEED(!strncmp(name, "cordwood", 8));
         uint64_t blocked = status_word(tasks[i], "SigBlk:");
-        /* What others send; a fault of the thread itself must still be one. */
+        /* Signals from outside are blocked; faults of the thread itself must not be. */
         static const int own[] = {SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP,
                                   SIGABRT, SIGSYS};
         for (int number = 1; number <= 31; number++) {
@@ -184,7 +184,7 @@ static void case_threads(void) {
         NEED(sched_getaffinity(tasks[i], sizeof set, &set) == 0);
         NEED(CPU_COUNT(&set) == 1 && CPU_ISSET(0, &set));
     }
-    /* Stacks: what opening maps beside the store is small. */
+    /* Stacks: what opening maps in addition to the store is small. */
     long pages = 0;
     FILE *file = fopen("/proc/self/statm", "r");
     long resident = 0;
@@ -194,14 +194,14 @@ static void case_threads(void) {
     NEED(cw_close(&engine, 30000) == CW_OK);
 }
 
-/* A process-directed signal comes to the host's thread, by handler and by sigwait, while the
- * helpers are at work; SIGTERM's default ends it. */
+/* A process-directed signal reaches the host's thread, by handler and by sigwait, while the helpers
+ * work. SIGTERM's default ends the host. */
 static void case_signals(void) {
     struct sigaction action = {.sa_handler = on_signal};
     NEED(sigaction(SIGUSR1, &action, NULL) == 0);
     cw_logger *log;
     cw_engine *engine = open_engine(0, &log);
-    /* Behind the open: the helpers must not have it blocked from their maker. */
+    /* After the open: helpers must not inherit a mask that blocks it. */
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGUSR2);
@@ -221,8 +221,8 @@ static void case_signals(void) {
     pause();
 }
 
-/* Segments that come and go at a steady rate are used again: nothing is unmapped, for that holds up
- * every mmap of the host (R39). Of opens.c, preloaded. */
+/* Segments that come and go at a steady rate are reused: nothing is unmapped, because that delays
+ * every mmap of the host (R39). From opens.c, preloaded. */
 extern unsigned long unmappings(void) __attribute__((weak));
 static void case_steady(void) {
     enum { WARM = 40, ROUNDS = 240, RECORDS = 500 };
@@ -249,10 +249,10 @@ static void case_steady(void) {
     printf("%lu unmappings while %lu segments were sealed\n", count, (unsigned long)sealed);
     NEED(sealed > ROUNDS / 2 && count <= sealed / 20);
     NEED(cw_close(&engine, 30000) == CW_OK);
-    NEED(unmappings() > before + count); /* it is seen when it happens */
+    NEED(unmappings() > before + count); /* the counter works */
 }
 
-/* exit() and return from main with helpers at work: at once. */
+/* exit() and return from main while helpers work: immediate. */
 static void case_exit(void) {
     cw_logger *log;
     cw_engine *engine = open_engine(0, &log);

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Stores that somebody hostile made, and what the engine shows of itself to its surroundings:
+"""Stores made by an attacker, and what the engine exposes to its surroundings:
 
     hostile.py [--all] [-k PATTERN …] [CASE …]
 
-Every run is bounded in time and memory, ends by itself and not by a signal, and leaves alone what
-links lead to. The last line counts."""
+Every run is bounded in time and memory, ends by itself and not by a signal, and leaves the targets
+of links alone. The last line counts."""
 
 import json
 import os
@@ -46,7 +46,7 @@ class Suite:
         self.seed = seeds.build(LIBRARY, folder)
 
     def store(self, name, how="rolled"):
-        """One that a writer left: a dead lane with a journal, a segment, an archive."""
+        """A store left by a writer: a dead lane with a journal, a segment, an archive."""
         path = self.folder / name
         run(self.seed, path, "0", how, codes=(0,))
         if how == "rolled":
@@ -54,14 +54,14 @@ class Suite:
         return path
 
     def readers(self, store, **limits):
-        """Every verb that reads; each is bounded by itself."""
+        """Every verb that reads, each within its limits."""
         for verb in (["cat", store], ["cat", "--json", store], ["stats", store],
                      ["verify", store], ["target", store, "list"], ["tail", store, "-n", "5"],
                      ["http", store], ["http", "--har", store]):
             tool(*verb, **limits)
 
     def everybody(self, store, **limits):
-        """All who open stores, those who change them last."""
+        """Everything that opens stores. What changes them comes last."""
         self.readers(store, **limits)
         run(self.host, "log", store, codes=(0,), **limits)
         tool("archive", store, **limits)
@@ -71,7 +71,7 @@ class Suite:
         self.collect(store)
 
     def collect(self, store):
-        """A collector on it: starts or says why not, and ends when told."""
+        """A collector on it: starts or says why not, and ends when asked."""
         process = subprocess.Popen([CORDWOOD, "collect", "--directory", store, "--listen",
                                     "127.0.0.1:0"], stdout=subprocess.PIPE,
                                    stderr=subprocess.STDOUT)
@@ -92,7 +92,7 @@ class Suite:
 # ── Names that are no files ──
 
 def members(store):
-    """A file of each sort, and names that are yet to be made."""
+    """A file of each sort, and names that do not exist yet."""
     lanes = store / "lanes"
     found = {"store": store / "store", "new store": store / ".store.new",
              "collector": store / ".collector", "new target": store / "targets/.new",
@@ -120,7 +120,7 @@ def special_files(suite):
     sorts = members(model)
     count = 0
     for number, kind in enumerate(kinds):
-        # Each sort alone would be hundreds of runs: three stores a kind, a third of the sorts each.
+        # Each sort alone would need hundreds of runs: three stores per kind, each with a third.
         for part in range(3):
             store = suite.folder / f"special-{number}-{part}"
             shutil.copytree(model, store, symlinks=True)
@@ -137,7 +137,7 @@ def special_files(suite):
 
 
 def linked_directories(suite):
-    """lanes, archives, targets, queue lead elsewhere: nothing is made or removed there."""
+    """lanes, archives, targets, queue link elsewhere: nothing is made or removed there."""
     for name in ("lanes", "archives", "targets", "queue"):
         store = suite.store(f"linked-{name}")
         other = suite.store(f"other-{name}")
@@ -158,7 +158,7 @@ def linked_directories(suite):
 
 
 def linked_root(suite):
-    """The store's own directory is a link, as /var/log/app to a larger disk: everything works."""
+    """The store's own directory is a link, like /var/log/app to a larger disk: everything works."""
     real = suite.folder / "elsewhere/data"
     for number, target in enumerate(("elsewhere/data", str(real), "link-0")):
         link = suite.folder / f"link-{number}"
@@ -181,7 +181,7 @@ def linked_root(suite):
             raise Failed("archive did not work by the link")
         suite.everybody(link)
         shutil.rmtree(real)
-    # Nothing is made where a link leads to nothing.
+    # Nothing is made behind a dangling link.
     for command in ([suite.seed, link, "0", "rolled"], [CORDWOOD, "consent", link, "granted"]):
         if run(*command).code == 0:
             raise Failed("a link to nothing is taken for a store")
@@ -205,8 +205,8 @@ def numbers(suite):
 # ── More than there is ──
 
 def large_records(suite):
-    """Segments whose one record is a quarter of a gigabyte of holes, due at the same time: more
-    than the memory that is allowed."""
+    """Segments whose only record is a quarter of a gigabyte of holes, all with the same time: more
+    than the allowed memory."""
     store = makers.store(suite.folder / "large")
     makers.lane(store)
     makers.sparse_segments(store, 32 if suite.everything else 8, 256 << 20)
@@ -216,7 +216,7 @@ def large_records(suite):
 
 
 def unknown_names(suite):
-    """60,000 chunks whose record names a logger that 8 MiB of catalogs do not have."""
+    """60,000 chunks whose record names a logger that is not in 8 MiB of catalogs."""
     store = makers.store(suite.folder / "unknown")
     makers.lane(store)
     makers.many_chunks(store, 1, 60_000)
@@ -238,7 +238,7 @@ def long_catalogs(suite):
 
 
 def long_journal(suite):
-    """After another boot: 60,000 frames over 3,000 chunks that nothing else has."""
+    """From another boot: 60,000 frames over 3,000 chunks that exist only in the journal."""
     store = makers.store(suite.folder / "journal")
     makers.lane(store, boot=b"B" * 16)
     makers.journal(store, 60_000, 3_000)
@@ -247,7 +247,7 @@ def long_journal(suite):
 
 
 def inflating_archives(suite):
-    """Blocks that inflate 20,000-fold, of each codec, whole and not."""
+    """Blocks that inflate 20,000-fold, in each codec, whole and broken."""
     head, crc = makers.zeros_payload(44 << 20)
     raw = len(head) + (44 << 20) + 1
     plain = suite.folder / "payload"
@@ -267,7 +267,7 @@ def inflating_archives(suite):
     for verb in (["verify", store], ["cat", "--level", "fatal", store]):
         done = tool(*verb, seconds=100, megabytes=400)
         told.append(f"{verb[0]} {done.seconds:.1f} s, {done.megabytes} MiB")
-    # More than it says, less than it says, and a size that no block has.
+    # More than declared, less than declared, and a size that no block has.
     frame = frames[0][0]
     for number, (size, what) in enumerate(((1000, frame), (raw + 5, frame), (1 << 40, frame),
                                            (2**64 - 1, frame))):
@@ -301,10 +301,10 @@ def junk(suite):
 
 ESCAPE = "\x1b]0;pwned\x07\x1b[2J\u009b31m\u2028\u202e\nlane fake: live\n"
 FORGED = "2026-01-01 00:00:00.000+00:00 FATAL init[1:1] auth: forged"
-# A login name, as it were; and bytes that a terminal in Latin-1 obeys.
+# A supposed login name; and bytes that a Latin-1 terminal obeys.
 MESSAGE = f"who{ESCAPE}\r{FORGED}\n{FORGED}\n\ttail\u2066\x7f".encode() + b" \x9b2J \xff\n"
 RECORD = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}[+Z-]")
-# What nothing that is shown may hold: controls but tab and newline, and what turns lines around.
+# What output must never contain: controls except tab and newline, and bidi controls.
 OBEYED = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
@@ -328,7 +328,7 @@ def escapes_store(suite, name):
 
 
 def harmless(verb, shown):
-    """Valid UTF-8 that nothing obeys, and no line that somebody else wrote."""
+    """Valid UTF-8 without control characters or forged lines."""
     text = shown.replace(b"\r\n", b"\n").decode()
     text = re.sub("\x1b\\[(?:0|2|3[1236]|1;31)m", "", text)  # colours
     if OBEYED.search(text):
@@ -340,7 +340,7 @@ def harmless(verb, shown):
 
 def terminal(suite):
     """Escapes in messages, fields, file and process names reach no terminal and no pipe, and forge
-    no line; --raw-control prints the bytes."""
+    no line. --raw-control prints the bytes."""
     store = escapes_store(suite, "escapes")
     broken = next((store / "archives").iterdir())
     for verb in (["cat", store], ["tail", store], ["verify", store], ["stats", store],
@@ -373,7 +373,7 @@ def terminal(suite):
 
 
 def unclean(suite):
-    """Lanes of killed processes are named, beyond twenty counted, and called no damage."""
+    """Lanes of killed processes are named, counted beyond twenty, and not called damage."""
     store = makers.store(suite.folder / "unclean")
     for number in range(25):
         path = makers.lane(store, name=f"lane-{number:02}")
@@ -399,7 +399,7 @@ def on_terminal(command):
     try:
         while piece := os.read(primary, 65536):
             shown += piece
-    except OSError:  # the other end is closed
+    except OSError:  # the other end has closed
         pass
     os.close(primary)
     child.wait(60)
@@ -409,7 +409,7 @@ def on_terminal(command):
 # ── What it shows of itself ──
 
 def modes(suite):
-    """0600 and 0700 under any umask; nothing beyond what the umask leaves."""
+    """0600 and 0700 under any umask, unless the umask leaves less."""
     for mask in (0, 0o022, 0o077):
         store = suite.folder / f"modes-{mask:o}" / "deep" / "store"
         run(suite.host, "life", store, codes=(0,), preexec=lambda mask=mask: os.umask(mask))
@@ -423,13 +423,13 @@ def modes(suite):
                 raise Failed(f"umask {mask:o}: {path} is {mode:o}")
 
 
-# Where the last part may be a link: the store that the host names, memory (FORMAT 2), and the
-# system's own files; glibc opens those of locale and names by itself.
+# Paths whose last part may be a link: the store that the host names, memory (FORMAT 2), and system
+# files. glibc opens those of locale and names by itself.
 FOLLOWED = re.compile(r"^/(?:proc|sys|etc|usr|lib|dev/null|run)")
 
 
 def opens(suite):
-    """Each open of a whole life: O_CLOEXEC and O_NOFOLLOW, modes of new files."""
+    """Each open in a whole life: O_CLOEXEC and O_NOFOLLOW, modes of new files."""
     store = suite.folder / "opened"
     record = suite.folder / "opens.txt"
     run(suite.host, "life", store, codes=(0,),
@@ -461,7 +461,7 @@ def threads(suite):
 
 
 def signals(suite):
-    """Handler and sigwait of the host take every signal; SIGTERM ends it."""
+    """The host's handler and sigwait get every signal. SIGTERM ends it."""
     done = subprocess.run([suite.host, "signals", suite.folder / "signals"], capture_output=True,
                           timeout=300, check=False)
     if done.returncode != -15:
@@ -485,7 +485,7 @@ def exits(suite):
 
 
 def sockets(suite):
-    """A UNIX socket under a file's name."""
+    """A UNIX socket in place of a file."""
     store = suite.store("socket")
     for sort in ("segment", "archive", "state"):
         path = members(store)[sort]

@@ -1,5 +1,5 @@
-"""What hostile.py puts into stores: segments, catalogs, journals and archives that are larger than
-they are, laid out from docs/FORMAT.md by hand. Holes cost no disk."""
+"""What hostile.py puts into stores: segments, catalogs, journals and archives that claim to be
+larger than they are, laid out from docs/FORMAT.md by hand. Holes take no disk space."""
 
 import os
 import struct
@@ -31,7 +31,7 @@ def crc32c(data, crc=0):
 
 
 def zeros_crc(count, crc=0):
-    """CRC of so many zeros behind what gave `crc`, by squaring the step of one zero bit."""
+    """The CRC after appending that many zeros to what gave `crc`, by squaring the one-bit step."""
     def times(matrix, vector):
         total, bit = 0, 0
         while vector:
@@ -118,7 +118,7 @@ def segment_path(folder, number, name=LANE):
 
 
 def sparse_segments(folder, count, size):
-    """Segments of one record each, of all the segment: a message of zeros that no disk holds."""
+    """Segments with one record each that fills the segment: a message of zeros, as a hole."""
     for number in range(1, count + 1):
         with open(segment_path(folder, number), "wb") as file:
             file.write(segment_header(number, boot_id(), size))
@@ -129,7 +129,7 @@ def sparse_segments(folder, count, size):
 
 
 def many_chunks(folder, number, chunks, logger=77):
-    """The smallest chunks there are, each with a record of a logger that no catalog has."""
+    """The smallest possible chunks, each with a record of a logger that no catalog has."""
     size = 4096 + 1024 * chunks
     body = record(b"who?", logger=logger)
     with open(segment_path(folder, number), "wb") as file:
@@ -154,7 +154,7 @@ def catalogs(folder, count, size, entries=b""):
 
 
 def journal(folder, frames, chunks):
-    """Frames that each cover a little of one of some chunks, of segment 1."""
+    """Frames that each cover a small part of one chunk, in turn, of segment 1."""
     def frame(kind, segment, chunk, start, end, head, content):
         rest = struct.pack("<IIQQII", kind, 0, segment, chunk, start, end) + head.ljust(64, b"\0")
         rest += content
@@ -223,8 +223,8 @@ def varint(number):
 
 
 def zeros_payload(message):
-    """A whole payload (FORMAT 11.4) of one record whose message is zeros: what stands before them,
-    and its CRC with all of them and the newline."""
+    """A whole payload (FORMAT 11.4) of one record whose message is zeros: what precedes them, and
+    its CRC with all of them and the newline."""
     streams = [b""] * 20
     streams[0] = b"\x01" + b"L" * 16 + bytes(16) + b"\x01\x01\x01\x00\x00"
     streams[1] = b"\x01\x00\x01\x01\x00"
@@ -252,7 +252,7 @@ def deflate_bomb(size):
 
 
 def special(path, what):
-    """Puts something that is no file where one should be."""
+    """Replaces a file by something that is not a file."""
     if path.is_symlink() or path.is_file():
         path.unlink()
     if what == "fifo":

@@ -1,6 +1,6 @@
 /* Preloaded into a host: writes each file that is opened or made, with its flags and mode, as a
- * line into the file that OPENS names, and counts what is mapped and let go by munmap(2), which
- * holds up every mmap(2) of the host. The calls go on to the C library. Any thread. */
+ * line into the file that OPENS names. Counts the calls of munmap(2), which delay every mmap(2) of
+ * the host. The calls go on to the C library. Any thread. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>

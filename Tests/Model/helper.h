@@ -1,5 +1,5 @@
-/* The helper: rolls, seals, archives, uses again, frees and makes segments, as its script says. It
- * stands for whoever holds the sealing lock. Cases as in writer.h; a membarrier ends once every
+/* The helper: rolls, seals, archives, reuses, frees and makes segments, as its script says. It
+ * stands for whoever holds the sealing lock. Cases as in writer.h. A membarrier ends once every
  * store that another thread had issued when it began has landed: the least that it promises. */
 #ifndef MODEL_HELPER_H
 #define MODEL_HELPER_H
@@ -35,9 +35,9 @@ inline bool hasBlock(int block) {
     return block == NESTED ? (config->handler & 1) != 0 : block < config->writers;
 }
 
-/* [Membarrier.heavyFence] The full fence, and the kernel's part begins. A writer whose step was a
- * load and then stores may be met between the two, so those stores are not waited for: that the
- * walk goes through both at once is then no loss. */
+/* [Membarrier.heavyFence] The full fence, then the kernel's part begins. A writer whose step was a
+ * load and then stores may be met between the two, so those stores are not awaited. The walk
+ * therefore loses nothing when it takes both parts at once. */
 inline bool beginFence(State &s) {
     if (!isDrained(s, HELPER)) return false;
     if (config->missing) return true;
@@ -203,7 +203,7 @@ inline bool helperStep(State &s) {
         nextSlot(H_SEAL_STATE);
         break;
 
-    case H_ARCHIVE: /* The ship thread: a reader of sealed files, behind a mutex. */
+    case H_ARCHIVE: /* The ship thread: a reader of sealed files, protected by a mutex. */
         if (!isDrained(s, me)) return false;
         for (int i = 0; i < config->slots; i++)
             if (s.ghost.name[i] == SEALED_NAME && !s.ghost.archived[i]) takeAway(s, i);
@@ -214,7 +214,7 @@ inline bool helperStep(State &s) {
         if (!fenceHasEnded(s)) return false;
         h.pc = H_QUIET_SLOT;
         break;
-    case H_QUIET_SLOT: { /* [Quiescence.isSealedFile], of what is archived or was never current */
+    case H_QUIET_SLOT: { /* [Quiescence.isSealedFile], of archived or never current ones */
         bool isDue = load(s, me, mine(STATE)) == SEALED && s.ghost.mapped[h.slot];
         if (op == 'c') isDue = isDue && s.ghost.archived[h.slot] && !s.ghost.unlinked[h.slot];
         if (!isDue) nextSlot(H_QUIET_SLOT);
@@ -247,11 +247,11 @@ inline bool helperStep(State &s) {
         h.pc = s.reader.held[h.slot] ? H_RETIRE : H_REUSE_DEAD;
         break;
     case H_REUSE_DEAD:
-        s.ghost.life[h.slot] = ++s.ghost.lives; /* From here on nobody of the old one stores. */
+        s.ghost.life[h.slot] = ++s.ghost.lives; /* From here on no thread of the old life stores. */
         header(H_STATE, H_DEAD, RELEASE);
         h.pc = H_REUSE_NAME;
         break;
-    case H_REUSE_NAME: /* [Segments.renameToSpare] behind the full fence */
+    case H_REUSE_NAME: /* [Segments.renameToSpare] after the full fence */
         if (!isDrained(s, me)) return false;
         s.ghost.name[h.slot] = NO_NAME;
         h.pc = H_REUSE_HEADER;
@@ -286,7 +286,7 @@ inline bool helperStep(State &s) {
         break;
     case H_UNMAPPED:
         if (!isDrained(s, me)) return false;
-        /* What is not archived stays on the disk, and changes no more. */
+        /* An unarchived file stays on the disk, and no longer changes. */
         if (s.ghost.name[h.slot] != NO_NAME && !s.ghost.archived[h.slot]) takeAway(s, h.slot);
         s.ghost.mapped[h.slot] = s.ghost.archived[h.slot] = 0;
         s.ghost.unlinked[h.slot] = s.ghost.name[h.slot] = 0;

@@ -1,5 +1,5 @@
-/* Segments as writers and the helper change them: taking a spare, making one in line, making it
- * current. Each case of the switch touches one shared word or only stores; names in brackets are
+/* How writers and the helper change segments: taking a spare, making one in line, making it
+ * current. Each case of the switch touches one shared word or only stores. Names in brackets are
  * the Swift functions it follows. Signals are blocked in here, as there. */
 #ifndef MODEL_PUBLISH_H
 #define MODEL_PUBLISH_H
@@ -33,7 +33,7 @@ inline u8 makeSpare(State &s, int buffer, int slot) {
 
 /* [Segments.publishNext], [Segments.takeSpare], [Segments.makeForWriter], [Segments.makeInLine],
  * [Segments.takeSlot]. A writer holds the old one meanwhile. True: it made a step. p.pc is PUB_IDLE
- * when it is through. */
+ * when it is done. */
 inline bool publishStep(State &s, int buffer, Publish &p) {
     switch (p.pc) {
     case PUB_START:

@@ -1,7 +1,6 @@
 /* A reader in another process that follows the lane while it is written: it lists, opens, walks the
- * chunks, copies by pread and looks at the header again. Every word is a read of its own, in the
- * order in which the product asks for them. It stores nothing. Names in brackets are the Swift
- * functions. */
+ * chunks, copies by pread and checks the header again. Every word is a separate read, in the
+ * product's order. It stores nothing. Names in brackets are the Swift functions. */
 #ifndef MODEL_READER_H
 #define MODEL_READER_H
 #include "helper.h"
@@ -28,7 +27,7 @@ inline void loses(Reader &r, int slot) {
     r.pc = R_LIST;
 }
 
-/* Everything that was loaded of a chunk and not shown yet. */
+/* Shows everything loaded from a chunk and not shown yet. */
 inline void gives(State &s, ReaderChunk &chunk, int block, int end) {
     Reader &r = s.reader;
     for (int i = chunk.loaded; i < end; i++) {
@@ -48,7 +47,7 @@ inline void gives(State &s, ReaderChunk &chunk, int block, int end) {
         chunk.shown = static_cast<u8>(i + 1);
         chunk.record = record;
         if (r.got[record]) {
-            /* Without its lock it may have lost the chunk that it had the record from first. */
+            /* Without its lock it may have lost the chunk from which it first got the record. */
             if (config->locks) return breaks("the reader gives a record twice");
             continue;
         }
@@ -63,8 +62,8 @@ inline bool readerStep(State &s) {
     Reader &r = s.reader;
     auto word = [&](int w) { return s.memory[chunkWord(r.atSlot, r.atChunk, w)]; };
     auto isMine = [&](int slot) { return s.ghost.inode[slot] == r.inode[slot]; };
-    /* Its file was taken away and another made in the slot: it holds the old one's descriptor, and
-     * what that has changes no more. It reads on in the next life. */
+    /* Its file was taken away and another made in the slot. The reader holds the old file's
+     * descriptor, whose content no longer changes. It reads on in the next life. */
     if (r.pc != R_LIST && r.pc != R_NEXT_CHUNK && !isMine(r.slot)) {
         loses(r, r.slot);
         return true;
@@ -86,7 +85,7 @@ inline bool readerStep(State &s) {
         r.slot = static_cast<u8>(next);
         const u8 pc = s.helper.pc;
         if (config->locks && s.helper.slot == next && pc >= H_REUSE_DEAD && pc <= H_REUSE_UNLOCK)
-            break; /* ENOENT: its owner is about to use it again */
+            break; /* ENOENT: its owner is about to reuse it */
         r.held[next] = config->locks;
         r.inode[next] = s.ghost.inode[next];
         r.pc = R_HEADER;
@@ -136,7 +135,7 @@ inline bool readerStep(State &s) {
         } else if (isLast) {
             r.isExtending = 1;
         } else if (last.slot != 0 && !last.isFinal) {
-            /* [StreamCursor.step] What the last chunk still has comes first. */
+            /* [StreamCursor.step] The rest of the last chunk comes first. */
             r.isExtending = 2;
             r.atSlot = static_cast<u8>(last.slot - 1);
             r.atChunk = last.chunk;

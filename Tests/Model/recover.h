@@ -1,14 +1,14 @@
 /* What a reader of the files would find if the process were killed in this state, and whether that
- * is what the callers were told. Run on every state of every walk: so the death of the process, at
- * any point, needs no step of its own. Stores that have not landed count as never issued: the walk
- * also meets the states in which they have. */
+ * matches what the callers were told. Runs on every state of every walk, so a death of the process
+ * needs no step of its own. Stores that have not landed count as never issued: the walk also meets
+ * the states in which they have. */
 #ifndef MODEL_RECOVER_H
 #define MODEL_RECOVER_H
 #include "state.h"
 
 namespace model {
 
-/* Where a record stands in its thread's order; not 0. */
+/* A record's position in its thread's order; not 0. */
 inline u8 place(u8 who, int index) { return static_cast<u8>((who & 15) * 4 + index + 1); }
 
 inline bool isOf(u8 record, u8 who) {
@@ -35,7 +35,7 @@ inline void readFile(const State &s, int slot, u8 *found) {
     }
 }
 
-/* Its records are in an archive, or in a file that nobody can store to any more. */
+/* Its records are in an archive, or in a file to which no thread can store any more. */
 inline void takeAway(State &s, int slot) {
     readFile(s, slot, s.ghost.archive);
     s.ghost.archived[slot] = 1;

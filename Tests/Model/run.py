@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The protocol, walked: builds walker.cpp, runs it, and holds the model against the Swift functions
+"""Walks the protocol: builds walker.cpp, runs it, and checks the model against the Swift functions
 that it follows. `run.py [--all] [--accept] [WALKER OPTION …]`; the last line counts.
 
-The model names those functions in brackets, `[Settle.own]`. steps.txt keeps their statements, one a
-line, without comments, `unsafe` and layout: calls with their operands, conditions, assignments.
-Where a source says something else by now the suite fails and shows the lines, until the model has
-been made to follow and `Tests/Model/run.py --accept` has written the list again."""
+The model names those functions in brackets, `[Settle.own]`. steps.txt keeps their statements, one
+per line, without comments, `unsafe` and layout: calls with their operands, conditions, assignments.
+If a source differs, the suite fails and shows the lines, until the model follows and
+`Tests/Model/run.py --accept` has written the list again."""
 
 import difflib
 import re
@@ -24,7 +24,7 @@ TOKEN = re.compile(r"""\s*(?:(?P<comment>//[^\n]*|/\*.*?\*/)
     |(?P<word>[\w$]+|`\w+`|"(?:\\.|[^"])*")
     |(?P<close>[)\]}])|(?P<open>[(\[{])
     |(?P<mark>[?!](?!=)|[^\s\w(\[{)\]}"?]+|[?!]=+))""", re.S | re.X)
-# After these a statement goes on, and before those; else two words beside each other are two.
+# A statement continues after the first and before the second. Other adjacent words are separate.
 GOES_ON = set("return guard if while for switch case let var try inout throw defer where in as is "
               "func static private fileprivate package public init else".split())
 CARRIES_ON = {"else", "where", "in", "as", "is", "throws"}
@@ -57,7 +57,7 @@ def body(type_name, member):
 
 
 def is_apart(last, token, now):
-    """Whether a space stands between two tokens."""
+    """Whether a space separates two tokens."""
     if token["open"]:
         return bool(last["mark"]) or last["word"] in GOES_ON
     return not (last["open"] or last["mark"] == "." or token["close"]
@@ -85,12 +85,12 @@ def steps(text):
         if now not in "{}":
             line += " " + now if line and is_apart(last, token, now) else now
         last = token
-    # What must hold there changes nothing (CordwoodCore/Format/Invariant.swift).
+    # An invariant changes nothing (CordwoodCore/Format/Invariant.swift).
     return [step for step in (*result, line) if step and not step.startswith("invariant(")]
 
 
 def known_steps():
-    """What steps.txt says, by function."""
+    """The content of steps.txt, by function."""
     known, name = {}, None
     for line in STEPS.read_text().splitlines() if STEPS.exists() else []:
         if line.startswith("    "):

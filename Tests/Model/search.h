@@ -1,7 +1,7 @@
-/* Walks every state that a configuration can reach, depth first, each once. States are known by 128
- * bits of hash (at 10^8 states the chance that two share them is 10^-22). Checks every state for
- * what a kill there would leave, and counts the complete interleavings by adding up those of a
- * state's successors. Keeps the way to a broken rule. One thread. */
+/* Walks every state that a configuration can reach, depth first, each once. A 128-bit hash
+ * identifies a state (at 10^8 states the chance that two share one is 10^-22). Checks what a kill
+ * in each state would leave. Counts the complete interleavings by adding up those of a state's
+ * successors. Keeps the path to a broken rule. One thread. */
 #ifndef MODEL_SEARCH_H
 #define MODEL_SEARCH_H
 #include "reader.h"
@@ -32,12 +32,12 @@ inline Key keyOf(const State &s) {
     return {(a ^ b >> 31) | 1, b * 0xFF51AFD7ED558CCDu ^ a >> 33};
 }
 
-/* Open addressing; grows twofold at three quarters. */
+/* Open addressing. Doubles when three quarters full. */
 class Seen {
 public:
     struct Slot {
         Key key;
-        double ways; /* complete interleavings from there; below 0: still on the way */
+        double ways; /* complete interleavings from there; below 0: still on the path */
     };
     Seen() : slots(1 << 12) {}
     std::size_t count = 0;
@@ -77,7 +77,7 @@ enum : int { MOVE_SIGNAL = WRITERS, MOVE_JUMP, MOVE_HELPER, MOVE_READER, MOVE_LA
 
 inline int moveCount() { return MOVE_LAND + BUFFERS * (config->weak ? BUFFER_BYTES : 1); }
 
-/* False where `apply` is sure to refuse, so that no copy is made for it. */
+/* False if `apply` is sure to refuse, which saves a copy. */
 inline bool mayMove(const State &s, int move) {
     if (move < WRITERS)
         return move < config->writers
@@ -115,7 +115,7 @@ inline std::string wordName(int at) {
     return word % CHUNK_WORDS > C_CELL ? name + " 2" : name;
 }
 
-/* What that move does in that state, for the way to a broken rule. */
+/* The move's action in that state, for the path to a broken rule. */
 inline std::string moveName(const State &s, int move) {
     if (move < WRITERS) {
         const Frame &f = s.writers[move].frames[s.writers[move].depth];

@@ -1,12 +1,12 @@
 /* The walker's world: the atomic words of docs/CONCURRENCY.md as small numbers, a store buffer for
- * each thread, and what no thread sees but the checks do (lives of files, names, fates of records).
- * Everything is bytes, so that two states are equal when their bytes are. One thread; no heap. */
+ * each thread, and facts that only the checks see (lives of files, names, fates of records).
+ * Everything is bytes, so that states are equal if their bytes are. One thread; no heap. */
 #ifndef MODEL_STATE_H
 #define MODEL_STATE_H
 #include <cstdint>
 #include <cstring>
 
-/* Lists of steps are written once, and made an enumeration and its names by these. */
+/* Lists of steps are written once. These macros turn them into an enumeration and its names. */
 #define STEP(name) name,
 #define STEP_NAME(name) #name,
 
@@ -65,7 +65,7 @@ inline u8 address(int slot, int chunk) { return static_cast<u8>(slot * CHUNKS + 
 inline int addressWord(u8 chunk, int word) {
     return chunkWord((chunk - 1) / CHUNKS, (chunk - 1) % CHUNKS, word);
 }
-/* The slot whose file that word lies in, or -1. */
+/* The slot whose file contains that word, or -1. */
 inline int fileOf(int at) {
     if (at < SLOTS_AT || at >= CURRENT) return -1;
     return (at - SLOTS_AT) % SLOT_SIZE < SLOT_WORDS ? -1 : (at - SLOTS_AT) / SLOT_SIZE;
@@ -79,7 +79,7 @@ inline bool isOpen(u8 verdict) { return verdict & 8; }
 inline u8 offsetOf(u8 verdict) { return verdict & 7; }
 inline int claimOf(u8 verdict) { return verdict >> 4; }
 
-/* A store that its thread has issued and nobody else sees yet. */
+/* A store that its thread has issued and no other thread sees yet. */
 struct Entry {
     u8 at, value, life, flags; /* life: of the file it is meant for; flags: below */
 };
@@ -111,7 +111,7 @@ struct Writer {
     Frame frames[2];
 };
 
-/* Words of a thread block that its owner alone reads, and its own view of the others. */
+/* Words of a thread block that only its owner reads, and its own view of the others. */
 struct Block {
     u8 ptr, chunk, segment, sequence, settling, busy, life;
 };
@@ -130,7 +130,7 @@ struct Reader {
     u8 atSlot, atChunk, who, committed, final, copied, cells[CELLS];
     u8 known[SLOTS], inode[SLOTS], held[SLOTS]; /* salt, file and lock of what it has open */
     ReaderChunk last[BLOCKS];
-    u8 duplicates[BLOCKS]; /* the record to pass over in the next chunk */
+    u8 duplicates[BLOCKS]; /* the record to skip in the next chunk */
     u8 got[RECORDS + 1];
 };
 
@@ -138,7 +138,7 @@ struct Ghost {
     u8 life[SLOTS], inode[SLOTS], name[SLOTS], mapped[SLOTS], archived[SLOTS], unlinked[SLOTS];
     u8 lives;
     u8 fate[RECORDS + 1];
-    u8 archive[RECORDS + 1]; /* 0, or where it stands: see place() */
+    u8 archive[RECORDS + 1]; /* 0, or its position: see place() */
 };
 
 struct State {
@@ -148,13 +148,13 @@ struct State {
     Block blocks[BLOCKS];
     Helper helper;
     Ghost ghost;
-    Reader reader; /* last: without one it is left out of the key */
+    Reader reader; /* last: without a reader it is not part of the key */
 };
 static_assert(sizeof(State) == WORDS + BUFFERS * sizeof(Buffer) + WRITERS * sizeof(Writer)
                                    + BLOCKS * sizeof(Block) + sizeof(Helper) + sizeof(Reader)
                                    + sizeof(Ghost), "no padding: states are compared as bytes");
 
-/* One rule taken out; the walk must then meet what the rule is for. */
+/* Each removes one rule; the walk must then meet what the rule prevents. */
 enum Mutant : int {
     NONE,
     NO_FENCE_BEFORE_POISON,
@@ -193,16 +193,16 @@ struct Config {
     int slots, chunks, cells;
     int warm;   /* writers that hold a chunk of the first segment at the start */
     int spares; /* segments that are made already */
-    /* What the helper does: r roll, s seal, a archive, c recycle, f free, m make a spare. */
+    /* The helper's actions: r roll, s seal, a archive, c recycle, f free, m make a spare. */
     const char *script;
     int handler; /* of writer 0: 0 none, 1 appends, 2 leaves by longjmp, 3 either or both */
     int reader;  /* rounds it reads; 0: none */
     bool locks;  /* the reader holds its shared lock */
     bool missing; /* no membarrier */
     bool weak;    /* stores to different words may pass each other (arm64) */
-    bool isRolled;  /* the first spare is current already, and the warm writers are behind it */
+    bool isRolled;  /* the first spare is already current, and the warm writers are behind it */
     bool isFull;    /* others have claimed all of the first spare and not stored yet */
-    int when; /* it is walked: 0 always, 1 with --all, 2 with --only */
+    int when; /* it is walked: 0 always, 1 with --all, 2 only with --only */
 };
 
 extern const Config *config;
@@ -224,7 +224,7 @@ inline u8 load(const State &s, int buffer, int at) {
     return s.memory[at];
 }
 
-/* A writer touches that word: its file must be mapped, and of the life it was claimed in. */
+/* A writer touches that word: its file must be mapped, and in the life of the claim. */
 inline void touches(const State &s, int at, u8 life) {
     int slot = fileOf(at);
     if (slot < 0 || life == 0) return;
@@ -240,7 +240,7 @@ inline void store(State &s, int buffer, int at, u8 value, u8 flags = 0, u8 life 
                                 static_cast<u8>(flags | FRESH)};
 }
 
-/* The thread goes on: it is behind what it issued before. */
+/* The thread goes on: it is past what it issued before. */
 inline void goesOn(State &s, int buffer) {
     Buffer &own = s.buffers[buffer];
     for (int i = 0; i < own.count; i++) own.entries[i].flags &= static_cast<u8>(~FRESH);
@@ -261,8 +261,8 @@ inline void land(State &s, const Entry &entry) {
     s.memory[entry.at] = entry.value;
 }
 
-/* Whether that store may be the next to land: in their order on x86; on arm64 only behind those to
- * the same word, and a release behind all. */
+/* Whether that store may be the next to land. On x86 they land in order; on arm64 after those to
+ * the same word, and a release after all. */
 inline bool mayLand(const Buffer &own, int index) {
     if (index >= own.count) return false;
     if (index == 0) return true;
@@ -283,7 +283,7 @@ inline bool drain(State &s, int buffer, int index) {
 
 inline bool isDrained(const State &s, int buffer) { return s.buffers[buffer].count == 0; }
 
-/* What reads, writes and is ordered at once; only where the buffer is empty. */
+/* Reads, writes and orders at once. Requires an empty buffer. */
 inline bool exchangeIf(State &s, int at, u8 expected, u8 desired) {
     if (s.memory[at] != expected) return false;
     s.memory[at] = desired;

@@ -1,6 +1,6 @@
-// Our explicit-state model checker of the append protocol: every interleaving of writers, helper,
-// reader and store buffers at small sizes, with a kill in every state; and variants with one rule
-// taken out, which must be caught. docs/CONCURRENCY.md, What is walked; run.py builds and runs it.
+// An explicit-state model checker of the append protocol: every interleaving of writers, helper,
+// reader and store buffers at small sizes, with a kill in every state. It must also catch variants
+// with one rule removed. docs/CONCURRENCY.md, What is walked; run.py builds and runs it.
 //     walker [--all] [--only NAME] [--mutant NAME|none] [--trace] [--states MAX]
 
 #include "search.h"

@@ -1,7 +1,7 @@
 /* A writer: one append after another, by the hot path or the slow one, with claim, settle, nested
- * and abandoned appends. Each case touches one shared word or only stores; a step of the walk goes
- * on through what only stores, for nobody sees a store before it lands. In the frames that a signal
- * may interrupt every case is a step of its own. Names in brackets are the Swift functions. */
+ * and abandoned appends. Each case touches one shared word or only stores. A step of the walk
+ * continues through stores, because no thread sees them before they land. In frames that a signal
+ * may interrupt every case is a step. Names in brackets are the Swift functions. */
 #ifndef MODEL_WRITER_H
 #define MODEL_WRITER_H
 #include "publish.h"
@@ -24,7 +24,7 @@ namespace model {
 enum WriterPc : u8 { WRITER_PCS(STEP) };
 inline const char *const writerNames[] = {WRITER_PCS(STEP_NAME)};
 
-/* Reads nothing that another thread writes, and needs no empty buffer. */
+/* Reads nothing that another thread writes, and does not need an empty buffer. */
 inline bool isLocal(const Frame &f) {
     if (f.publish.pc != PUB_IDLE) return isLocal(static_cast<PublishPc>(f.publish.pc));
     switch (f.pc) {
@@ -40,14 +40,14 @@ inline bool isLocal(const Frame &f) {
 
 inline bool hasNested(const State &s, int w) { return w == 0 && s.blocks[NESTED].busy != 0; }
 
-/* Only who looks for quiet reads another thread's `busy`: else its stores are nobody's business. */
+/* Only a check for quiet reads another thread's `busy`: without one its stores do not matter. */
 inline bool busyIsRead() {
     for (const char *op = config->script; *op; op++)
         if (*op == 'c' || *op == 'f') return true;
     return false;
 }
 
-/* A writer's next operation; false: not now. */
+/* A writer's next operation. False: not possible now. */
 inline bool writerStep(State &s, int w) {
     Writer &me = s.writers[w];
     Frame &f = me.frames[me.depth];
@@ -184,7 +184,7 @@ inline bool writerStep(State &s, int w) {
         break;
     case HOLD_LOOK:
         f.pc = load(s, w, CURRENT) == f.segment + 1 ? BASE_OF : CURRENT_OF;
-        f.life = s.ghost.life[f.segment]; /* It may be current once more, with another life. */
+        f.life = s.ghost.life[f.segment]; /* It may become current once more, with another life. */
         break;
     case BASE_OF: /* [Claim.claim] */
         f.pc = load(s, w, slotWord(f.segment, BASE)) ? ALLOCATED : CURRENT_OF;
@@ -359,7 +359,7 @@ inline bool writerStep(State &s, int w) {
             inChunk(C_FINAL, static_cast<u8>(offsetOf(f.verdict) + 1), RELEASE);
         f.pc = OWN_LIMIT;
         break;
-    /* The block lets go of its chunk; here and for whom it was left by. */
+    /* The block lets go of its chunk; here and for a block that was left behind. */
     case OWN_LIMIT: case LEFT_LIMIT:
         put(LIMIT, 0);
         if (f.pc == LEFT_LIMIT) b.ptr = 0;
@@ -415,14 +415,14 @@ inline bool writerStep(State &s, int w) {
     return true;
 }
 
-/* Stores that the longest step from there issues. */
+/* The number of stores that the longest step from there issues. */
 inline int storesOf(const Frame &f) {
     const bool isReclaiming = f.ret == LEFT_UNMARK || f.pc >= LEFT;
     return isReclaiming ? 9 : f.pc == CLAIM_ID ? 7 : 5;
 }
 
-/* The signal of writer 0 may come between any two operations of its append, and the handler may
- * leave by longjmp wherever signals are not blocked. */
+/* The signal of writer 0 may come between any two operations of its append. The handler may leave
+ * by longjmp if signals are not blocked. */
 inline bool mayInterrupt(const Writer &me) {
     const Frame &f = me.frames[0];
     return config->handler && !me.fired && f.pc != IDLE && f.publish.pc == PUB_IDLE;
@@ -449,7 +449,7 @@ inline bool interrupt(State &s) {
     return true;
 }
 
-/* [Segments.abandonMaking] siglongjmp out of the handler, before, in or behind its append. */
+/* [Segments.abandonMaking] siglongjmp out of the handler, before, in or after its append. */
 inline bool jump(State &s) {
     Writer &me = s.writers[0];
     if (config->handler < 2 || me.depth == 0 || me.frames[1].publish.pc != PUB_IDLE) return false;

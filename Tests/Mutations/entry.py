@@ -1,4 +1,4 @@
-"""What a mutation is, and the list of all: `table.py` and `reading.py` fill it."""
+"""What a mutation is, and the list of all, which `table.py` and `reading.py` fill."""
 
 from dataclasses import dataclass
 

@@ -1,5 +1,4 @@
-"""The mutations of reading, of the viewer, of sending, and of what the C++ macros refuse: see
-table.py."""
+"""The mutations of reading, the viewer, sending, and the refusals of C++ macros: see table.py."""
 
 from entry import CORE, PAGE, STORE, SHIP, VIEWER, mutation
 

@@ -1,12 +1,12 @@
 """The mutations of `./dev mutate`: for each rule of the append, seal and recover protocol, and for
-reading and sending, the lines that keep it, what they become, and the case that must fail then.
-`./dev check` holds the lines against the sources; who changes one changes it here.
+reading and sending, the lines that keep it, their mutation, and the case that must then fail.
+`./dev check` compares the lines with the sources: whoever changes a source changes its entry.
 
-R12, R22, R26 and R29 have no entry: other defences answer for their lines (a closed engine is
-refused by the engine's state twice and by the lane's), or no single line keeps the rule.
+R12, R22, R26 and R29 have no entry: other defences mask their lines (the engine's state refuses a
+closed engine twice, the lane's once more), or no single line keeps the rule.
 
-An entry's lines must stand in their file exactly once. Where two defences mask each other the
-entry changes both, and says so. `heavy`: a case of `./dev test --all`."""
+An entry's lines must occur exactly once in their file. If two defences mask each other the entry
+changes both, and says so. `heavy`: a case of `./dev test --all`."""
 from entry import CORE, STORE, ENGINE, mutation
 
 # ── Claim, seal, stragglers ──
@@ -284,7 +284,7 @@ mutation("R31", "busy-is-overruled", STORE + "Keep/AdoptionLock.swift",
          "        if owner.lockIsLife { return isLocked }\n", "",
          "processes owner_executes", "/proc is asked where the lock says it", builds="all")
 mutation("R31", "no-quiet-time", STORE + "Keep/AdoptionLock.swift",
-         # Not the look at it: `cordwood archive` sleeps for as long itself, which masks that.
+         # Not the look at it: `cordwood archive` itself sleeps that long, which masks it.
          "    public static let quietNs: UInt64 = 10_000_000_000\n",
          "    public static let quietNs: UInt64 = 1_000\n",
          "processes clone_orphan_descriptor", "a lane is adopted while a vfork child may write",

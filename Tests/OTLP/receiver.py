@@ -1,5 +1,5 @@
-"""An OTLP receiver in this process: decodes what it is sent with the official schema, strictly,
-and answers as it is told."""
+"""An OTLP receiver in this process: decodes requests strictly with the official schema, and answers
+as configured."""
 
 import base64
 import gzip
@@ -15,7 +15,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 
 
 def inflated(body, encoding):
-    """The content: one gzip member or one zstd frame, nothing behind it."""
+    """The content: one gzip member or one zstd frame, nothing after it."""
     if encoding is None:
         return body
     if encoding == "gzip":
@@ -29,7 +29,7 @@ def inflated(body, encoding):
 
 
 def as_proto3(value):
-    """OTLP's JSON as proto3's: ids in base64 instead of hex. Checks what OTLP says beyond it."""
+    """Converts OTLP's JSON to proto3's: ids in base64 instead of hex. Checks OTLP's other rules."""
     if isinstance(value, list):
         return [as_proto3(item) for item in value]
     if not isinstance(value, dict):
@@ -59,14 +59,14 @@ def no_twice(pairs):
 
 
 def from_json(data):
-    """An ExportLogsServiceRequest; fails on anything the schema does not know."""
+    """An ExportLogsServiceRequest. Fails on anything unknown to the schema."""
     value = json.loads(data, object_pairs_hook=no_twice, parse_constant=lambda word: 1 / 0)
     return json_format.ParseDict(as_proto3(value), ExportLogsServiceRequest())
 
 
 def from_protobuf(data):
     request = ExportLogsServiceRequest.FromString(data)
-    # Nothing unknown, and nothing written in two pieces or in an odd order.
+    # Nothing unknown, split or in an odd order.
     again = request.SerializeToString(deterministic=True)
     if again != data:
         at = next((n for n, (a, b) in enumerate(zip(again, data)) if a != b), min(
@@ -77,8 +77,8 @@ def from_protobuf(data):
 
 
 class Receiver:
-    """`answers`: what to say to the next requests, (status, headers, body); 200 afterwards.
-    `judge`: says instead, from headers and content, a status or all three."""
+    """`answers`: the answers to the next requests, (status, headers, body); afterwards 200.
+    `judge`: computes the answer instead, from headers and content: a status or all three."""
 
     def __init__(self):
         self.answers, self.seen = [], []
@@ -93,7 +93,7 @@ class Receiver:
                 outer.take(self)
 
             def log_message(self, *_):
-                """Silent."""
+                """Logs nothing."""
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
@@ -120,7 +120,7 @@ class Receiver:
         handler.wfile.write(answer)
 
     def requests(self):
-        """Decoded, of those that were answered 2xx."""
+        """The decoded requests that were answered 2xx."""
         found = []
         for path, headers, data, status in self.seen:
             assert path == "/v1/logs", path

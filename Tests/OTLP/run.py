@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""OTLP bodies read by the official schema (opentelemetry-proto of PyPI): what a receiver gets in
-protobuf and in JSON is, field by field, what was logged, hostile values, traces and gaps included;
-bodies keep their limits; partial answers are counted; `cordwood export --format otlp` writes the
+"""OTLP bodies read with the official schema (opentelemetry-proto of PyPI). What a receiver gets in
+protobuf and in JSON is, field by field, what was logged, including hostile values, traces and gaps.
+Bodies keep their limits. Partial answers are counted. `cordwood export --format otlp` writes the
 same records.
 
     run.py [-k PATTERN …] [--list]

@@ -1,4 +1,4 @@
-"""What receivers of OTLP get, against what was logged."""
+"""What OTLP receivers get, against what was logged."""
 
 import math
 import os
@@ -53,7 +53,7 @@ def write_all(engine, seed=1):
         "id": 7, "items": [{"sku": "x", "n": 2.5}, [], {}, None, True], "": "no name",
         "\u00fc\n": -2**63, "big": 2**63}, none=None, list=[1, [2, ["\u20ac"]]])
     logs[0].log("info", "own time", time_ns=1_000_000_000_000_000_123)
-    # Names that OpenTelemetry gives a meaning.
+    # Names with a meaning in OpenTelemetry.
     logs[0].info("mine", **{"thread.id": "mine", "code.file.path": 5, "log.record.uid": "own"})
     try:
         raise ValueError("broken\n\"thing\"")
@@ -74,7 +74,7 @@ def value_of(value):
 
 
 def expected_value(value):
-    """How a field that was read back must look in an AnyValue."""
+    """The AnyValue for a field that was read back."""
     if value is None:
         return (None, None)
     if isinstance(value, dict):
@@ -91,7 +91,7 @@ def expected_value(value):
 
 
 def same(got, wanted):
-    """NaN is itself here, and -0.0 is not 0.0."""
+    """NaN equals NaN here, and -0.0 does not equal 0.0."""
     if isinstance(got[1], float) and isinstance(wanted[1], float):
         return got[0] == wanted[0] and (
             math.isnan(got[1]) and math.isnan(wanted[1])
@@ -100,7 +100,7 @@ def same(got, wanted):
 
 
 def flat(requests):
-    """(resource, scope's name, record) of each record, and what must hold of every group."""
+    """(resource, scope's name, record) of each record. Checks each group."""
     found = []
     for request in requests:
         resources = set()
@@ -135,7 +135,7 @@ class Case(unittest.TestCase):
         return engine
 
     def wanted(self):
-        """All kinds but what the engine says of its uploads, which belongs to a later archive."""
+        """All kinds except the engine's records about its uploads: a later archive has them."""
         return [r for r in cordwood.read(self.store, kinds="all")
                 if r.logger != "Cordwood.Uploader"]
 
@@ -166,7 +166,7 @@ class Case(unittest.TestCase):
 
     def tid(self, attributes, resource):
         found = attributes["thread.id"]
-        # One record says something else under that name.
+        # One record has its own field of that name.
         return resource["process.pid"] if found[0] == "string_value" else found[1]
 
     def compare_one(self, record, resource, logger, got, kind, attributes):
@@ -183,7 +183,7 @@ class Case(unittest.TestCase):
         self.assertGreater(got.observed_time_unix_nano, 1_600_000_000_000_000_000)
         self.assertEqual(resource["process.pid"], record.pid)
         self.assertEqual(resource["process.executable.name"], record.process_name)
-        # A key without a name is sent as `_`: receivers refuse the body for it.
+        # An empty key is sent as `_`: receivers refuse a body with an empty one.
         expected = {key or "_": expected_value(value) for key, value in record.fields.items()}
         own = {"thread.id": ("int_value", record.tid)}
         if record.file:
@@ -289,7 +289,7 @@ class Fields(Case):
         self.assertEqual(engine.upload(timeout=60).failed, 0)
         forms = {"application/json": [], "application/x-protobuf": []}
         for (_, headers, _, _), request in zip(self.receiver.seen, self.receiver.requests()):
-            # NaN is not itself: compared as bytes, in which all else is as exact.
+            # NaN does not equal itself: compare the bytes, which is as exact for the rest.
             forms[headers["Content-Type"]].append(request.SerializeToString(deterministic=True))
         first, second = forms.values()
         self.assertTrue(first)
@@ -312,7 +312,7 @@ class Export(Case):
             if archived:
                 self.compare(wanted, found)
                 continue
-            # While a program runs the same instant may be shown some ns apart.
+            # While a program runs, the same instant may be shown some ns apart.
             bodies = [value_of(record.body)[1] for _, _, record in found]
             self.assertEqual(sorted(b if isinstance(b, bytes) else b.encode() for b in bodies),
                              sorted(record.message_bytes for record in wanted))
@@ -369,7 +369,7 @@ class Answers(Case):
                 told = self.said(engine)
                 archive = told[0].fields["archive"]
                 self.assertTrue(Path(self.store, "archives", archive).exists())
-                # Only what the uploader says of it goes afterwards.
+                # Afterwards only the uploader's own record about it is sent.
                 self.assertEqual(engine.upload(timeout=60).refused, 0)
                 sent = [r.body.string_value for _, _, r in flat(self.receiver.requests())]
                 self.assertEqual(sent.count("x"), 1)
@@ -391,7 +391,7 @@ class Answers(Case):
                 engine.close()
 
     def test_400_to_what_is_too_large_is_split(self):
-        """The collector's own limit is on the content before compression, and its answer 400."""
+        """The collector's own limit applies before compression, and its answer is 400."""
         self.receiver.judge = lambda _, data: 400 if len(data) > 1_200_000 else 200
         engine = self.target()
         self.assertEqual(engine.upload(timeout=60).uploaded, 1)
@@ -412,7 +412,7 @@ class Answers(Case):
         self.assertEqual(found, [r.message for r in wanted if r.logger == "app"])
 
     def test_a_record_that_is_refused_alone_is_kept(self):
-        """Which one it is is found by halves; all others go."""
+        """Halving finds the record; all others are sent."""
         refusal = (400, {}, b"\x08\x03\x12\x07bad key")
         self.receiver.judge = lambda _, data: refusal if b"number 77" in data else 200
         engine = self.target()

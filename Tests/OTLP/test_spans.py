@@ -1,5 +1,5 @@
-"""`cordwood export --format otlp-spans` against OTLP's official schema: transactions as spans,
-those of client and server under one trace."""
+"""`cordwood export --format otlp-spans` against OTLP's official schema: transactions as spans, with
+client and server in one trace."""
 
 import json
 import os
@@ -22,7 +22,7 @@ TEXTS = ["plain", "quote \" and \\ back", "new\nline", "cr\r\ttab", "grüße 世
 
 
 def spans_of(store):
-    """(process' resource, span) of what the command writes."""
+    """(process' resource, span) for each span that the command writes."""
     out = subprocess.run([CORDWOOD, "export", store, "--format", "otlp-spans"], check=True,
                          stdout=subprocess.PIPE).stdout
     found = []

@@ -1,5 +1,5 @@
-"""Archives (FORMAT §11), read by walking their frames. The payloads are inflated by the `zstd` and
-`lz4` command-line tools: the same bytes any stranger would get."""
+"""Archives (FORMAT §11), read by walking their frames. The `zstd` and `lz4` command-line tools
+inflate the payloads, to the same bytes that any other program would get."""
 
 import hashlib
 import subprocess
@@ -16,7 +16,7 @@ KNOWN = ((1, 0), (1, 1), (1, 2), (2, 0))
 
 
 class Process:
-    """A lane as an archive tells of it; stands where live.py has a Lane."""
+    """A lane as described by an archive; replaces a Lane of live.py."""
 
     def __init__(self, source, names):
         self.id = source.take(16)
@@ -108,13 +108,13 @@ class Archive:
                 in zip(found, self._inflate(found)) if payload is not None]
 
     def _next_block(self, at):
-        """§11.3: where the walk is lost, the next frame that says it is ours."""
+        """§11.3: after the walk is lost, the next frame with a magic of ours."""
         places = [self.data.find(magic, at + 8) for magic in (b"CWBLCK01", b"CWFOOT01")]
         places = [place - 8 for place in places if place >= 0]
         return min(places) if places else len(self.data)
 
     def _check_extract(self, content):
-        """Its head, and that of its block (FORMAT §11.11)."""
+        """Checks its head, and that of its block (FORMAT §11.11)."""
         head, block = content[:32], content[32:160]
         if (len(content) < 160 or crc32c(head[:24] + bytes(4) + head[28:]) != u32(head, 24)
                 or crc32c(block[:80] + bytes(4) + block[84:]) != u32(block, 80)
@@ -139,8 +139,8 @@ class Archive:
             self.report(f"{self.path}: the footer does not say what the blocks are")
 
     def _inflate(self, found):
-        """Of method 1, all frames of a codec in one run of its tool; one by one where that
-        fails."""
+        """For method 1, inflates all frames of a codec in one run of its tool, or one by one if
+        that fails."""
         payloads = [None] * len(found)
         for codec in {content[25] for _, content, _ in found if content[24] == 1}:
             mine = [index for index, (_, content, _) in enumerate(found)

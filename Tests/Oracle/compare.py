@@ -3,9 +3,9 @@
 
     compare.py STORE_OR_FILE [--cordwood build/bin/cordwood]
 
-Every member of a line must agree; members that only the tool prints are ignored. Records of one
-thread must stand in the same order; among threads the tool may be out by 200 microseconds
-(FORMAT, section 4). Ends 0 where all agree."""
+Every member of a line must agree. Members that only the tool prints are ignored. Records of one
+thread must be in the same order. Among threads the tool may deviate by 200 microseconds (FORMAT,
+section 4). Exits with 0 if all agree."""
 
 import argparse
 import json
@@ -20,7 +20,7 @@ from decode import Store, in_order  # noqa: E402
 from record import JSONText, as_pairs  # noqa: E402
 from wire import Damage, NewerVersion  # noqa: E402
 
-# Twice what ChainSource allows, for three files may meet.
+# Twice the tolerance of ChainSource, because three files may meet.
 SLACK_NS = 200_000
 
 ALWAYS = {"time", "level", "logger", "message", "pid", "tid", "kind", "process", "service", "host",
@@ -48,7 +48,7 @@ def parsed_lines(output):
 
 
 def plain(record):
-    """The oracle's line in the shape json.loads gives."""
+    """The oracle's line in the form that json.loads returns."""
     line = dict(as_pairs(record))
     for name in ("fields", "resource"):
         if name in line:
@@ -75,8 +75,8 @@ def per_thread(group):
 
 
 def differences(expected, lines):
-    """`expected`: (key, line) of the oracle, key[0] the ordering time in ns. Thread by thread
-    nothing may differ; among threads the tool may be out by SLACK_NS where a lane's files meet."""
+    """`expected`: (key, line) of the oracle, key[0] the ordering time in ns. Within a thread
+    nothing may differ. Among threads the tool may deviate by SLACK_NS where a lane's files meet."""
     if len(expected) != len(lines):
         yield f"the oracle has {len(expected)} records, the tool {len(lines)}"
     ours = per_thread(line for _, line in expected)
@@ -100,7 +100,7 @@ def differences(expected, lines):
 
 
 def compare(path, cordwood):
-    """The number of records that agree, and what does not."""
+    """The number of records that agree, and the differences."""
     return compared(path, tool_lines(cordwood, path))
 
 

@@ -3,8 +3,8 @@
 
     decode.py STORE_OR_FILE [--json]
 
-Prints the records as JSON lines in the order of FORMAT §4; what is damaged goes to stderr. It is
-slow and plain on purpose: where it and the engine differ, one of them misreads the page."""
+Prints the records as JSON lines in the order of FORMAT §4. Reports damage on stderr. Slow and plain
+on purpose: if it and the engine differ, one of them misreads the page."""
 
 import argparse
 import os
@@ -29,7 +29,7 @@ def running_boot():
 
 
 class Store:
-    """Everything that a path names: a store, or one file of it."""
+    """The content of a path: a store, or one file of it."""
 
     def __init__(self, path):
         self.problems, self.records, self.covered = [], [], []
@@ -111,12 +111,12 @@ class Store:
 
 
 def boot_key(lane):
-    """Lanes whose boot is not known share a clock with nobody."""
+    """A lane of an unknown boot shares its clock with no other lane."""
     return lane.boot if any(lane.boot) else lane.id
 
 
 def in_order(records):
-    """FORMAT §4. Gives (key, record); records of equal keys and other threads may stand in any
+    """FORMAT §4. Returns (key, record). Records of other threads with equal keys are in any
     order."""
     first = {}
     for record in records:
@@ -131,13 +131,13 @@ def in_order(records):
                         []).append(record)
     keyed = []
     for (name, serial, _, archive), run in runs.items():
-        # An archive is in order already; segments need not be used in the order of their numbers.
+        # An archive is already in order. Segments may be used out of the order of their numbers.
         if not archive:
             run.sort(key=lambda record: record.sequence)
         latest = None
         for record in run:
             time = record.monotonic + first[boot_key(record.lane)][2]
-            # Within a thread the order is exact: a clock that went back counts as standing still.
+            # Within a thread the order is exact: a clock that went back counts as stopped.
             latest = time if latest is None else max(latest, time)
             keyed.append(((latest, name), (serial, record.sequence), record))
     keyed.sort(key=lambda entry: (entry[0], entry[1]))

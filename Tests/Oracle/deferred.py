@@ -1,5 +1,5 @@
 """Text of deferred records (FORMAT §8.7): arguments by the site's types, printed one directive at a
-time by this machine's C library."""
+time by the local C library."""
 
 import ctypes
 import math
@@ -17,7 +17,7 @@ MOST = 1 << 20
 
 
 class Real(float):
-    """A number and its bytes: a NaN's sign and payload are in them alone."""
+    """A number and its bytes, which alone keep a NaN's sign and payload."""
 
     def __new__(cls, value, raw):
         made = super().__new__(cls, value)
@@ -26,7 +26,7 @@ class Real(float):
 
 
 def arguments(types, source):
-    """[(type, value)]; strings are bytes, NULL is None; whether one was cut."""
+    """[(type, value)], strings as bytes, NULL as None; and whether one was cut."""
     values, cut = [], False
     for kind in types:
         if kind in (1, 8):
@@ -178,7 +178,7 @@ FIELD = re.compile(r"\{(\d*)(?::(?:(.)?([<>^]))?([+\- ])?(#)?(0)?(\d+|\{\d*\})?"
 
 
 def _braces(form, values, swift):
-    """Style 2: as std::format; style 3: but numbers as Swift shows them."""
+    """Style 2: like std::format. Style 3: the same, but numbers as Swift shows them."""
     text, out, at, following = form.decode(errors="surrogateescape"), [], 0, [0]
 
     def index(spelled):
@@ -265,7 +265,7 @@ def _float(kind, value, alternate, precision, letter):
 
 
 def _digits(kind, value):
-    """The fewest that read back as the same number, and the power of ten of the first."""
+    """The fewest digits that read back as the same number, and the power of ten of the first."""
     for digits in range(1, 18):
         spelled = f"{value:.{digits - 1}e}"
         back = float(spelled)
@@ -332,7 +332,7 @@ def site(payload):
 
 
 def fill(record, found, source):
-    """Sets place and message of a record of that site, whose arguments come next."""
+    """Sets place and message of a record of that site. Its arguments come next."""
     line, file, function, style, form, types = found
     record.line, record.file, record.function = line, file, function
     try:

@@ -1,5 +1,5 @@
-"""Blocks of method 2, "dense columns" (FORMAT §11.6, §11.7): the columns, and the payload of method
-1 that they are another form of."""
+"""Blocks of method 2, "dense columns" (FORMAT §11.6, §11.7): decodes their columns into the
+equivalent payload of method 1."""
 
 import struct
 from collections import Counter
@@ -9,13 +9,13 @@ from dense_tree import LIMITS, Tree, within
 from wire import Bytes, Damage, crc32c
 
 MASK = 2**64 - 1
-# §8.7: bytes of the arguments that are numbers.
+# §8.7: bytes per argument that is a number.
 NUMBERS = {1: 4, 2: 8, 5: 8, 8: 4, 9: 1, 10: 1, 11: 4, 12: 8}
 NULL, CUT = 0xFFFFFFFF, 1 << 31
 
 
 def varint(value):
-    """The shortest one, of a number modulo 2^64."""
+    """The shortest varint of a number modulo 2^64."""
     value &= MASK
     out = bytearray()
     while value >= 128:
@@ -170,7 +170,7 @@ def field_lists(tree, count):
 
 
 def _fields(shape):
-    """What a list begins with, and the (type, key) of each of its fields."""
+    """The start of a list, and the (type, key) of each of its fields."""
     if not shape:
         return b"", []
     source = Bytes(shape)
@@ -213,7 +213,7 @@ def _traces(tree, count):
 
 
 def _sections(tree, utc):
-    """The sections of the records that have some; `utc` has the time of each."""
+    """The sections of the records that have some. `utc` contains the time of each."""
     count = len(utc)
     if count == 0:
         return []

@@ -1,6 +1,6 @@
 """More blocks like those of dense_hostile.py, which lists them: at and beyond the limits on
 duplicates, records and the parts of formats and sections (FORMAT §11.10), and whole ones whose
-numbers are above the bytes that a payload has for them."""
+numbers exceed the bytes that a payload has for them."""
 
 import struct
 
@@ -13,13 +13,13 @@ changed("records-over-2^19", "bounds", count=(1 << 19) + 1, raw=5_000_000)
 
 
 def limit(name, make, most, lift):
-    """As limit() of dense_hostile.py, in files of its own."""
+    """Like limit() of dense_hostile.py, but in separate files."""
     add("whole-bounds", name, lambda text: make(text, most))
     add("bounds", name + "-over", lambda text: make(text, most + 1), lift=lift)
 
 
 def _copies(text, length):
-    """Duplicates of that length together: columns of a template that only an unused entry has."""
+    """Duplicates of that total length: columns of a template that only an unused entry has."""
     made = small([text] * 2)
     full, rest = divmod(length, 255)
     columns = [b"y" * 255] * (full + 1) + [b"x" * rest] * 2 * (rest > 0)
@@ -37,7 +37,7 @@ def _copies(text, length):
 
 
 def _duplicates(text, more):
-    """As long as the payload together with those of the other columns, and `more`."""
+    """With those of the other columns, as long as the payload, plus `more`."""
     size, made = _copies(text, 1)
     tree = Tree(*made, Limits(duplicates_a_byte=9))
     decode_tree(tree)
@@ -50,7 +50,7 @@ limit("argument-types-2^20", lambda text, count: block(small([text], types=b"\1"
 
 
 def _section_kinds(text, count):
-    """A shape of so many kinds that no record has. The payload is as long as the shapes."""
+    """A shape with that many kinds, which no record has. The payload is as long as the shapes."""
     made = small([text], struct.pack("<I", 1_100_000) + b"m" * 1_100_000, b"\6", 1, sections=[b""])
 
     def write(writer):
@@ -63,7 +63,7 @@ def _section_kinds(text, count):
 limit("section-kinds-2^20", _section_kinds, 1 << 20, {"parts": 1 << 21})
 
 
-# Whole: of numbers only the low bytes count; and what a record says of its place twice.
+# Whole: only the low bytes of numbers count; and a record that states its place twice.
 
 def low(name, at, write, **made):
     add("whole-low", name, lambda text: by_hand(small([text], **made), write, at))

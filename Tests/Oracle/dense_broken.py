@@ -1,5 +1,5 @@
-"""Blocks of method 2 whose columns break one rule of FORMAT §11.7 to §11.9 each, like those of
-dense_hostile.py, which lists them. At the end are odd ones that break none."""
+"""Blocks of method 2 whose columns each break one rule of FORMAT §11.7 to §11.9, like those of
+dense_hostile.py, which lists them. Odd but whole ones are at the end."""
 
 import struct
 
@@ -10,7 +10,7 @@ UTC = 1_790_000_000 * 10**9
 
 
 def ints(name, write, values=3):
-    """The lengths of the messages, written by hand after the codec's number was."""
+    """The lengths of the messages. `write` writes them by hand after the codec's number."""
     def by_lengths(writer, text):
         writer.byte(2)
         write(writer, len(text))
@@ -42,7 +42,7 @@ ints("planes-9", _planes_9)
 
 
 def _dictionary(entries, chosen):
-    """`entries` None: as many as there are."""
+    """`entries` None: the actual number."""
     def write(writer, length):
         writer.byte(3)
         writer.varint(entries)
@@ -95,7 +95,7 @@ ints("buckets-too-long", _buckets(b"\0\0"))
 ints("buckets-too-short", _buckets(b""))
 
 
-# Numbers that name nothing.
+# Numbers out of range.
 
 def _number(value):
     def write(writer, _):
@@ -120,7 +120,7 @@ add("columns", "argument-type-14", lambda text: block(small([text], types=b"\x0e
 # Arguments.
 
 def doubles(name, number, *values):
-    """Doubles of 8 bytes in decimal, but for the codec's number and what follows it."""
+    """Doubles of 8 bytes in decimal, except the codec's number and its parameters."""
     def write(writer, _):
         writer.byte(*number)
         writer.ints(values)
@@ -169,8 +169,8 @@ SHAPE = FIELDS[:-1]
 
 
 def contexts(name, *parts, traces=(0,), run=FIELDS):
-    """A context: what is said of its fields and of its trace. A number is a byte, bytes are Strings
-    of one value, and a list is planes."""
+    """A context: the parts of its fields and of its trace. A number is a byte, bytes are Strings of
+    one value, and a list is planes."""
     def write(writer, _):
         writer.varint(1)
         for part in (*parts, *traces):
@@ -224,11 +224,11 @@ def _section_beyond(writer, _):
 columns("section-shape-beyond", "sections", _section_beyond, sections=[SECTION])
 
 
-# Strings: the name of the case is the logger's, the values are the messages.
+# Strings: the logger is named after the case, the values are the messages.
 
 def strings(name, values, *parts, group="strings"):
-    """What writes the values: a number is a byte, bytes are a text leaf, a list is planes, and a
-    function gets the writer."""
+    """Writes the values from parts: a number is a byte, bytes are a text leaf, a list is planes,
+    and a function is called with the writer."""
     def write(writer, _):
         for part in parts:
             if isinstance(part, int):
@@ -342,7 +342,7 @@ time("before-the-stamps-year", 3, -1, b"Dec 31 23:59:59", group="stamps")
 time("behind-the-stamps-year", 3, 366 * 86400, b"Jan  1 00:00:00", group="stamps")
 
 
-# Whole, though no writer that we know makes them.
+# Whole, though no known writer makes them.
 
 def whole(name, write=None, at="messages", made=None, layout=None, changed=None):
     def instead(writer, shown):
@@ -362,7 +362,7 @@ def _padded(writer, shown):
 
 
 def _names(writer, shown):
-    """What is named again is not the newest: values 0, 1, 0, 0, 1."""
+    """A repeated name that is not the newest: values 0, 1, 0, 0, 1."""
     writer.byte(3, 1, 2)
     writer.planes([0, 0, 2, 2, 1])
     writer.strings([shown, shown + b", other"])

@@ -1,5 +1,5 @@
-"""The codecs of method 2 (FORMAT §11.8, §11.9). Each function takes a Tree that stands before the
-codec, and the number of its values; it gives a list of so many. Numbers are signed."""
+"""The codecs of method 2 (FORMAT §11.8, §11.9). Each function takes a Tree positioned before the
+codec, and the number of its values. It returns a list of that many. Numbers are signed."""
 
 import re
 import struct
@@ -36,7 +36,7 @@ def planes(tree, count):
 
 
 def numbers(tree, count, most):
-    """Planes whose numbers name one of `most` things."""
+    """Planes whose numbers must be below `most`."""
     found = planes(tree, count)
     if max(found, default=0) >= most:
         raise Damage("a number of nothing")
@@ -62,7 +62,7 @@ def buckets(tree, count):
 
 
 def _bits(symbol):
-    """How many bits follow a symbol: e − 2."""
+    """The number of bits that follow a symbol: e − 2."""
     return 0 if symbol < 16 else 2 + (symbol - 16) // 4
 
 
@@ -132,7 +132,7 @@ def _runs(tree, count):
 
 
 def doubles(tree, count, size):
-    """Gives each number's `size` bytes."""
+    """Returns each number's `size` bytes."""
     if count == 0:
         return []
     with tree.codec("Doubles", count) as number:
@@ -143,7 +143,7 @@ def doubles(tree, count, size):
             scale = 10 ** between("digits", tree.meta.u8(), 0, 9)
             found = ints(tree, count)
             between("a decimal's magnitude", max(map(abs, found)), 0, 2**53)
-            # Python divides whole numbers to the nearest 8-byte number.
+            # Python rounds the quotient of whole numbers to the nearest 8-byte number.
             return [struct.pack("<d" if size == 8 else "<f", value / scale) for value in found]
         if number == 2:
             return low_bytes(ints(tree, count), size)
@@ -165,7 +165,7 @@ def strings(tree, count):
 
 
 def sized_strings(tree, count, size):
-    """Strings that all have to have that many bytes."""
+    """Strings that must all have that many bytes."""
     found = strings(tree, count)
     if any(len(value) != size for value in found):
         raise Damage(f"a value that has not {size} bytes")
@@ -316,7 +316,7 @@ def _parsed(tree, leaf, size):
 
 
 def _assigned(templates, leaf, width):
-    """Puts the number of its column in each variable's place. Gives each column's (byte, form)."""
+    """Replaces each variable by its column's number. Returns each column's (byte, form)."""
     source, columns = Bytes(leaf), []
     for template in templates:
         for place, key in enumerate(template):
@@ -341,7 +341,7 @@ def _column(tree, key, count):
 
 
 def _form(word):
-    """§11.9, the form of a time: checked, as it is."""
+    """§11.9, the form of a time: returned unchanged if it is valid."""
     kind, mark, digits = word & 3, word >> 4 & 3, word >> 6 & 15
     if (word >> 10 or kind != 1 and word & 12 or kind >= 2 and mark
             or digits > 9 or (mark == 0) != (digits == 0)):
@@ -371,7 +371,7 @@ def time_text(form, number):
 
 
 def civil(days):
-    """(year, month, day) of the Gregorian calendar; years begin in March within."""
+    """(year, month, day) of the Gregorian calendar. Internally years begin in March."""
     era, day = divmod(days + 719468, 146097)
     of_era = (day - day // 1460 + day // 36524 - day // 146096) // 365
     day -= 365 * of_era + of_era // 4 - of_era // 100

@@ -1,5 +1,5 @@
-"""An encoder of method 2 for tests (FORMAT §11.8, §11.9): for each run of values it picks one of
-the codecs that can hold them, by seed, and not the smallest. The tests and golden files use it;
+"""An encoder of method 2 for tests (FORMAT §11.8, §11.9): for each run of values it picks by seed
+one of the codecs that can hold them, not the smallest. Only the tests and golden files use it;
 nothing that ships does."""
 
 import random
@@ -11,15 +11,14 @@ from dense import varint, zigzag
 from dense_codecs import MASK, MONTHS, signed, time_text
 
 HEX = (b"0123456789abcdef", b"0123456789ABCDEF")
-# From this depth on only codecs without others inside.
+# From this depth on, only codecs without nested ones are used.
 DEEP = 10
 
 
 class Choice:
-    """Decides by seed. `prefer` names the codecs to take where they can hold the values, the first
-    that can, as {"Ints": (0, 3)}; only near the root, so that trees end. A `tidy` one does nothing
-    that is odd (planes that are all zero, values without their template, dictionaries in another
-    order)."""
+    """Decides by seed. `prefer` names the codecs to use if they can hold the values, first match
+    first, as {"Ints": (0, 3)}; only near the root, so that trees end. A `tidy` one does nothing odd
+    (planes that are all zero, values without their template, dictionaries in another order)."""
 
     def __init__(self, seed, prefer=None, tidy=False):
         self.random, self.prefer, self.tidy = random.Random(seed), prefer or {}, tidy
@@ -37,7 +36,7 @@ class Writer:
 
     def __init__(self, choice):
         self.choice, self.meta, self.leaves, self.depth = choice, bytearray(), [], 0
-        self.stamps = False  # whether a time has no year
+        self.stamps = False  # whether a time lacks a year
 
     def byte(self, *values):
         self.meta += bytes(values)
@@ -90,7 +89,7 @@ class Writer:
         self.depth -= 1
 
     def ints(self, values):
-        """Signed numbers, or unsigned ones of as many bits."""
+        """Signed numbers, or unsigned ones with the same number of bits."""
         if not values:
             return
         values = [signed(value) for value in values]
@@ -166,7 +165,7 @@ INTS = {
 
 
 def _decimals(values):
-    """The digits behind the point, and the whole numbers that give exactly these; or None."""
+    """The decimal places, and the whole numbers that yield exactly these values; or None."""
     form = "<d" if values and len(values[0]) == 8 else "<f"
     numbers = [struct.unpack(form, value)[0] for value in values]
     if any(number != number or abs(number) > 2**53 for number in numbers):
@@ -194,7 +193,7 @@ def _double_decimal(writer, values):
 def _double_words(writer, values):
     words = [int.from_bytes(value, "little") for value in values]
     if len(values[0]) == 4 and writer.choice.odd(0.5):
-        words = [word - 2**32 for word in words]  # the high half is not looked at
+        words = [word - 2**32 for word in words]  # the high half is ignored
     writer.ints(words)
 
 
@@ -259,7 +258,7 @@ def _decimal(writer, values):
 
 
 def _hex_case(values):
-    """0 or 1, and the pattern; or None."""
+    """The case, 0 or 1, and the pattern; or None."""
     if not _one_length(values, 255):
         return None
     for case, digits in enumerate(HEX):
@@ -267,7 +266,7 @@ def _hex_case(values):
                         for place in zip(*values))
         literal = all(byte == 0 or len(set(place)) == 1 and place[0]
                       for byte, place in zip(pattern, zip(*values)))
-        # A literal NUL would be taken for a digit.
+        # A literal NUL would count as a digit.
         nul = any(byte == 0 and place[0] == 0 for byte, place in zip(pattern, zip(*values)))
         if literal and not nul and 0 in pattern:
             return case, pattern
@@ -312,7 +311,7 @@ PLACE = re.compile(
 
 
 def _days(year, month, day):
-    """Since 1970, by counting: slow, and not the way of the decoder."""
+    """Days since 1970, by counting: slow, and unlike the decoder's method."""
     def leap(of):
         return of % 4 == 0 and (of % 100 != 0 or of % 400 == 0)
     lengths = [31, 28 + leap(year), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
@@ -324,7 +323,7 @@ def _days(year, month, day):
 
 
 def _time(match):
-    """(form, number) of what was found; or None."""
+    """(form, number) of a match; or None."""
     parts = [part for part in match.groups()]
     if match["iso"]:
         year, line, month, day, space, *clock, mark, fraction = parts[1:11]
@@ -357,7 +356,7 @@ def _time(match):
 
 
 def _split(value):
-    """The literals of a value, one more than its variables, and (form or None, what it is)."""
+    """The literals of a value, one more than its variables, and (form or None, value) of each."""
     literals, variables, at = [], [], 0
     for match in PLACE.finditer(value):
         if len(variables) == 4000:
@@ -420,7 +419,7 @@ STRINGS = {
     9: _fixed,
 }
 
-# What the page numbers, as Tree.met has it.
+# The numbers in the page, in the form of Tree.met.
 NUMBERED = {(kind, number) for kind, numbers in (
     ("Ints", INTS), ("Doubles", DOUBLES), ("Strings", STRINGS), ("FieldLists", (0, 1)),
     ("Traces", (0, 1)), ("Sections", (0, 1)), ("mode", (0, 1))) for number in numbers}

@@ -1,7 +1,7 @@
-"""Blocks of method 2 that break one rule of FORMAT §11.6 or one limit of §11.10 each, and nothing
-else: all their checksums hold, and where a limit is broken, the block is whole without that limit.
-A reader has to call each damaged (or newer), and go on with the next block. Beside them are blocks
-that reach a limit and are whole."""
+"""Blocks of method 2 that each break one rule of FORMAT §11.6 or one limit of §11.10, and nothing
+else: all their checksums match, and a block beyond a limit is whole without that limit. A reader
+must report each as damaged (or newer), and continue with the next block. Beside them are whole
+blocks that reach a limit."""
 
 import struct
 from dataclasses import dataclass, field
@@ -20,8 +20,8 @@ CASES = []
 
 @dataclass
 class Case:
-    """`lift` has the limits (Limits in dense_tree.py) without which the block is whole. A `heavy`
-    one takes seconds to make."""
+    """`lift`: the limits (Limits in dense_tree.py) without which the block is whole. A `heavy` one
+    takes seconds to make."""
 
     group: str
     name: str
@@ -30,7 +30,7 @@ class Case:
     heavy: bool = False
 
     def block(self):
-        """(header's content, what follows it)."""
+        """(header's content, the bytes after it)."""
         return self.make(self.text())
 
     def text(self):
@@ -43,14 +43,14 @@ class Case:
 
 
 class Clock:
-    """The monotonic time of the next block's first record: the blocks of an archive follow one
-    another."""
+    """The monotonic time of the next block's first record: an archive's blocks are in time
+    order."""
 
     now = 1000
 
 
 def steps(values, usual=0):
-    """The first of them, and by how much more than usual each of the others is larger."""
+    """The first value, then each difference to its predecessor, less `usual`."""
     return zigzag(values[0]) + b"".join(
         zigzag(value - before - usual) for before, value in zip(values, values[1:]))
 
@@ -58,8 +58,8 @@ def steps(values, usual=0):
 def small(messages, deferred=b"", types=b"", count=0, contexts=(), sections=(), formats=None,
           logger=b"h", rows=None):
     """(payload, count): records with these messages, the first of them with these sections; then
-    `count` deferred ones, whose arguments have these types and are `deferred` together. `rows`:
-    of each its monotonic time, sequence and level."""
+    `count` deferred ones, whose arguments have these types and together are `deferred`. `rows`: the
+    monotonic time, sequence and level of each."""
     if formats is None:
         formats = varint(1) + varint(7) + b"\3a.c\4main\1\4late" + varint(len(types)) + types
     total = len(messages) + count
@@ -82,7 +82,7 @@ def small(messages, deferred=b"", types=b"", count=0, contexts=(), sections=(), 
     return struct.pack("<21I", 20, *map(len, streams)) + b"".join(streams), total
 
 
-# Codecs without leaves, where they can hold the values.
+# Codecs without leaves, if they can hold the values.
 TIDY = {"Ints": (0, 4), "Doubles": (0,), "Strings": (0, 2), "FieldLists": (1,), "Traces": (0, 1),
         "Sections": (1,), "mode": (0,)}
 
@@ -98,8 +98,8 @@ def add(group, name, make, **words):
 
 
 def column(group, name, write, made=None, at="messages", **words):
-    """`write` gets the writer and the text, and writes that column by hand. `made` gives, for the
-    text, what small() gives; otherwise three messages are the text."""
+    """`write` is called with the writer and the text, and writes that column by hand. `made`
+    returns what small() returns for the text; otherwise the text is repeated in three messages."""
     def make(text):
         return block(made(text) if made else small([text] * 3),
                      instead=lambda writer, table: {at: lambda: write(writer, text)})
@@ -155,7 +155,7 @@ directory("flag-7", lambda words: {"flags": 0x8F}, "newer")
 
 
 def rewritten(name, change):
-    """`change` gets what follows the block's header."""
+    """`change` is applied to the bytes after the block's header."""
     def make(text):
         head, stored = block(small([text]))
         head, stored = bytearray(head), change(stored)
@@ -189,7 +189,7 @@ def framed(name, frame):
 
 
 def _unsized(content):
-    """With a window in place of the content size."""
+    """With a window instead of the content size."""
     return (struct.pack("<IBB", 0xFD2FB528, 0, 0x38)
             + (len(content) << 3 | 1).to_bytes(3, "little") + content)
 
@@ -213,7 +213,7 @@ contents("text-short", lambda frames: [frames[0], frames[1][:-1]])
 # The list of duplicates.
 
 def listed(name, change):
-    """A block with three equal planes: leaves 1 and 2 are leaf 0."""
+    """A block with three equal planes: leaves 1 and 2 duplicate leaf 0."""
     def write(writer, text):
         writer.byte(2, 1)
         writer.zigzag(len(text))
@@ -259,7 +259,7 @@ def by_hand(made, write, at="messages"):
 
 
 def _deep(text, depth):
-    """Ints inside Ints, as many as depth says with the Strings around them."""
+    """Ints nested in Ints, `depth` levels in all with the Strings around them."""
     def write(writer):
         writer.byte(2)
         writer.byte(*[3, 1] * (depth - 2), 0)
@@ -273,7 +273,7 @@ limit("depth-16", _deep, 16, {"depth": 17})
 
 
 def _leaves(text, leaves):
-    """A template, and in it a column of one leaf, for each value."""
+    """A template for each value, with a column of one leaf."""
     count = leaves - 9  # five streams, templates, list of columns, two planes
 
     def write(writer):
@@ -292,7 +292,7 @@ limit("leaves-65536", _leaves, 65536, {"leaves": 1 << 20}, heavy=True)
 
 
 def _of_nothing(writer, templates, leaf, variables):
-    """Templates whose variables all are of one column, of empty strings."""
+    """Templates whose variables all use one column, of empty strings."""
     writer.byte(4)
     writer.varint(templates, 1)
     writer.text(leaf)
@@ -311,7 +311,7 @@ limit("variables-of-a-template-4096", _variables, 4096, {"variables": 1 << 20})
 
 
 def _variables_together(text, variables):
-    """Only the first template is used, which has none."""
+    """Only the first template is used, and it has no variables."""
     def write(writer):
         leaf = text + b"\0" + (b"\1" * 4096 + b"\0") * 256 + b"\1" * (variables - MIB) + b"\0"
         _of_nothing(writer, 258, leaf, variables)
@@ -324,7 +324,7 @@ limit("variables-of-a-codec-2^20", _variables_together, MIB, {"variables_togethe
 
 
 def _columns(text, columns):
-    """Columns without a value, since only the first template is used."""
+    """Columns without values, since only the first template is used."""
     def write(writer):
         writer.byte(4)
         writer.varint(18, columns)
@@ -354,7 +354,7 @@ limit("templates-65536", _templates, 65536, {"entries": 1 << 20}, heavy=True)
 def _contexts(text, count):
     def write(writer):
         writer.varint(count)
-        writer.byte(1, 1, 0, 0, 0)  # one shape, which is empty; all have it
+        writer.byte(1, 1, 0, 0, 0)  # one shape, which is empty; all use it
         writer.byte(0)
     return by_hand(small([text], contexts=[(b"", bytes(25))] * count), write, "contexts")
 
@@ -383,7 +383,7 @@ limit("shapes-65536", _shapes, 65536, {"entries": 1 << 20})
 
 
 def _shape_bytes(text, more):
-    """The second shape is not used; both together are longer than the payload by `more`."""
+    """The second shape is unused. Together they are longer than the payload by `more`."""
     made = small([text], contexts=[(b"\0\0", bytes(25))])
     left = len(made[0]) + more - 2
     fields = struct.pack("<HBBH", 1, 5, 0, left - 6) + b"k" * (left - 6)
@@ -398,10 +398,10 @@ def _shape_bytes(text, more):
 limit("shape-bytes-as-the-payload", _shape_bytes, 0, {"shapes_a_byte": 2})
 
 
-# Values and bytes that a tree makes and no record has.
+# Values and bytes that a tree makes but no record has.
 
 def _values(text, variables):
-    """Templates with so many variables together, each used once; all are empty strings."""
+    """Templates with that many variables in all, each used once. All are empty strings."""
     templates = 1 + variables // 4096
     made = small([text] * templates)
 
@@ -415,9 +415,9 @@ def _values(text, variables):
 
 
 def _values_beside(text, more):
-    """As many as the limit lets in beside those of the other columns, and `more`."""
+    """As many as the limit allows beside those of the other columns, plus `more`."""
     variables = 18 * 4096
-    for _ in range(2):  # the second time with as many templates as the number needs
+    for _ in range(2):  # the second time with the number of templates that this needs
         size, made = _values(text, variables)
         tree = Tree(*made, LIFTED)
         decode_tree(tree)
@@ -442,7 +442,7 @@ add("limits", "values-over-2^23", _values_over, lift={"values": 1 << 40}, heavy=
 
 
 def _made(text, length, argument=b""):
-    """The second entry is not used, and of that length, made of variables of one long string."""
+    """The second entry is unused. It has that length, made of variables of one long string."""
     made = small([text] * 2, struct.pack("<I", len(argument)) + argument, b"\6", 1)
     parts = 1 + length // (4 * MIB)
 
@@ -463,7 +463,7 @@ add("limits", "bytes-made-over-128-mib", lambda text: _made(text, 129 * MIB, b"m
 
 
 def _long_frame(text):
-    """An entry that is not used fills the text."""
+    """An unused entry fills the text."""
     def write(writer):
         writer.byte(3, 0, 2, 0)
         writer.strings([text, b"x" * (97 * MIB)])
@@ -474,7 +474,7 @@ add("limits", "frames-over-96-mib", _long_frame, lift={"frames": 1 << 30}, heavy
 
 
 def _many_arguments(text):
-    """Each is a column of its own, of six bytes in the meta stream."""
+    """Each has its own column, of six bytes in the meta stream."""
     count = 700_000
     return block(small([text], b"\xff\xff\xff\x7f" * count, b"\1" * count, 1))
 

@@ -1,6 +1,6 @@
 """Payloads of method 1 for the tests of method 2 (FORMAT §11.4), by seed: records as programs write
-them, between records that nobody would write. What is `odd` has no meaning as a record (unknown
-kinds of sections, numbers of nothing) but is a payload that must come back."""
+them, between records that no program would write. `odd` ones have no meaning as records (unknown
+kinds of sections, undefined numbers) but are payloads that must come back."""
 
 import ctypes
 import random
@@ -22,7 +22,7 @@ FORMATS = (
 BRACES = ((2, b"{} {:x} {} {}", b"\x09\x0b\x0c\x0a"), (3, b"{} and {} by {}", b"\3\x0d\6"))
 
 
-# Strings of form 1 (FORMAT §8.2), and some that only say so.
+# Strings of form 1 (FORMAT §8.2), and some that only claim to be.
 JSON_TEXTS = [b'{"id":7,"items":[{"sku":"x"},null]}', b' [ 1 ,\n "\\u00e9" ] ', b"7", b"1e400",
               b'"caf\xc3\xa9"', b"[" * 20 + b"]" * 20, b"[" * 21 + b"]" * 21, b"{broken", b"",
               b'"\\ud800"', b'"\xff"', b"NaN"]
@@ -125,7 +125,7 @@ class Sample:
         chance, found = self.random, []
         if chance.random() < 0.6:
             found.append((2, self._list() if not self.odd or chance.random() < 0.9 else b"junk"))
-        # A deferred record has the place of its format.
+        # A deferred record uses the place of its format.
         if chance.random() < 0.3 and (self.odd or not deferred):
             found.append((3, struct.pack("<I", self._upto(1))))
         if chance.random() < 0.2 and (self.odd or not deferred):
@@ -175,14 +175,14 @@ class Sample:
         return self.random.choice((*EDGES, self._upto(99), self._upto(2**63)))
 
     def _double(self, any_kind=True):
-        """Its bits. JSON has no words for what is not finite."""
+        """Its bits. JSON cannot express non-finite values."""
         decimal = struct.unpack("<Q", struct.pack("<d", self._upto(10**6) / 1000))[0]
         if self.decimals:
             return decimal
         return self.random.choice((*DOUBLES[:None if any_kind else FINITE], *[decimal] * 3))
 
     def _arguments(self, types):
-        """Whether one was cut."""
+        """Returns whether one was cut."""
         chance, cut = self.random, False
         for kind in types:
             if kind in (1, 8, 11):
@@ -230,7 +230,7 @@ def differences(values):
 
 
 def plain_text(chance):
-    """What templates are for."""
+    """Texts for which templates are made."""
     return chance.choice((
         b"GET /cart/%d 200 in %d.%d ms" % (chance.randint(0, 99), chance.randint(0, 9),
                                            chance.randint(0, 999)),
@@ -260,7 +260,7 @@ def time_of(chance):
 
 
 def stamp_text(chance):
-    """As syslog begins its lines, and what only resembles that."""
+    """Line starts in the form of syslog, and texts that only resemble them."""
     names = b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec Non".split()
     return b"%s%s%s %02d:%02d:%02d host ran %d" % (
         chance.choice(names), chance.choice((b" ", b"  ", b" ")),

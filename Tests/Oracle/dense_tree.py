@@ -1,6 +1,6 @@
-"""The outside of a block of method 2 (FORMAT §11.6) and its limits (§11.10): directory and frames,
-the meta stream, and the leaves in the order of the tree. The codecs of §11.8 and §11.9 and the
-columns of §11.7 take what they need from a Tree, which counts what may be asked for."""
+"""The outer structure of a block of method 2 (FORMAT §11.6) and its limits (§11.10): directory and
+frames, the meta stream, and the leaves in the order of the tree. The codecs of §11.8 and §11.9 and
+the columns of §11.7 read from a Tree, which counts against the limits."""
 
 import contextlib
 import subprocess
@@ -14,7 +14,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Limits:
-    """The table of §11.10, a name for each number. Tests lift single ones."""
+    """The table of §11.10, a name for each number. Tests lift some of them."""
 
     records: int = 1 << 19
     records_a_byte: int = 1
@@ -44,7 +44,7 @@ class Tree:
     """Takes the parts of one block in the order of the tree."""
 
     def __init__(self, header, stored, limits=LIMITS):
-        """`header` is the content of the block's header (§11.2); `stored` what follows it."""
+        """`header` is the content of the block's header (§11.2); `stored` the bytes after it."""
         self.limits = limits
         self.records, self.raw_bytes = u32(header, 28), int.from_bytes(header[32:40], "little")
         self.raw_crc = u32(header, 76)
@@ -57,10 +57,10 @@ class Tree:
         self.duplicates = self._duplicates(pool)
         self.pool, self.leaves, self.planes = pool, [], []
         self.depth = self.values = self.made = self.shapes = self.again = 0
-        self.met = set()  # (codec's kind, number): what tests ask for
+        self.met = set()  # (codec's kind, number), for tests
 
     def _frames(self, stored):
-        """The contents of all frames."""
+        """Returns the contents of all frames."""
         source = Bytes(stored)
         if source.u32() != SKIPPABLE:
             raise Damage("no directory")
@@ -132,13 +132,13 @@ class Tree:
         return content
 
     def count(self, values):
-        """Before memory is taken for so many values."""
+        """Called before memory is allocated for that many values."""
         self.values += values
         within("values", self.values, self.limits.values,
                4 * self.raw_bytes + self.limits.values_more)
 
     def make(self, length):
-        """Before a string of that length is made (Strings 4 to 8)."""
+        """Called before a string of that length is made (Strings 4 to 8)."""
         self.made += length
         within("bytes of values made", self.made, self.limits.made,
                6 * self.raw_bytes + self.limits.made_more)
@@ -149,7 +149,7 @@ class Tree:
 
     @contextlib.contextmanager
     def codec(self, kind, values):
-        """One codec inside another: gives its number."""
+        """Enters a nested codec. Yields its number."""
         within("codecs inside one another", self.depth + 1, self.limits.depth)
         self.count(values)
         number = self.meta.u8()
@@ -167,7 +167,7 @@ class Tree:
         return number
 
     def bounded(self, pieces):
-        """Each of the pieces, until there are more bytes than the payload has."""
+        """Yields the pieces, unless they exceed the bytes of the payload."""
         total = 0
         for piece in pieces:
             total += len(piece)
@@ -175,7 +175,7 @@ class Tree:
             yield piece
 
     def end(self):
-        """After the last column: everything was used, and its checksum holds."""
+        """Called after the last column: everything must be used, and the checksum must match."""
         if self.duplicates:
             raise Damage("a duplicate that is no leaf")
         if self.meta.left or self.pool.left or self.text.left or self.large:
@@ -190,7 +190,7 @@ def within(what, count, *limits):
 
 
 def frame_sizes(frame):
-    """(content, stored) bytes of the zstd frame at the start, by its headers (RFC 8878, 3.1.1)."""
+    """(content, stored) bytes of the leading zstd frame, by its headers (RFC 8878, 3.1.1)."""
     source = Bytes(frame)
     if source.u32() != ZSTD:
         raise Damage("no zstd frame")

@@ -1,5 +1,5 @@
-"""Blocks and archives of method 2 for tests (FORMAT §11.6, §11.7): a payload of method 1 taken
-apart into columns, the columns encoded, the leaves laid into frames, blocks into an archive."""
+"""Blocks and archives of method 2 for tests (FORMAT §11.6, §11.7): splits a payload of method 1
+into columns, encodes them, and lays their leaves into frames and blocks into an archive."""
 
 import hashlib
 import struct
@@ -61,7 +61,7 @@ class Table:
         return found
 
     def _arguments(self, source):
-        """For each format and type (type, values)."""
+        """(type, values) for each argument of each format."""
         formats, columns = Bytes(self.streams[16]), []
         for _ in range(formats.varint()):
             formats.varint(), formats.str(), formats.str(), formats.u8(), formats.str()
@@ -90,7 +90,7 @@ def _argument(source, kind):
 
 
 def columns(writer, table, instead=None):
-    """Writes all columns of a table. `instead` has, by a column's name, what writes it."""
+    """Writes all columns of a table. `instead` maps a column's name to its own writer."""
     put = {
         "contexts": lambda: contexts(writer, table.contexts),
         "kind": lambda: writer.ints(table.kind), "level": lambda: writer.ints(table.level),
@@ -129,7 +129,7 @@ def argument(writer, kind, values):
 
 
 def parsed_fields(run):
-    """(shape, [(type, key, value)]) of a list of fields that form 1 can hold; or None."""
+    """(shape, [(type, key, value)]) of a list of fields if form 1 can hold it; or None."""
     if not run:
         return b"", []
     source, found, shape = Bytes(run), [], run[:2]
@@ -196,7 +196,7 @@ SIZES = {3: 4, 5: 25, 6: 8, 9: 8}
 
 
 def parsed_sections(run):
-    """[(kind, body)] of what form 1 can hold; or None."""
+    """[(kind, body)] if form 1 can hold them; or None."""
     source, found = Bytes(run), []
     while source.left:
         if source.left < 8:
@@ -261,18 +261,18 @@ def zstd_frame(content):
 
 @dataclass
 class Layout:
-    """How leaves become frames. Tests of damage change what is written."""
+    """How leaves become frames. Tests of damage change the output."""
 
     plane_bytes: int = 1 << 20
-    duplicates: float = 1.0  # how many of the equal planes become duplicates
+    duplicates: float = 1.0  # share of the equal planes that become duplicates
     frame: object = plain_frame
     flags: int = 0
-    more: bytes = b""  # behind the entries of the directory
+    more: bytes = b""  # after the entries of the directory
     change: dict = field(default_factory=dict)  # (list, frames, directory) → what is written
 
 
 def stored(writer, payload, layout=Layout()):
-    """What follows the block's header, and rawCRC."""
+    """The bytes after the block's header, and rawCRC."""
     pool, text, large, list_of, planes, last = bytearray(), bytearray(), [], [], [], 0
     for is_text, content in writer.leaves:
         if is_text:
@@ -309,7 +309,7 @@ def stored(writer, payload, layout=Layout()):
 
 @dataclass
 class Facts:
-    """What headers and footers say of a payload's records."""
+    """What headers and footers record about a payload."""
 
     count: int
     time_min: int
@@ -339,7 +339,7 @@ def _shown(utc, at, run):
 
 
 def header(found, payload, whole, raw_crc, changed):
-    """The content of a block's header; `changed` has what it says instead."""
+    """The content of a block's header, with the changes in `changed`."""
     words = dict(compat=0, incompat=0, method=2, codec=0, count=found.count, raw=len(payload),
                  raw_crc=raw_crc)
     words.update(changed)
@@ -354,8 +354,8 @@ def header(found, payload, whole, raw_crc, changed):
 
 
 def encode(payload, count, choice, layout=Layout(), instead=None, changed=None):
-    """(header's content, what follows it) of a block that holds the payload. `instead` gets the
-    writer and the table, and gives what columns() takes; `changed` is header()'s."""
+    """(header's content, the bytes after it) of a block with that payload. `instead` is called with
+    the writer and the table, and returns what columns() takes. `changed` is header()'s."""
     table, writer = Table(payload, count), Writer(choice)
     columns(writer, table, instead(writer, table) if instead else None)
     whole, raw_crc = stored(writer, payload, layout)
@@ -363,14 +363,14 @@ def encode(payload, count, choice, layout=Layout(), instead=None, changed=None):
 
 
 def plain(payload, count):
-    """The same of a block of method 1, in the codec none."""
+    """The same for a block of method 1, with codec none."""
     whole = skippable(payload)
     return header(facts(Table(payload, count)), payload, whole, crc32c(payload),
                   {"method": 1, "codec": 2}), whole
 
 
 def extract(first, payload, count):
-    """The frame of an extract (FORMAT §11.11) of an archive whose first record is of that time."""
+    """An extract's frame (FORMAT §11.11) for an archive whose first record has that time."""
     content, whole = plain(payload, count)
     head = bytearray(32)
     struct.pack_into("<8sQB", head, 0, b"CWEXTR01", first, 17)
@@ -379,7 +379,7 @@ def extract(first, payload, count):
 
 
 def archive(blocks, copies=b""):
-    """An archive of these (header's content, what follows it), and of an extract's frame."""
+    """An archive of these (header's content, bytes after it), and of an extract's frame."""
     covers = LANE_ID + struct.pack("<QQ", 0, 0) + varint(len(LANE)) + LANE
     identifier = hashlib.sha256(b"cordwood archive 1" + covers[:32]).digest()[:16]
     head = bytearray(64) + covers

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Archives of method 2 that every reader is held to, and what each holds (FORMAT §11.6).
+"""Golden archives of method 2 for every reader, and their expected content (FORMAT §11.6).
 
     golden.py        writes those that are missing into golden/, and adds them to expected.json
 
-Files are added, never changed: the page says what they mean, and a later encoder may make others.
+Files are added, never changed: the page defines their meaning, and a later encoder may make others.
 In `hostile-*` a whole block ("after NAME") follows each block that breaks the rule NAME."""
 
 import hashlib
@@ -40,7 +40,7 @@ def one(seed, prefer, layout=None, **words):
 
 
 def samples():
-    """(name, function that gives the blocks, each with its count of records and payload)."""
+    """(name, function that returns the blocks, each with its count of records and payload)."""
     for kind, numbers in (("Ints", INTS), ("Doubles", DOUBLES), ("Strings", STRINGS)):
         for number, name in zip(numbers, NAMES[kind.lower()].split()):
             words = {"texts": TEXTS[number]} if kind == "Strings" else {}
@@ -87,7 +87,7 @@ def with_extract():
 
 
 def missing():
-    """(name, archive, what is in it) of the files that are not there."""
+    """(name, archive, its content) of the missing files."""
     for name, make in samples():
         if not (FOLDER / f"{name}.cwa").exists():
             blocks = make()
@@ -119,7 +119,7 @@ def missing():
 
 
 def expectation(blocks, told=None):
-    """Records that can be read, the names of blocks that cannot, SHA-256 of the payloads."""
+    """Readable records, the names of unreadable blocks, SHA-256 of the payloads."""
     return {"records": sum(count for *_, count, _ in blocks), **(told or {}), "payloads": [
         hashlib.sha256(payload).hexdigest() for *_, payload in blocks if payload is not None]}
 

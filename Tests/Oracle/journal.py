@@ -1,4 +1,4 @@
-"""The machine-durable copies (FORMAT §10), and what is believed after a loss of power (§9)."""
+"""The machine-durable copies (FORMAT §10), and what is trusted after a loss of power (§9)."""
 
 import os
 
@@ -6,7 +6,7 @@ from wire import check_words, crc32c, u32, u64
 
 
 def frames(path, lane_id, report):
-    """Every believable frame: (kind, segment, chunk, from, to, chunk header, bytes)."""
+    """Every valid frame: (kind, segment, chunk, from, to, chunk header, bytes)."""
     with open(path, "rb") as file:
         data = file.read()
     if data[:8] != b"CWJRNL01" or data[16:32] != lane_id:
@@ -25,10 +25,10 @@ def frames(path, lane_id, report):
 
 
 class Journal:
-    """Laid over a lane of another boot: its frames win over what the files hold."""
+    """Overlays a lane of another boot: its frames override the content of the files."""
 
     def __init__(self, lane):
-        self.covered = {}  # (segment, chunk) → bytes of the chunk that are believed
+        self.covered = {}  # (segment, chunk) → trusted bytes of the chunk
         self.chunks, self.headers = [], {}
         path = os.path.join(lane.directory, lane.name + ".journal")
         if not os.path.exists(path):

@@ -1,5 +1,5 @@
-"""Lanes as a process leaves them: lane file, catalog, segments, chunks, records, drop slots
-(FORMAT §3–§9). Files are read whole; journal.py lays over them what the journal says (§10)."""
+"""Lanes as a process leaves them: lane file, catalog, segments, chunks, records, drop slots (FORMAT
+§3–§9). Reads files whole. journal.py overlays them with the journal (§10)."""
 
 import os
 import re
@@ -56,7 +56,7 @@ class Lane:
         self.growth[index] = data
 
     def read_catalog(self):
-        """§5. After the journal was laid over."""
+        """§5. Called after the journal is applied."""
         self.loggers, self.sites, self.resource = {0: b""}, {}, {}
         start, size = self.catalog_at
         self._read_region(self.data[start:start + size])
@@ -90,7 +90,7 @@ class Lane:
                 self.resource.pop(key, None)
 
     def segments(self):
-        """All that are live or sealed and not in archives, by number."""
+        """All live or sealed ones that are not in archives, by number."""
         found = {}
         start, size = self.segment_at
         self._add(found, Segment(self, self.data[start:start + size], "segment 0", 0, 0))
@@ -114,7 +114,7 @@ class Lane:
         found[segment.number] = segment
 
     def left_over(self, gaps, pairs, newest):
-        """§3.2: the gap record that nobody wrote, or None."""
+        """§3.2: the gap record that was never written, or None."""
         start, count = self.drops_at
         left, first, last, causes = 0, None, None, 0
         dropped, reported = 0, 0
@@ -143,14 +143,14 @@ class Lane:
 
 
 class Segment:
-    """§6. `data` starts at the segment's own start."""
+    """§6. `data` begins at the segment's start."""
 
     def __init__(self, lane, data, name, number, generation):
         self.lane, self.data, self.name = lane, data, name
         self.number, self.generation = number, generation
 
     def problem(self):
-        """Why it is not read, or None."""
+        """Why it cannot be read, or None."""
         data = self.data
         if len(data) < 4096:
             return None if self.name.endswith(".seg") else "shorter than its header"
@@ -209,7 +209,7 @@ class Segment:
 
 
 def decode_chunk(segment, at, readable):
-    """§7, §8: the records of one chunk in order, gap payloads beside them."""
+    """§7, §8: the records of one chunk in order, and the payloads of gap records."""
     data, lane = segment.data, segment.lane
     pairs, rate = segment.clock_pairs(), u64(data, 96)
     sequence = u32(data, at + 36) << 32
@@ -325,7 +325,7 @@ def _offset(pairs, ticks):
 
 
 def utc_of_monotonic(pairs, nanoseconds):
-    """As §4, with the pairs taken by their monotonic time."""
+    """Like §4, with the pairs selected by their monotonic time."""
     chosen = None
     for pair in pairs:
         if chosen is None or pair[1] <= nanoseconds:

@@ -1,4 +1,4 @@
-"""One record as every part of the decoder hands it on, its sections (§8), and its JSON line."""
+"""A record as passed between all parts of the decoder, its sections (§8), and its JSON line."""
 
 import base64
 import datetime
@@ -23,7 +23,7 @@ class JSONText(bytes):
 
 
 def is_json(data):
-    """FORMAT §8.2: what a reader takes for JSON."""
+    """FORMAT §8.2: what a reader accepts as JSON."""
     def refuse(word):
         raise ValueError(word)
 
@@ -39,7 +39,7 @@ def is_json(data):
             return False
         value = json.loads(text, parse_int=lambda digits: 0, parse_float=lambda digits: 0,
                            parse_constant=refuse, object_pairs_hook=lambda pairs: pairs)
-        json.dumps(value, ensure_ascii=False).encode("utf-8")  # refuses half a pair
+        json.dumps(value, ensure_ascii=False).encode("utf-8")  # refuses a lone surrogate
     except (ValueError, RecursionError):
         return False
     return True
@@ -69,7 +69,7 @@ class Record:
         self.original_length = None
         self.unverified = False
         self.archive = ""  # the file it was read from; empty: live
-        self.chunk_end = 0  # of a live record: where it ends in its chunk
+        self.chunk_end = 0  # of a live record: its end in the chunk
 
 
 def fields(data):
@@ -97,8 +97,8 @@ def _field(source):
 
 
 def apply_sections(record, data, sites):
-    """FORMAT §8.1. `sites` gives (line, file, function, …) of a site id. Returns what makes a
-    deferred message, by kind of section: site id, arguments, definition."""
+    """FORMAT §8.1. `sites` returns (line, file, function, …) of a site id. Returns the parts of a
+    deferred message by kind of section: site id, arguments, definition."""
     source, parts = Bytes(data), {}
     while source.left:
         kind = source.u8()
@@ -186,7 +186,7 @@ def _is_utf8(data):
 
 
 def as_pairs(record):
-    """The JSON line as a list of pairs; fields and resource, too, for keys may repeat."""
+    """The JSON line as a list of pairs; fields and resource, too, because keys may repeat."""
     shown = record.event_utc if record.event_utc is not None else record.utc
     line = [
         ("time", time_text(shown)), ("level", level_name(record.level)),
@@ -205,7 +205,7 @@ def as_pairs(record):
     if record.exception:
         names = (b"exception.type", b"exception.message", b"exception.stacktrace")
         others += [(name, part) for name, part in zip(names, record.exception) if part]
-    # Whoever parses the line keeps the last of a key: the record's own must not be hidden.
+    # A JSON parser keeps the last of equal keys: the record's own must win.
     own = {key for key, _ in record.fields}
     pairs = [(_text(key), _shown(value))
              for key, value in record.fields + [pair for pair in others if pair[0] not in own]]
@@ -233,7 +233,7 @@ def record_id(record):
 
 
 def _shown(value):
-    """JSON has no numbers for what is not finite: text, as the tool prints it."""
+    """JSON has no non-finite numbers: text, as printed by the tool."""
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, JSONText):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests of the oracle on blocks of method 2 (FORMAT §11.6): what the encoder beside it writes comes
-back, byte for byte, and what is damaged is told."""
+"""Tests of the oracle on blocks of method 2 (FORMAT §11.6): the output of the encoder here must
+come back byte for byte, and damage must be reported."""
 
 import datetime
 import os
@@ -24,7 +24,7 @@ SEEDS = 80
 
 
 def sample_block(seed):
-    """A payload by seed and the block that holds it."""
+    """A payload by seed and its block."""
     chance = random.Random(seed)
     sample = Sample(seed, chance.choice((0, 1, 2, 7, 40)), odd=seed % 2 == 1)
     layout = Layout(plane_bytes=chance.choice((1, 5, 40, 1 << 20)),
@@ -44,8 +44,8 @@ class RoundTrips(unittest.TestCase):
         self.assertEqual(met, NUMBERED)
 
     def test_any_byte_is_damage_or_the_payload(self):
-        """A byte of a leaf, the meta stream or the list of duplicates is another one, and all
-        checksums but that of the payload are right."""
+        """A byte of a leaf, the meta stream or the list of duplicates changes. All checksums except
+        the payload's match."""
         damaged = 0
         for seed in range(0, 3 * SEEDS, 3):
             chance = random.Random(seed)
@@ -63,14 +63,14 @@ class RoundTrips(unittest.TestCase):
             with self.subTest(seed=seed):
                 try:
                     tree = Tree(*block)
-                    tree.end = lambda: None  # rawCRC would find each
+                    tree.end = lambda: None  # rawCRC would detect each
                     self.assertEqual(decode_tree(tree), sample.payload)
                 except Damage:
                     damaged += 1
         self.assertGreater(damaged, SEEDS * 3 // 4)
 
     def test_checksums_of_whole_blocks(self):
-        """One bit anywhere in a block is found."""
+        """A flipped bit anywhere in a block is detected."""
         _, (header, stored) = sample_block(4)
         for bit in range(0, 8 * len(stored), 97):
             changed = bytearray(stored)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Golden archives of method 2 (FORMAT §11.6) hold what they held when they were written, and of
-hostile blocks each breaks one rule, is told, and ends nothing else."""
+"""Golden archives of method 2 (FORMAT §11.6) contain what they did when they were written. Each
+hostile block breaks one rule, is reported, and does not stop the reader."""
 
 import hashlib
 import json
@@ -30,7 +30,7 @@ class Golden(unittest.TestCase):
         cls.expected = json.loads((FOLDER / "expected.json").read_text())
 
     def read(self, name):
-        """The messages of one file, SHA-256 of its payloads, and what the reader tells."""
+        """The messages of one file, SHA-256 of its payloads, and the reported problems."""
         problems = []
         archive = Archive(str(FOLDER / name), problems.append)
         blocks = archive.blocks()
@@ -52,7 +52,7 @@ class Golden(unittest.TestCase):
                 self.assertEqual(payloads, expected["payloads"])
 
     def test_every_codec(self):
-        """A file that is named for a codec has it, and together they have all."""
+        """A file named after a codec contains it, and together they contain all."""
         names = {kind.lower(): kind for kind, _ in NUMBERED}
         found = set()
         for name in self.expected:
@@ -80,7 +80,7 @@ class Golden(unittest.TestCase):
                     yield tree
 
     def test_hostile_archives(self):
-        """Of each block that breaks a rule the reader tells; the next is read."""
+        """The reader reports each block that breaks a rule, and reads the next one."""
         for name, expected in self.expected.items():
             told = expected.get("damaged", expected.get("newer"))
             if told is None:
@@ -98,7 +98,7 @@ class Golden(unittest.TestCase):
 
 class Hostile(unittest.TestCase):
     def test_each_breaks_one_rule(self):
-        """Without its limit a block is whole; and the files have every case."""
+        """Without its limit a block is whole. The files contain every case."""
         expected = json.loads((FOLDER / "expected.json").read_text())
         for case in CASES:
             if not case.is_whole:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests of the oracle itself on bytes laid out by hand from docs/FORMAT.md: the engine must not be
-the only thing that its judge was ever tried on."""
+"""Tests of the oracle itself on bytes laid out by hand from docs/FORMAT.md: it must not be tested
+on the engine's output alone."""
 
 import json
 import os
@@ -79,7 +79,7 @@ def lane(records, boot=None, dropped=0, causes=0):
     put(data, segment + 516, "I", 2)
     put(data, segment + 576, "QQQQ", 0, 1000, 0, UTC)
     put(data, segment + 608, "QQQQ", 1000, 3000, 0, UTC + 2000)
-    # The chunk does not stand first: a reader steps over granules without a header.
+    # The chunk is not first: a reader skips granules without a header.
     chunk = segment + 4096 + 2048
     put(data, chunk, "QIIQQIII", SEGMENT_SALT, 128 + len(body), 4096, 6144, 100, 1, 5, 813)
     data[chunk + 128:chunk + 128 + len(body)] = body

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """`cordwood cat --json` reads the golden archives as the oracle does: every member of every record,
-each damaged or newer block told once, and the block after it read."""
+each damaged or newer block reported once, and the block after it."""
 
 import json
 import os
@@ -39,7 +39,7 @@ class Tool(unittest.TestCase):
         self.assertEqual({path.name for path in FOLDER.glob("*.cwa")}, set(self.expected))
 
     def test_whole_archives(self):
-        """Record for record what the oracle reads, and nothing is told."""
+        """Record for record what the oracle reads, with no problem reported."""
         for name, expected in self.expected.items():
             if expected.keys() & {"damaged", "newer"}:
                 continue
@@ -52,8 +52,8 @@ class Tool(unittest.TestCase):
                 self.assertEqual(count, expected["records"])
 
     def test_few_records(self):
-        """Questions that columns answer: what a filter of all records leaves, whatever codec the
-        other columns have."""
+        """Queries on columns return what a filter over all records leaves, whatever codec the other
+        columns use."""
         asked = 0
         for name, expected in self.expected.items():
             if expected.keys() & {"damaged", "newer"} or expected["records"] > 1_000:
@@ -75,7 +75,7 @@ class Tool(unittest.TestCase):
         self.assertGreater(asked, 100)
 
     def told(self, run, name, kind):
-        """How many different blocks of that kind the tool names, and those it only counts."""
+        """The number of different blocks of that kind that the tool names or only counts."""
         self.assertEqual(run.returncode, 3)
         words = "newer format" if kind == "newer" else "damaged"
         line = re.compile(rf"cordwood: {words}: {re.escape(str(FOLDER / name))}: .*block at (\d+)")
@@ -90,7 +90,7 @@ class Tool(unittest.TestCase):
         return len(places) + more
 
     def test_hostile_archives(self):
-        """Of each block that breaks a rule the tool tells; the next is read."""
+        """The tool reports each block that breaks a rule, and reads the next one."""
         for name, expected in self.expected.items():
             for kind in expected.keys() & {"damaged", "newer"}:
                 with self.subTest(name):

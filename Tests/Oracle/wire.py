@@ -1,15 +1,15 @@
-"""Numbers and strings as they stand in the bytes (FORMAT §1). Nothing on disk is trusted: whatever
-asks for more than there is raises Damage, and the caller decides what that ends."""
+"""Numbers and strings as stored (FORMAT §1). Nothing on disk is trusted: a read past the end raises
+Damage, and the caller decides what that ends."""
 
 import struct
 
 
 class Damage(Exception):
-    """Bytes that are not what the format says."""
+    """Bytes that violate the format."""
 
 
 class NewerVersion(Exception):
-    """A version or an incompat bit that this decoder does not know."""
+    """A version or an incompat bit that is unknown to this decoder."""
 
 
 def u16(data, at):
@@ -79,7 +79,7 @@ class Bytes:
 
 
 def _crc_tables():
-    """What a byte becomes with 0 to 3 more behind it."""
+    """The CRC of each byte followed by 0 to 3 zero bytes."""
     first = []
     for byte in range(256):
         value = byte

@@ -1,5 +1,5 @@
-"""What the processes of this suite were told is kept, against what a reader shows: the ledger that
-host.h writes, and the lines of `cordwood cat --json` or of a follower."""
+"""The records that this suite's processes were told are kept, against what a reader shows: the
+ledger that host.h writes, and the lines of `cordwood cat --json` or of a follower."""
 
 import json
 import struct
@@ -12,7 +12,7 @@ SLOT = struct.Struct("<IIQQQ")
 
 
 def read_ledger(path):
-    """{slot: (pid, returned, refused, spare)} of the slots that are used."""
+    """{slot: (pid, returned, refused, spare)} of the used slots."""
     data = Path(path).read_bytes()
     used = {}
     for index in range(1, len(data) // SLOT.size):
@@ -23,7 +23,7 @@ def read_ledger(path):
 
 
 def cat(command, store, codes=(0,)):
-    """The store's records as the command line shows them; 3: it says that some are gone."""
+    """The store's records as the command line shows them. Code 3: it reports that some are gone."""
     done = subprocess.run([command, "cat", "--json", store], capture_output=True, check=False,
                           timeout=300)
     if done.returncode not in codes:
@@ -32,7 +32,7 @@ def cat(command, store, codes=(0,)):
 
 
 def by_slot(lines):
-    """{slot: [(number, pid)]} in the order of the lines; and the messages that are none of ours."""
+    """{slot: [(number, pid)]} in the order of the lines; and all other messages."""
     found, others = {}, []
     for line in lines:
         record = json.loads(line)
@@ -45,9 +45,9 @@ def by_slot(lines):
 
 
 def compare(ledger, lines, killed=False, what="the store", late=0):
-    """Each record once, in its writer's order, with its writer's pid; none is missing. Where
-    writers were killed each may have one more, whose call had not returned. late: of so many
-    writers a following reader may show records late (CW_VIEW_LATE). The count."""
+    """Each record is there once, in its writer's order, with its writer's pid; none is missing.
+    Killed writers may each have one more, whose call had not returned. late: the number of writers
+    whose records a following reader may show late (CW_VIEW_LATE). Returns the count."""
     found, others = by_slot(lines)
     problems = []
     total = 0

@@ -1,5 +1,5 @@
-/* Preloaded into a program: counts how often it lists a directory, and says so when it ends. For
- * one program at a time; any thread. */
+/* Preloaded into a program: counts how often it lists a directory, and prints that when it ends.
+ * One program at a time; any thread. */
 #define _GNU_SOURCE 1
 #include <dirent.h>
 #include <dlfcn.h>

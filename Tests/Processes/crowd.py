@@ -1,5 +1,5 @@
-"""Many processes and one store: writers that are killed beside readers and a follower, adopters
-that are killed, processes that live for one record. Cases of run.py."""
+"""Many processes and one store: killed writers beside readers and a follower, killed adopters,
+processes that live for one record. Cases of run.py."""
 
 import os
 import signal
@@ -13,14 +13,14 @@ from checking import cat, compare, read_ledger
 
 
 def usage(directory):
-    """Files, and the bytes they take on the disk."""
+    """The number of files, and their disk space in bytes."""
     files = [path for path in Path(directory).rglob("*") if path.is_file()]
     return len(files), sum(path.lstat().st_blocks * 512 for path in files)
 
 
 def crowd(bench):
-    """50 processes start, log, are killed and replaced; readers and `tail -f` see all of it."""
-    bench.run("many", "brief", 0)  # the store is there before the follower
+    """50 processes start, log, are killed and replaced. Readers and `tail -f` see everything."""
+    bench.run("many", "brief", 0)  # the store must exist before the follower
     seen = bench.directory / "followed"
     errors = bench.directory / "errors"
     with open(seen, "wb") as out, open(errors, "wb") as told:
@@ -29,7 +29,7 @@ def crowd(bench):
     processes = []
     kills = reads = 0
     try:
-        # It begins with the last 100 records, and must not miss any that come from here on.
+        # It starts with the last 100 records, and must not miss any from here on.
         until = time.monotonic() + 60
         while '"message":"w 1 0 ' not in seen.read_text(errors="replace"):
             if follower.poll() is not None or time.monotonic() > until:
@@ -74,7 +74,7 @@ def crowd(bench):
 
 
 def check_prefix(before, lines):
-    """A reader shows at least what was told kept before it began, each once."""
+    """A reader shows at least what was kept before it began, each record once."""
     counts = {}
     for line in lines:
         at = line.find('"message":"w ')
@@ -89,9 +89,9 @@ def check_prefix(before, lines):
 
 
 def await_follower(follower, seen, ledger, total, errors):
-    """The follower has shown every record once, whatever the order among lanes. On a busy machine
-    it comes to a segment when that is in an archive already, and shows it behind the lane's next
-    one: of few writers."""
+    """The follower has shown every record once, in any order among lanes. On a busy machine it may
+    reach a segment only after it is archived, and shows it after the lane's next one. This may
+    happen to few writers."""
     until = time.monotonic() + 60
     while True:
         lines = seen.read_text(errors="replace").splitlines(keepends=True)
@@ -105,7 +105,7 @@ def await_follower(follower, seen, ledger, total, errors):
 
 
 def dead_lanes(bench, count):
-    """That many lanes with a record each, of processes that were killed at the same time."""
+    """That many lanes with one record each, of processes killed at the same time."""
     bench.run("many", "pile", count)
     lanes = len(list((bench.store / "lanes").glob("*.lane")))
     if lanes != count:
@@ -113,7 +113,7 @@ def dead_lanes(bench, count):
 
 
 def adopters(bench):
-    """R32: adopters by the dozen, killed at random; what was there is in archives once."""
+    """R32: dozens of adopters, killed at random. Each existing record is in an archive once."""
     rounds = kills = lanes = 0
     while kills < bench.much(20, 300):
         count = bench.much(300, 900)
@@ -142,8 +142,8 @@ def adopters(bench):
 
 
 def named(bench):
-    """Short processes that open the store while adopters list it, among many names: none of them
-    loses a spare, a journal or a segment, and no adopter says that a lane file is missing. R32."""
+    """Short processes that open the store while adopters list it, among many names. None of them
+    loses a spare, a journal or a segment, and no adopter reports a missing lane file. R32."""
     bench.run("many", "brief", 0)
     for number in range(bench.much(3_000, 20_000)):
         (bench.store / f"lanes/filler{number}").touch()
@@ -187,7 +187,7 @@ def named(bench):
 
 def short_lived(bench):
     """Processes that live for one record, a third closed, a third left, a third killed: cheap in
-    time, files and bytes, and compacted by those that come after."""
+    time, files and bytes. Later processes compact their archives."""
     count = bench.much(300, 10_000)
     begun = time.monotonic()
     bench.note(bench.run("many", "briefs", count))
@@ -208,8 +208,8 @@ def short_lived(bench):
 
 
 def listings(bench):
-    """Archiving lists the store's directories once for 64 lanes; and for what adopters that were
-    killed left of lanes which archives cover, a bounded number of times, however many lanes."""
+    """Archiving lists the store's directories once for 64 lanes. For lanes that archives cover,
+    left behind by killed adopters, it lists a bounded number of times, however many there are."""
     count = bench.much(200, 1000)
     dead_lanes(bench, count)
     lanes = [path.stem for path in (bench.store / "lanes").glob("*.lane")]

@@ -1,6 +1,6 @@
 /* Hosts that fork: from four threads under load, right after open, as daemons, by vfork,
- * posix_spawn and a raw clone(2), with idle children, with grandchildren. One case a run; every
- * child has a bounded time to live, and run.py compares what was told kept with the store. */
+ * posix_spawn and a raw clone(2), with idle children, with grandchildren. One case a run. Every
+ * child has a bounded lifetime, and run.py compares the kept records with the store. */
 #include "host.h"
 #include "../TestSupport/refuse.h"
 
@@ -10,13 +10,13 @@ extern char **environ;
 
 enum { CHILD_SECONDS = 60 };
 
-/* What a child does after its records; all must end in bounded time. */
+/* What a child does after its records. Each must end in bounded time. */
 enum { LEAVES, CLOSES, EXITS, ROLLS, HAS_CHILD, WAYS };
 
 static uint64_t *timeouts, *slowest_ns; /* shared with the children */
 
 static void child_work(cw_engine *engine, cw_logger *log, int way, uint64_t records) {
-    alarm(CHILD_SECONDS); /* a child that hangs is killed, and seen */
+    alarm(CHILD_SECONDS); /* a child that hangs is killed, and shows */
     failures = 0;
     uint64_t begun = now_ns();
     write_many(log, slot_take(), records);
@@ -76,7 +76,7 @@ static void *fork_often(void *argument) {
         if (took > f->slowest_fork_ns) f->slowest_fork_ns = took;
         HOLDS(child > 0);
         write_many(f->log, mine, 5);
-        if (i >= 4) wait_clean(waiting[i % 4], "child"); /* a few live beside one another */
+        if (i >= 4) wait_clean(waiting[i % 4], "child"); /* a few live at the same time */
         waiting[i % 4] = child;
     }
     for (int i = f->forks > 4 ? f->forks - 4 : 0; i < f->forks; i++)
@@ -111,7 +111,7 @@ static void case_storm(int argc, char **argv) {
     EXPECT(0, *timeouts);
 }
 
-/* ── Forks while the parent's helpers do all they do for the first time ── */
+/* ── Forks while the parent's helpers do everything for the first time ── */
 
 /* DELAY_US: the children roll, which needs helpers of their own. */
 static void case_early(int argc, char **argv) {
@@ -169,7 +169,7 @@ static void case_beside(int argc, char **argv) {
 
 /* ── vfork, posix_spawn, system ── */
 
-/* A spawned program: the same store, a lane of its own. */
+/* A spawned program: the same store, its own lane. */
 static void case_spawned(int argc, char **argv) {
     (void)argc, (void)argv;
     cw_options options = options_of(store_path);
@@ -192,7 +192,7 @@ static void case_spawn(int argc, char **argv) {
     uint32_t mine = slot_take(), lent = slot_take();
     for (volatile int round = 0; round < rounds; round++) {
         write_many(log, mine, 10);
-        pid_t child = vfork(); /* shares our memory: it is us, by our pid, until it is gone */
+        pid_t child = vfork(); /* shares our memory: it acts as us, with our pid, until it ends */
         if (child == 0) {
             for (int i = 0; i < 3; i++)
                 if (write_next(log, lent) != CW_OK) _exit(1);
@@ -209,8 +209,8 @@ static void case_spawn(int argc, char **argv) {
     EXPECT(CW_OK, cw_close(&engine, 20000));
 }
 
-/* A thread whose first record its vfork child wrote: its block has the number of a process that is
- * gone, and yet is not to be taken for one that nobody has (Reaper: every 1,024 blocks). */
+/* A thread whose first record its vfork child wrote: its block has the number of an ended process,
+ * and yet must not count as abandoned (Reaper: every 1,024 blocks). */
 enum { IDLE_THREADS = 1040, IDLE_BEFORE = 1000, BUSY_THREADS = 20 };
 static pthread_barrier_t end_of_idling;
 static volatile uint32_t idling;
@@ -251,7 +251,7 @@ static void case_vfork_first(int argc, char **argv) {
         EXPECT(0, pthread_create(&threads[i], &small, log_and_idle, log));
         while (idling <= i) sched_yield();
     }
-    pause_us(300000); /* the helper would give the block back within that */
+    pause_us(300000); /* the helper would return the block within that time */
     static noise busy[BUSY_THREADS];
     volatile int stop = 0;
     for (int i = 0; i < BUSY_THREADS; i++) noise_start(&busy[i], log, &stop, 0);
@@ -274,8 +274,8 @@ static void become_daemon(void) {
     for (int fd = 0; fd < 1024; fd++) close(fd);
 }
 
-/* FOREIGN FIRST: a file of the host's that takes the numbers of the engine's descriptors; with
- * FIRST the daemon has logged before it closed them. */
+/* FOREIGN FIRST: a file of the host's that gets the numbers of the engine's descriptors; with FIRST
+ * the daemon has logged before it closed them. */
 static void case_daemon(int argc, char **argv) {
     if (argc < 2) exit(2);
     bool first = atoi(argv[1]) != 0;
@@ -326,7 +326,7 @@ static void case_clone(int argc, char **argv) {
     for (int i = 0; i < count; i++) {
         write_many(log, mine, 10);
         pid_t child = raw_clone();
-        if (child == 0) { /* other threads' locks are taken for ever: no stdio, no malloc here */
+        if (child == 0) { /* other threads' locks stay held for ever: no stdio, no malloc */
             alarm(CHILD_SECONDS);
             uint32_t own = slot_take();
             for (int k = 0; k < 20; k++)
@@ -340,17 +340,17 @@ static void case_clone(int argc, char **argv) {
     EXPECT(CW_OK, cw_close(&engine, 20000));
 }
 
-/* WAY PIDFILE: the parent is killed while a child lives that has inherited all and does nothing. */
+/* WAY PIDFILE: the parent is killed. An idle child lives that has inherited everything. */
 static void case_orphan(int argc, char **argv) {
     if (argc < 2) exit(2);
-    /* The lock is then the descriptor's, as in stores of older versions. */
+    /* The lock then belongs to the descriptor, as in stores of older versions. */
     if (argc > 2 && !refuse_holding()) exit(3);
     cw_options options = options_of(store_path);
     cw_engine *engine = open_with(&options);
     write_many(logger_of(engine, "orphan"), slot_take(), 1000);
     pid_t child = strcmp(argv[0], "clone") == 0 ? raw_clone() : fork();
     if (child == 0) {
-        for (int fd = 0; fd < 3; fd++) close(fd); /* who started us waits for their end */
+        for (int fd = 0; fd < 3; fd++) close(fd); /* our starter waits for their end */
         for (;;) pause();
     }
     FILE *file = fopen(argv[1], "w");
@@ -373,7 +373,7 @@ static void *log_later(void *argument) {
     _exit(failures ? 1 : 0);
 }
 
-/* Another thread logs once more when our input ends; until then nothing changes in the lane. */
+/* Another thread logs once more when our input ends. Until then the lane does not change. */
 static void case_left(int argc, char **argv) {
     (void)argc, (void)argv;
     cw_options options = options_of(store_path);
@@ -387,9 +387,9 @@ static void case_left(int argc, char **argv) {
 
 /* ── Idle children and the disk ── */
 
-/* COUNT: prints the pids of idle children, forked while segments are made, archived, removed; they
- * live until our input ends. Each child writes a byte once its fork() has returned: until then it
- * may not have let go of anything, and on a busy machine it may not even have run. */
+/* COUNT: prints the pids of idle children, forked while segments are made, archived, removed. They
+ * live until our input ends. Each child writes a byte after its fork() returned. Before that it may
+ * still hold files, and on a busy machine it may not even have run. */
 static void case_idle(int argc, char **argv) {
     int count = argc > 0 ? atoi(argv[0]) : 30;
     int returned[2];
@@ -413,7 +413,7 @@ static void case_idle(int argc, char **argv) {
         }
         uint64_t took = now_ns() - begun;
         if (took > slowest) slowest = took;
-        for (int k = 0; k < 16; k++) { /* names, so that the catalog grows by files of its own */
+        for (int k = 0; k < 16; k++) { /* names, so that the catalog grows into more files */
             char name[240];
             memset(name, 'n', sizeof name);
             snprintf(name, 16, "%d.%d.", i, k);

@@ -1,6 +1,6 @@
-/* What every program of this suite shares: the ledger, where each writer notes what the library
- * told it is kept, in a mapping that outlives it; records that name their writer; and checks. A
- * writer is one thread of one process and owns one slot; run.py compares ledger and store. */
+/* What every program of this suite shares: the ledger, in which each writer counts its kept
+ * records, in a mapping that outlives it; records that name their writer; and checks. A writer is
+ * one thread of one process and owns one slot. run.py compares ledger and store. */
 #ifndef CORDWOOD_TESTS_HOST_H
 #define CORDWOOD_TESTS_HOST_H
 #ifndef _GNU_SOURCE
@@ -29,14 +29,14 @@ enum { SLOTS_MAX = 65536 };
 
 /* 32 bytes; run.py reads them. */
 typedef struct {
-    uint32_t pid;      /* whom its records must name */
+    uint32_t pid;      /* the pid that its records must have */
     uint32_t used;     /* 1: a writer's */
     uint64_t returned; /* records 0 … returned - 1 are kept */
     uint64_t refused;  /* counted, not kept */
     uint64_t spare;
 } slot;
 
-/* The first slot counts them in `returned`. */
+/* The first slot counts the slots in `returned`. */
 static slot *ledger;
 static const char *store_path;
 static int failures;
@@ -77,7 +77,7 @@ static inline void ledger_open(const char *path) {
     close(fd);
 }
 
-/* A slot for the calling thread of this process. */
+/* Takes a slot for the calling thread of this process. */
 static inline uint32_t slot_take(void) {
     uint64_t index = __atomic_add_fetch(&ledger->returned, 1, __ATOMIC_RELAXED);
     if (index >= SLOTS_MAX) _exit(3);
@@ -86,7 +86,7 @@ static inline uint32_t slot_take(void) {
     return (uint32_t)index;
 }
 
-/* Record `returned` of that slot: "w <slot> <number> xxx". What it answers. */
+/* Writes record `returned` of that slot: "w <slot> <number> xxx". Returns the status. */
 static inline cw_status write_next(cw_logger *log, uint32_t index) {
     slot *mine = &ledger[index];
     char text[96];
@@ -123,7 +123,7 @@ static inline cw_logger *logger_of(cw_engine *engine, const char *name) {
     return log;
 }
 
-/* On the case's store, with small segments, so that it rolls often. */
+/* On the case's store, with small segments, which roll often. */
 static inline cw_engine *open_small(uint64_t segment_bytes, const char *name, cw_logger **log) {
     cw_options options = options_of(store_path);
     options.segment_bytes = segment_bytes;
@@ -132,7 +132,7 @@ static inline cw_engine *open_small(uint64_t segment_bytes, const char *name, cw
     return engine;
 }
 
-/* 0 where the process ended by exit(0); else prints why not. */
+/* 0 if the process ended by exit(0); else prints why not. */
 static inline int wait_clean(pid_t pid, const char *what) {
     int how = -1;
     while (waitpid(pid, &how, 0) < 0 && errno == EINTR) continue;

@@ -1,6 +1,6 @@
-"""What tells records and devices apart: an id is one record's alone and stays the same on its way
-through a store and to the collector (FORMAT §7.1), and every form that a store is read in says
-which device a record is of. Cases of run.py."""
+"""What distinguishes records and devices: an id belongs to one record and stays the same on its way
+through a store and to the collector (FORMAT §7.1), and every form in which a store is read names
+the device of a record. Cases of run.py."""
 
 import csv
 import io
@@ -19,7 +19,7 @@ DEVICES = 400
 
 
 def ids(bench, store=None):
-    """{id: message} as `cat --json` shows them; every record must have an id of its own."""
+    """{id: message} as `cat --json` shows them. Every record must have a unique id."""
     found, count = {}, 0
     with subprocess.Popen([bench.command, "cat", "--json", store or bench.store],
                           stdout=subprocess.PIPE) as process:
@@ -34,8 +34,8 @@ def ids(bench, store=None):
 
 
 def record_ids_unique(bench):
-    """A million records of 8 threads, whose process forks children that are killed, dies itself or
-    lives on; live and archived."""
+    """A million records of 8 threads, whose process forks children that are killed, and itself is
+    killed or lives on; live and archived."""
     each, living = bench.much(42_000, 200_000), None
     try:
         for way in (0, 1):
@@ -61,13 +61,13 @@ def record_ids_unique(bench):
     equal("messages that are there twice", len(ours) - len(kept), 0)
     counts = Counter(int(text.split(b" ", 2)[1]) for text in kept)
     for slot, (_, returned, _, _) in read_ledger(bench.ledger).items():
-        # A writer that is killed may have one more, whose call had not returned.
+        # A killed writer may have one more, whose call had not returned.
         holds(returned <= counts[slot] <= returned + 1,
               f"slot {slot}: {counts[slot]} of {returned} records")
 
 
 class Steps:
-    """A program that does one step after the other."""
+    """A program that runs one step after another."""
 
     def __init__(self, bench):
         self.process = bench.start("ids", "steps", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -125,7 +125,7 @@ def record_id_stays(bench):
             now = id_of(bench, message, store)
             equal(f"{message} {where}", now, known.setdefault(message, now))
     try:
-        # Past segment 0, which has no file of its own, so that there is one to seal.
+        # More than segment 0, which has no separate file, so that there is one to seal.
         alive.append(Steps(bench).do("fill 3000", "log own"))
         check("live", "own")
         alive[0].do("roll", "log later")
@@ -142,7 +142,7 @@ def record_id_stays(bench):
                 break
         else:
             raise Failed("the archiver was always faster")
-        # The live process archives dead lanes, too, each as it finds it.
+        # The live process archives dead lanes, too, one by one as it finds them.
         for attempt in range(20):
             for number in range(3):
                 message = f"small {attempt} {number}"
@@ -174,7 +174,7 @@ def export(bench, store, form):
 
 
 def devices_told_apart(bench):
-    """Engines with resources of 400 devices, in one collector."""
+    """Engines with resources of 400 devices, sent to one collector."""
     bench.run("ids", "devices", DEVICES)
     live = export(bench, bench.store, "ndjson")
     bench.archive()
@@ -208,8 +208,8 @@ def devices_told_apart(bench):
 
 
 def single(live, ndjson):
-    """Exports of the live store and twice of the collector's, one after the other: a database keeps
-    each record once, by its id."""
+    """Exports of the live store, then twice of the collector's: a database keeps each record once,
+    by its id."""
     database = sqlite3.connect(":memory:")
     database.execute("CREATE TABLE logs (record_id TEXT PRIMARY KEY, line TEXT)")
     for line in (live + ndjson + ndjson).splitlines():

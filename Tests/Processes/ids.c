@@ -1,5 +1,5 @@
 /* Records whose ids are compared: many threads that fork while others are killed, one record's way
- * through a store, and a fleet of devices. One case a run; identity.py reads and compares. */
+ * through a store, and a fleet of devices. One case a run. identity.py reads and compares. */
 #include "host.h"
 
 typedef struct {
@@ -8,8 +8,8 @@ typedef struct {
     pthread_t thread;
 } share;
 
-/* A child of a threaded process: logs with the engine it inherited, in a lane of its own, and
- * returns or is killed. */
+/* A child of a threaded process: logs with the inherited engine in its own lane. It returns or is
+ * killed. */
 static void fork_one(cw_logger *log, uint64_t number) {
     pid_t child = fork();
     if (child == 0) {
@@ -32,8 +32,8 @@ static void *share_run(void *argument) {
     return NULL;
 }
 
-/* SEED THREADS COUNT WAY: so many threads log so much each; 0: closes, 1: is killed, 2: says so and
- * lives on. */
+/* SEED THREADS COUNT WAY: THREADS threads log COUNT records each; 0: closes, 1: is killed, 2:
+ * reports and lives on. */
 static void case_storm(int argc, char **argv) {
     enum { THREADS_MAX = 64 };
     uint64_t seed = strtoull(argv[0], NULL, 10);
@@ -55,8 +55,8 @@ static void case_storm(int argc, char **argv) {
     EXPECT(CW_OK, cw_close(&engine, 60000));
 }
 
-/* Does what lines on stdin say, and answers each: `log TEXT`, `fill COUNT`, `roll`, `archive`,
- * `die` (at once), `sealed` (seals, and dies before anything is archived, if it is fast enough). */
+/* Runs the commands on stdin, and answers each: `log TEXT`, `fill COUNT`, `roll`, `archive`, `die`
+ * (immediately), `sealed` (seals, and dies before anything is archived, if it is fast enough). */
 static void case_steps(int argc, char **argv) {
     (void)argc, (void)argv;
     cw_logger *log;
@@ -83,7 +83,7 @@ static void case_steps(int argc, char **argv) {
     EXPECT(CW_OK, cw_close(&engine, 60000));
 }
 
-/* COUNT: as many engines, each as if on a device of its own. */
+/* COUNT: that many engines, each as if on its own device. */
 static void case_devices(int argc, char **argv) {
     int count = argc > 0 ? atoi(argv[0]) : 1;
     for (int i = 0; i < count; i++) {

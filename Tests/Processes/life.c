@@ -1,9 +1,9 @@
-/* The life of an engine and of threads in one process: opened and closed for ever, twice at a time,
- * called after close, from thread-local destructors in any order, from atexit and destructors. One
- * case a run. */
+/* The life of an engine and of threads in one process: repeated open and close, two engines at
+ * once, calls after close, from thread-local destructors in any order, from atexit and destructors.
+ * One case a run. */
 #include "host.h"
 
-/* From the C library: what C++'s thread_local objects are destroyed by. */
+/* The C library function by which C++'s thread_local objects are destroyed. */
 extern int __cxa_thread_atexit_impl(void (*run)(void *), void *argument, void *handle);
 extern void *__dso_handle;
 
@@ -19,7 +19,7 @@ static uint64_t status_kib(const char *name) {
 
 /* ── Open and close beside writers ── */
 
-static cw_logger *shared_log; /* of the engine that is open now, or was last */
+static cw_logger *shared_log; /* of the open engine, or of the last one */
 static volatile int shared_stop;
 static uint64_t shared_kept, shared_late;
 
@@ -39,7 +39,7 @@ static void *write_shared(void *argument) {
     return NULL;
 }
 
-/* ROUNDS: R22. Address space may leak, memory must not: KiB a round are printed. */
+/* ROUNDS: R22. Address space may leak, memory must not. Prints KiB per round. */
 static void case_reopen(int argc, char **argv) {
     int rounds = argc > 0 ? atoi(argv[0]) : 400;
     pthread_t threads[8];
@@ -47,7 +47,7 @@ static void case_reopen(int argc, char **argv) {
     options.segment_bytes = 64u << 10;
     for (int i = 0; i < 8; i++) pthread_create(&threads[i], NULL, write_shared, NULL);
     uint64_t first_rss = 0, first_size = 0;
-    int warm = 200; /* 64 closed engines and as many objects are kept: full by then */
+    int warm = 200; /* 64 closed engines and as many objects are retained: full by then */
     for (int i = 0; i < rounds; i++) {
         if (i == warm) {
             first_rss = status_kib("VmRSS:");
@@ -67,7 +67,7 @@ static void case_reopen(int argc, char **argv) {
     printf("%d rounds: %.2f KiB resident and %.0f KiB of addresses a round; %llu kept, %llu late\n",
            rounds, rss, size, (unsigned long long)shared_kept, (unsigned long long)shared_late);
     HOLDS(shared_kept > (uint64_t)rounds);
-    /* Threads and heap settle; a busy machine was seen to take 7 MiB for that, a quiet one none. */
+    /* Threads and heap settle. A busy machine has taken 7 MiB for that, a quiet one none. */
     HOLDS(rss * (rounds - warm) < 12288 + 0.5 * (rounds - warm));
 }
 
@@ -87,7 +87,7 @@ static void *write_pair(void *argument) {
     return NULL;
 }
 
-/* Six engines: more than a thread keeps at hand; all on one directory. */
+/* Six engines, more than a thread caches; all on one directory. */
 static void case_engines(int argc, char **argv) {
     (void)argc, (void)argv;
     cw_engine *engines[6];
@@ -105,7 +105,7 @@ static void case_engines(int argc, char **argv) {
     }
     for (int i = 0; i < 20; i++) EXPECT(CW_OK, cw_roll(engines[i % 6]));
     for (int k = 0; k < 4; k++) pthread_join(threads[k], NULL);
-    EXPECT(CW_OK, cw_close(&engines[2], 20000)); /* the others go on */
+    EXPECT(CW_OK, cw_close(&engines[2], 20000)); /* the others continue */
     EXPECT(CW_E_CLOSED, cw_write(jobs[0].logs[2], CW_LEVEL_INFO, "x", 1));
     uint32_t mine = slot_take();
     write_many(jobs[0].logs[3], mine, 100);
@@ -124,7 +124,7 @@ static void tls_write(void) {
     EXPECT(CW_OK, write_next(tls_log, tls_slot));
 }
 
-/* Logs and asks to be called again, in every round that there is. */
+/* Logs and requests another call, in every round there is. */
 static void key_gone(void *value) {
     int key = (int)(intptr_t)value - 1;
     tls_write();
@@ -141,13 +141,13 @@ static void *tls_thread(void *argument) {
     tls_slot = slot_take();
     for (int k = 0; k < KEYS; k++)
         if ((n >> k & 1) == 0) pthread_setspecific(keys[k], (void *)(intptr_t)(k + 1));
-    if (n % 3) tls_write(); /* the others log for the first time in a destructor */
+    if (n % 3) tls_write(); /* the others log their first record in a destructor */
     if (n % 5 == 0) __cxa_thread_atexit_impl(object_gone, NULL, &__dso_handle);
     return NULL;
 }
 
-/* THREADS [ALL]: R20. Blocks of threads that are gone must come back: 32,768 is all there are.
- * EARLY: keys that are made before the engine's own have destructors that run before it. */
+/* THREADS [ALL]: R20. Blocks of ended threads must be reused: there are only 32,768. EARLY: keys
+ * made before the engine's own have destructors that run before it. */
 static void case_keys(int argc, char **argv) {
     int count = argc > 0 ? atoi(argv[0]) : 2000;
     for (int k = 0; k < KEYS / 2; k++) pthread_key_create(&keys[k], key_gone);
@@ -166,7 +166,7 @@ static void case_keys(int argc, char **argv) {
     EXPECT(CW_OK, cw_close(&engine, 20000));
 }
 
-/* The same for as many threads as it takes to use up the pool; they are only counted. */
+/* The same with enough threads to exhaust the pool. Records are only counted. */
 static uint64_t pool_kept, pool_refused;
 
 static void pool_gone(void *value) {
@@ -284,7 +284,7 @@ static void *write_on(void *argument) {
 /* CLOSES: exit() while four threads log; handlers and destructors log, too. */
 static void case_exit(int argc, char **argv) {
     bool closes = argc > 0 && atoi(argv[0]) != 0;
-    atexit(exit_write); /* runs after what the library set up */
+    atexit(exit_write); /* runs after the library's exit handlers */
     cw_logger *log;
     cw_engine *engine = open_small(64u << 10, "exit", &log);
     atexit(exit_write);

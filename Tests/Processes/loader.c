@@ -1,5 +1,5 @@
-/* Loads what logs, in every way a process may have the library more than once: modules with the
- * static library inside, copies of the shared one, and this program's own. */
+/* Loads modules that log, in every way in which a process may contain the library more than once:
+ * modules with the static library inside, copies of the shared one, and this program's own. */
 #include "host.h"
 
 #include <dlfcn.h>
@@ -58,10 +58,10 @@ static void case_unload(int argc, char **argv) {
     }
     size_t late = count_lines("/proc/self/maps");
     printf("%d rounds, %zu and %zu mappings\n", rounds, early, late);
-    HOLDS(late < early + 64); /* it stays where it is, and is there once */
+    HOLDS(late < early + 64); /* it stays loaded, and only once */
 }
 
-/* LIBRARY PLUGIN …: every copy at once, over the same directory, then a fork of it all. */
+/* LIBRARY PLUGIN …: every copy at once, over the same directory, then a fork of the process. */
 static void *run_many(void *module) {
     for (int i = 0; i < 20; i++) run_one(module);
     return NULL;
@@ -96,7 +96,7 @@ static void case_twice(int argc, char **argv) {
     EXPECT(CW_OK, cw_close(&engine, 20000));
 }
 
-/* LIBRARY PLUGIN …: a place of this program at which every copy logs, by turns (A21). */
+/* LIBRARY PLUGIN …: a place of this program at which every copy logs in turn (A21). */
 static void case_place(int argc, char **argv) {
     static const uint8_t types[] = {CW_ARG_INT, CW_ARG_NONE};
     static cw_site site = {

@@ -1,11 +1,11 @@
 /* Many processes on one store: writers that are killed at random, and processes that live for one
- * record. One case a run; run.py kills, reads and compares. */
+ * record. One case a run. run.py kills, reads and compares. */
 #include "host.h"
 
 #include <dirent.h>
 #include <stdbool.h>
 
-/* SEED: opens and closes engines for ever, two threads log; killed from outside. */
+/* SEED: opens and closes engines for ever while two threads log. Killed from outside. */
 static void case_writer(int argc, char **argv) {
     uint64_t seed = argc > 0 ? strtoull(argv[0], NULL, 10) : 1;
     for (;;) {
@@ -38,7 +38,7 @@ static void case_brief(int argc, char **argv) {
     if (way == 2) raise(SIGKILL);
 }
 
-/* COUNT: many of them, forked from a process that has no engine: prints ns for each. */
+/* COUNT: that many of them, forked from a process without an engine. Prints ns for each. */
 static void case_briefs(int argc, char **argv) {
     int count = argc > 0 ? atoi(argv[0]) : 100;
     uint64_t begun = now_ns();
@@ -60,7 +60,7 @@ static void case_briefs(int argc, char **argv) {
     printf("%llu ns a process\n", (unsigned long long)((now_ns() - begun) / (uint64_t)count));
 }
 
-/* One of `pile`: opens engines, logs once by each, says so, and waits to be killed. */
+/* One of `pile`: opens engines, logs once with each, reports, and waits to be killed. */
 static void pile_part(int engines, int ready) {
     for (int i = 0; i < engines; i++) {
         cw_options options = options_of(store_path);
@@ -71,7 +71,7 @@ static void pile_part(int engines, int ready) {
     for (;;) pause();
 }
 
-/* COUNT: as many dead lanes at once, which nobody has adopted meanwhile. */
+/* COUNT: that many dead lanes at once, which no engine has adopted meanwhile. */
 static void case_pile(int argc, char **argv) {
     enum { EACH = 50, PARTS_MAX = 64 };
     int count = argc > 0 ? atoi(argv[0]) : 100, ready[2];
@@ -90,8 +90,8 @@ static void case_pile(int argc, char **argv) {
     while (wait(NULL) > 0) continue;
 }
 
-/* How many of this process's files in lanes/ have a name; `seen`: only those, and what is gone is a
- * failure. */
+/* The number of this process's files in lanes/ that have a name. `seen`: checks only those, and a
+ * missing one is a failure. */
 static int own_names(char (*names)[256], int most, bool seen) {
     char path[4096], mine[32];
     snprintf(path, sizeof path, "%s/lanes", store_path);
@@ -115,15 +115,15 @@ static int own_names(char (*names)[256], int most, bool seen) {
     return count;
 }
 
-/* ROUNDS: logs until it has a spare segment and a journal, and finds all of its files where they
- * were once adopters have been through the store: ROUNDS grows by a byte each time. */
+/* ROUNDS: logs until it has a spare segment and a journal. All of its files must still be there
+ * after adopters went through the store: ROUNDS grows by a byte each time. */
 static void case_named(int argc, char **argv) {
     static char names[64][256];
     cw_logger *log;
     cw_engine *engine = open_small(64u << 10, "named", &log);
     write_many(log, slot_take(), 600);
     EXPECT(CW_OK, cw_flush(engine, CW_DURABLE_MACHINE, 60000));
-    /* What is more than one goes as the rate falls. */
+    /* Surplus spares are removed as the rate falls. */
     int count = 0, spares = 0;
     for (int tries = 0; tries < 60000 && spares != 1; tries++) {
         if (tries > 0) pause_us(1000);
@@ -135,7 +135,7 @@ static void case_named(int argc, char **argv) {
     struct stat now = {0};
     const char *rounds = argc > 0 ? argv[0] : "";
     EXPECT(0, stat(rounds, &now));
-    off_t goal = now.st_size + 3; /* two adopters: of three rounds one began after this */
+    off_t goal = now.st_size + 3; /* two adopters: one of three rounds began after this */
     for (int tries = 0; tries < 120000 && now.st_size < goal; tries++) {
         pause_us(1000);
         if (stat(rounds, &now) != 0) break;

@@ -1,5 +1,5 @@
-/* Owners of a lane whom others may take for dead: hidden from /proc, of another namespace, stopped,
- * gone by exec(2), without descriptors. Each notes in the ledger what it was told is kept. */
+/* Owners of a lane that others may mistake for dead: hidden from /proc, in another namespace,
+ * stopped, replaced by exec(2), without descriptors. Each notes its kept records in the ledger. */
 #include "host.h"
 #include "../TestSupport/refuse.h"
 
@@ -9,13 +9,13 @@ static void on_term(int number) {
     stopped = 1;
 }
 
-/* What a daemon does with descriptors that it does not know. */
+/* What a daemon does with unknown descriptors. */
 static void close_all(void) {
     for (int fd = 3; fd < 256; fd++) close(fd);
 }
 
 /* OPTION …: uid=N, refuse (no fallocate(2): records are written by pwrite), close, segment=BYTES,
- * exec, pause=US. Logs until SIGTERM; prints "ready" when the first record is kept. */
+ * exec, pause=US. Logs until SIGTERM. Prints "ready" when the first record is kept. */
 static void case_log(int argc, char **argv) {
     cw_options options = options_of(store_path);
     int closes = 0, executes = 0, cannot = 0;
@@ -33,7 +33,7 @@ static void case_log(int argc, char **argv) {
         else exit(2);
     }
     if (cannot) exit(3);
-    alarm(600); /* whatever becomes of who started it */
+    alarm(600); /* whatever happens to the starter */
     struct sigaction action = {.sa_handler = on_term};
     sigaction(SIGTERM, &action, NULL);
     cw_engine *engine = open_with(&options);
@@ -51,7 +51,7 @@ static void case_log(int argc, char **argv) {
     ledger[mine].spare = 1;
 }
 
-/* SECONDS: an engine that adopts what it takes for dead. */
+/* SECONDS: an engine that adopts lanes it considers dead. */
 static void case_adopt(int argc, char **argv) {
     if (argc < 1) exit(2);
     cw_options options = options_of(store_path);

@@ -1,6 +1,6 @@
-"""Whose lane may be adopted: a busy lock is life and a free lock is death, in every namespace and
-without /proc. Owners that others may take for dead log beside adopters; all that they were told is
-kept must be there once. Cases of run.py."""
+"""Whose lane may be adopted: a busy lock means life and a free lock death, in every namespace and
+without /proc. Owners that others may mistake for dead log beside adopters. Every kept record must
+be there once. Cases of run.py."""
 
 import os
 import shutil
@@ -11,13 +11,13 @@ import time
 from cases import Failed, Skipped, until
 from checking import read_ledger
 
-# Some user that is not root: root sees all of /proc.
+# A user that is not root: root sees all of /proc.
 USER = 65534
-# Ways to see the system: prefixes of a command.
+# Views of the system: prefixes of a command.
 HIDDEN = ["unshare", "--mount", "sh", "-c",
           'mount -t proc -o hidepid=2 proc /proc && exec "$@"', "sh"]
 NO_PROC = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"]
-# The /proc that it sees numbers processes as another namespace does, and has none of its number.
+# The /proc that it sees has another namespace's numbers, without its own number.
 OTHER_PROC = ["unshare", "--pid", "--fork", "sh", "-c",
               'echo 3999999 > /proc/sys/kernel/ns_last_pid; "$@" & wait $!', "sh"]
 BESIDE_OWNER = "in the owner's pid namespace"
@@ -33,7 +33,7 @@ def needs(*ways):
 
 
 def own(bench):
-    """The store is the user's, and the way to it is open."""
+    """The user owns the store and can reach it."""
     bench.store.mkdir()
     bench.ledger.touch()
     for path in (bench.store, bench.ledger, bench.directory):
@@ -43,7 +43,7 @@ def own(bench):
 
 
 class Owner:
-    """A process of owners.c that logs until it is told to end."""
+    """A process of owners.c that logs until it is told to stop."""
 
     def __init__(self, bench, *words, way=()):
         self.bench = bench
@@ -53,7 +53,7 @@ class Owner:
         line = self.process.stdout.readline()
         if line.strip() != "ready":
             raise Failed(f"the owner says {line!r}, ends {self.process.wait()}")
-        # Its own number here: `unshare --fork` and a shell stand before it.
+        # Its own number here: `unshare --fork` and a shell precede it.
         self.pid = self.process.pid
         while children := subprocess.run(["pgrep", "-P", str(self.pid)], capture_output=True,
                                          text=True, check=False).stdout.split():
@@ -80,22 +80,22 @@ class Owner:
 
 
 def lanes(bench):
-    """A lane in the making has a hidden name."""
+    """Lanes, except those being made, which have hidden names."""
     return sorted(path.name for path in (bench.store / "lanes").glob("*.lane")
                   if not path.name.startswith("."))
 
 
 def command(bench, adopter, seconds):
-    """Who adopts. Swift's runtime finds a command's arguments by /proc: without it an engine of C
-    looks, soon after it opens and again ten seconds later."""
+    """The adopter's command. Swift's runtime reads a command's arguments from /proc: without it a C
+    engine looks, soon after it opens and again ten seconds later."""
     if adopter is NO_PROC:
         return [bench.programs / "owners", "adopt", bench.store, bench.ledger, str(seconds)]
     return [bench.command, "archive", bench.store]
 
 
 def spared(words, way, adopter, what):
-    """An owner that adopters do not see as they should is stopped, so that nothing of its lane
-    changes, beside an adopter that waits as long as it wants to."""
+    """An owner that adopters cannot see properly is stopped, so that its lane does not change,
+    beside an adopter that may wait as long as it likes."""
     def body(bench):
         needs(*(w for w in (way, adopter) if w and w is not BESIDE_OWNER))
         own(bench)
@@ -118,7 +118,7 @@ def spared(words, way, adopter, what):
 
 
 def executes(bench):
-    """The image that a process had before exec(2) is gone, and so is the owner of its lane."""
+    """After exec(2) the old image has ended, and with it the owner of its lane."""
     owner = Owner(bench, "exec")
     try:
         until(lambda: b"sleep" in open(f"/proc/{owner.pid}/cmdline", "rb").read(),
@@ -132,8 +132,8 @@ def executes(bench):
 
 
 def on_overlay(bench):
-    """overlayfs maps the file of the layer below: a mapping holds no lock there. Containers have
-    their stores on it. One owner keeps its descriptors, the other closes all of them."""
+    """overlayfs maps the file of the lower layer, so a mapping holds no lock there. Containers keep
+    their stores on it. One owner keeps its descriptors, the other closes all."""
     needs()
     layers = bench.directory / "layers"
     for path in (bench.store, layers):
@@ -155,7 +155,7 @@ def on_overlay(bench):
         for words in ([], ["close"]):
             owners.append(Owner(bench, *words))
         before = lanes(bench)
-        # Their own ship threads adopt a second after they have opened.
+        # The owners' ship threads adopt a second after open.
         until = time.monotonic() + 3
         while time.monotonic() < until:
             bench.archive()
@@ -222,10 +222,10 @@ def storm(bench):
 
 
 def left(bench):
-    """The numbers of the records that are there, how many are told to be gone at most, and how
-    often the store spoke."""
+    """The numbers of the records that are there, the reported maximum of lost ones, and the number
+    of reports."""
     numbers, gone, words = [], 0, 0
-    for record in bench.records(codes=(0, 3)):  # segments without their lane file are told of
+    for record in bench.records(codes=(0, 3)):  # reports segments without their lane file
         if record["message"].startswith("w "):
             numbers.append(int(record["message"].split()[2]))
         elif record["logger"] == "Cordwood.Store":
@@ -243,10 +243,10 @@ def remove(paths):
 
 
 def removed(what, again=False, pause_us=100):
-    """Somebody removes files of a living lane. Its owner begins a new lane within a second, and
-    tells how many records at most are gone; what it keeps from then on is there once. again: what
-    was removed may have been sealed meanwhile, and is not what is written to; pause_us: between two
-    records, long enough that a segment lasts for more than one look of its owner's."""
+    """Files of a living lane are removed. Its owner begins a new lane within a second, and reports
+    the maximum of lost records. What it keeps from then on is there once. again: the removed files
+    may have been sealed meanwhile, and are not those being written; pause_us: between two records,
+    long enough that a segment lasts for more than one check by its owner."""
     def body(bench):
         owner = Owner(bench, "segment=65536", f"pause={pause_us}")
         try:
@@ -259,7 +259,7 @@ def removed(what, again=False, pause_us=100):
                     remove(what(bench.store))
                 return set(lanes(bench)) - before
             until(renewed_lane, "a new lane")
-            # The owner says so behind the switch.
+            # The owner reports it after the switch.
             until(lambda: left(bench)[2], "word of the new lane")
             renewed, = read_ledger(bench.ledger).values()
             until(lambda: next(iter(read_ledger(bench.ledger).values()))[1]

@@ -1,5 +1,5 @@
 /* A module that logs: built with libcordwood.a inside, or against a copy of the shared library. The
- * host loads it, calls it and lets it go, again and again. */
+ * host loads, calls and unloads it again and again. */
 #include <cordwood/cordwood.h>
 
 #include <stddef.h>
@@ -7,7 +7,7 @@
 int plugin_run(const char *directory, const char *text, size_t length, int *fails);
 int plugin_place(const char *directory, cw_site *site, int number);
 
-/* Opens, logs once by a call and once by a place, closes. */
+/* Opens, logs once by a call and once at a place, closes. */
 int plugin_run(const char *directory, const char *text, size_t length, int *fails) {
     cw_options options;
     cw_options_init(&options, sizeof options);
@@ -25,8 +25,8 @@ int plugin_run(const char *directory, const char *text, size_t length, int *fail
     return 0;
 }
 
-/* Logs at a place that other modules log at, too, each with a copy of the library of its own: so do
- * inline functions of C++, whose static variables are one object in a process. */
+/* Logs at a place that other modules share, each with its own copy of the library. C++ inline
+ * functions do so: their static variables are one object per process. */
 int plugin_place(const char *directory, cw_site *site, int number) {
     cw_options options;
     cw_options_init(&options, sizeof options);

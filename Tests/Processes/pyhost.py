@@ -3,9 +3,8 @@ and workers forked before the work as web servers do, killed and forked again.
 
     pyhost.py WAY STORE LEDGER CHILDREN RECORDS
 
-Each writer owns a slot of the ledger (host.h) by its number and notes there what it was told is
-kept; run.py compares. Prints the seconds until all children were gone; ends with 0 where all is
-well."""
+Each writer owns a slot of the ledger (host.h) by its number and counts its kept records there.
+run.py compares. Prints the seconds until all children had ended. Exits with 0 if all is well."""
 
 import mmap
 import multiprocessing
@@ -50,7 +49,7 @@ ENGINE = LOG = None
 
 
 def child(way, store, path, index, records):
-    """A multiprocessing child: where it was not forked it opens the store itself."""
+    """A multiprocessing child. If it was not forked, it opens the store itself."""
     engine, log = ENGINE, LOG
     if engine is None:
         engine = cordwood.open(store)
@@ -64,7 +63,7 @@ def child(way, store, path, index, records):
 
 
 def noise(path, index, stop):
-    """A thread of the parent that logs all the time."""
+    """A thread of the parent that logs continuously."""
     writer = Writer(path, index, LOG)
     while not stop.is_set():
         if not writer.write():
@@ -73,7 +72,7 @@ def noise(path, index, stop):
 
 
 def run_multiprocessing(way, store, path, children, records):
-    """In waves, as a pool does; a child that does not end is killed and counted."""
+    """In waves, like a pool. A child that does not end is killed and counted."""
     context = multiprocessing.get_context(way)
     failed = 0
     for first in range(0, children, 20):
@@ -91,7 +90,7 @@ def run_multiprocessing(way, store, path, children, records):
 
 
 def worker(path, index, records):
-    """A web server's worker: logs, now and then from a thread of its own; ends by SIGTERM."""
+    """A web server's worker: logs, occasionally from another thread; ends by SIGTERM."""
     signal.alarm(60)
     writer = Writer(path, index, LOG)
     signal.signal(signal.SIGTERM, lambda number, frame: os._exit(0))
@@ -106,7 +105,7 @@ def worker(path, index, records):
 
 
 def run_prefork(path, children, records):
-    """Keeps 8 workers; each that has logged is ended and replaced, half by SIGKILL."""
+    """Keeps 8 workers. Each that has logged is ended and replaced, half by SIGKILL."""
     failed = 0
     alive = {}
     started = 0
@@ -133,7 +132,7 @@ def run_prefork(path, children, records):
 
 
 def main():
-    """Opens, starts threads, has children, closes."""
+    """Opens, starts threads and children, closes."""
     global ENGINE, LOG  # pylint: disable=global-statement
     way, store, path, children, records = sys.argv[1:]
     children, records = int(children), int(records)

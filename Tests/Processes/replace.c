@@ -1,5 +1,5 @@
-/* Preloaded into an adopter: just before it locks a lane file for the first time, another file, a
- * copy, takes that name. What is locked then has no name. For one program at a time. */
+/* Preloaded into an adopter: just before its first lock of a lane file, a copy of the file takes
+ * that name. The locked file then has no name. One program at a time. */
 #define _GNU_SOURCE 1
 #include <fcntl.h>
 #include <stdarg.h>

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Processes: forks, daemons, clones, crowds on one store, life cycles. Builds the programs beside
-this file and runs each case in a directory of its own.
+this file and runs each case in its own directory.
 
     run.py [--all] [--seed N] [--keep] [-k PATTERN …] [CASE …]
 
-A failure names its seed and the command that repeats it; the last line counts."""
+A failure prints its seed and the command that repeats it. The last line counts."""
 
 import json
 import os
@@ -40,7 +40,7 @@ QUIET_SECONDS = 10  # of a lane whose lock a descriptor holds; AdoptionWitness.q
 
 
 class Bench:
-    """What a case has: its directory, the programs, how much to do, and a generator by seed."""
+    """A case's directory, the programs, the amount of work, and a seeded generator."""
 
     def __init__(self, programs, directory, everything, seed):
         self.programs, self.directory, self.everything = programs, directory, everything
@@ -50,7 +50,7 @@ class Bench:
         self.notes = []
 
     def much(self, usual, everything):
-        """How often something is done."""
+        """How often something is repeated."""
         return everything if self.everything else usual
 
     def note(self, text):
@@ -63,12 +63,12 @@ class Bench:
                                  *map(str, words)], **options)
 
     def run(self, program, case, *words, codes=(0,)):
-        """Runs it to its end; its output."""
+        """Runs it to its end. Returns its output."""
         command = [self.programs / program, case, self.store, self.ledger, *map(str, words)]
         return self.finish(command, codes)
 
     def finish(self, command, codes=(0,), environment=None):
-        """Runs a command to its end; its output."""
+        """Runs a command to its end. Returns its output."""
         try:
             done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                   timeout=SECONDS_MAX, check=False, env=environment,
@@ -82,17 +82,17 @@ class Bench:
         return text
 
     def check(self, killed=False):
-        """Ledger against store; the records, and what others said."""
+        """Compares ledger and store. Returns the count, and all other messages."""
         total, others = compare(read_ledger(self.ledger), cat(COMMAND, self.store), killed)
         self.note(f"{total} records")
         return total, others
 
     def records(self, codes=(0,)):
-        """What a reader shows, one dictionary a record."""
+        """The records a reader shows, one dictionary each."""
         return [json.loads(line) for line in cat(COMMAND, self.store, codes)]
 
     def archive(self):
-        """Adopts what is dead."""
+        """Adopts dead lanes."""
         return self.finish([COMMAND, "archive", self.store])
 
 
@@ -158,8 +158,8 @@ def fork_clone(bench):
 
 
 def orphan(way, *options):
-    """R31: the parent is killed, a child lives on with all that it inherited. Where that is the
-    lock, the lane is adopted once nothing has changed in it for a while."""
+    """R31: the parent is killed, a child lives on with everything inherited. If that includes the
+    lock, the lane is adopted once it has not changed for a while."""
     def body(bench):
         note = bench.directory / "child"
         bench.run("forks", "orphan", way, note, *options, codes=(-9,))
@@ -180,7 +180,7 @@ def orphan(way, *options):
 
 
 def lane_replaced(bench):
-    """R32: an adopter's lock counts only where the name still means the file that it locked."""
+    """R32: an adopter's lock counts only if the name still refers to the locked file."""
     bench.run("many", "brief", 2, codes=(-9,))
     lanes = bench.store / "lanes"
     bench.finish([bench.command, "archive", bench.store],
@@ -194,8 +194,8 @@ def lane_replaced(bench):
 
 
 def first_thread_ends(bench):
-    """R31: a process whose first thread has ended looks like a zombie, and lives: nobody adopts its
-    lane, however long nothing changes there."""
+    """R31: a process whose first thread has ended looks like a zombie, but lives: its lane is not
+    adopted, however long it does not change."""
     process = bench.start("forks", "left", stdin=subprocess.PIPE)
     try:
         stat = Path(f"/proc/{process.pid}/stat")
@@ -217,7 +217,7 @@ def first_thread_ends(bench):
 
 
 def fork_idle(bench):
-    """R25: children that do nothing keep no deleted file of the store."""
+    """R25: idle children keep no deleted file of the store."""
     process = bench.start("forks", "idle", bench.much(30, 200), stdin=subprocess.PIPE,
                           stdout=subprocess.PIPE)
     pids = []
@@ -382,7 +382,7 @@ ONLY_ALL = {"pool"}
 
 
 def compile_all(directory, swift):
-    """The programs, the modules and two copies of the shared library."""
+    """Builds the programs, the modules and two copies of the shared library."""
     def gcc(*words):
         subprocess.run(["gcc", *FLAGS, *words], check=True)
     linked = ["-L", LIBRARIES, "-lcordwood", "-lpthread", f"-Wl,-rpath,{LIBRARIES}"]

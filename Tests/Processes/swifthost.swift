@@ -1,5 +1,5 @@
-// A Swift program with a runtime of its own that loads the shared library, which has one inside:
-// generic types, existentials and reference counts of both are used at the same time, by threads.
+// A Swift program with its own runtime that loads the shared library, which contains another:
+// threads use generic types, existentials and reference counts of both at the same time.
 
 import Glibc
 

@@ -1,5 +1,5 @@
-"""Queries made by seed, of the words, names and values that writer.c gives its records, and of a
-few that none has."""
+"""Queries made by seed from the words, names and values that writer.c gives its records, plus a few
+that none has."""
 
 WORDS = ["order", "anna", "timed out", "Timeout", "true", "7", "42", "disk", "full", "a/b", "x=y",
          "grün", '"q"', "zz", "\\xff\\xfe", "noise", "order=7", "user=", "late", "ms", "nowhere",

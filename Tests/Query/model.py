@@ -1,6 +1,6 @@
-"""Queries, written from docs/QUERY.md alone: a parser, and a plain filter over the records that
-the oracle decodes. Slow and plain on purpose: where it and the engine differ, one of them misreads
-the page. A parsed query is a function of a record."""
+"""Queries, written from docs/QUERY.md alone: a parser, and a plain filter over the records that the
+oracle decodes. Slow and plain on purpose: if it and the engine differ, one of them misreads the
+page. A parsed query is a function of a record."""
 
 import datetime
 import json
@@ -15,14 +15,14 @@ LEVELS = {b"none": 0, b"trace": 1, b"debug": 5, b"info": 9, b"notice": 10, b"war
           b"error": 17, b"fatal": 21}
 NUMBER = re.compile(rb"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 HAS, BEGINS, IS = "has", "begins", "is"
-# What `:` asks of a name that has a meaning of its own.
+# The test that `:` makes for a name with a meaning of its own.
 MEANING = {b"file": HAS, b"function": HAS, b"url": HAS, b"path": HAS, b"trace": BEGINS,
            b"span": BEGINS, b"trace_id": BEGINS, b"span_id": BEGINS, b"record_id": BEGINS,
            b"txn": BEGINS}
 
 
 class Wrong(Exception):
-    """Not a query; `column` as the page counts."""
+    """Not a query; `column` counts as in the page."""
 
     def __init__(self, column):
         super().__init__(f"column {column}")
@@ -32,7 +32,7 @@ class Wrong(Exception):
 # ── Values ──
 
 def number(text):
-    """What JSON reads, or None. Whole numbers that fit 64 bits are exact."""
+    """The number that JSON reads, or None. Whole numbers that fit 64 bits are exact."""
     match = NUMBER.fullmatch(text)
     if not match:
         return None
@@ -51,7 +51,7 @@ def kind_of(value):
 
 
 def as_text(value):
-    """As `cat` prints a field's value, without quotes and escapes."""
+    """The text in which `cat` prints a field's value, without quotes and escapes."""
     if isinstance(value, bytes):
         return bytes(value)
     if isinstance(value, bool):
@@ -73,7 +73,7 @@ ORDERS = {b"<": lambda a, b: a < b, b"<=": lambda a, b: a <= b, b">": lambda a, 
 
 
 def is_true_of(operator, value, folded, found):
-    """(the type is the same, it is true) of one value of the record; `operator` is not `!=`."""
+    """(types match, it is true) for one value of the record. `operator` is not `!=`."""
     asked, has = kind_of(value), kind_of(found)
     if asked == has:
         if asked == "bool" and operator != b"=":
@@ -134,7 +134,7 @@ DECODER = json.JSONDecoder()
 
 
 def parts_of(text):
-    """(name or None, text) of what is in an object or an array."""
+    """(name or None, text) of each member of an object or an array."""
     def solid(at):
         return SOLID.match(text, at).end()
 
@@ -152,14 +152,14 @@ def parts_of(text):
 
 
 def rest_of(path, name):
-    """What is left of a path behind a name, or None."""
+    """The rest of a path after a name, or None."""
     if path == name:
         return b""
     return path[len(name) + 1:] or None if path.startswith(name + b".") else None
 
 
 def at_path(path, text):
-    """The values there."""
+    """The values at that path."""
     text = text.strip(" \t\r\n")
     if not path:
         value = json.loads(text)
@@ -231,7 +231,7 @@ def values(record, name):
 
 
 def pieces(record):
-    """What a text is looked for in."""
+    """The texts that a text search looks at."""
     yield bytes(record.message)
     for key, value in fields(record):
         yield key + b"=" + as_text(value)
@@ -384,14 +384,14 @@ class Parser:
         if not self.next(b"/") or not found:
             raise self.wrong(start)
         self.at += 1
-        # What the generator writes means the same in both languages, but for this.
+        # The generator's patterns mean the same in both languages, except this.
         found = found.replace(b"$", rb"\Z")
         return re.compile(found, re.DOTALL | (re.IGNORECASE if folded else 0))
 
     # ── A comparison ──
 
     def value(self):
-        """(the text, it is in quotes, its case does not count)"""
+        """(the text, whether it is in quotes, whether case is ignored)"""
         start, folded = self.at, self.folds()
         if self.next(b'"'):
             return self.quoted(), True, folded
@@ -484,5 +484,5 @@ class Parser:
 
 
 def parse(text):
-    """A function of an oracle's record."""
+    """Returns a function of an oracle's record."""
     return Parser(text).query()

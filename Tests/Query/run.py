@@ -4,7 +4,7 @@ plain filter (model.py), over a store that is live, archived, or both, and while
 
     run.py [--all] [--seed S] [-k PATTERN …] [CASE …]
 
-With --all, or CORDWOOD_TEST_ALL in the environment, 300 queries of each store instead of 40."""
+With --all, or CORDWOOD_TEST_ALL in the environment, 300 queries per store instead of 40."""
 
 import collections
 import json
@@ -51,7 +51,7 @@ def rows(store, *arguments):
 
 
 def lines_of(printed):
-    """JSON in the shape of the oracle's lines."""
+    """JSON in the form of the oracle's lines."""
     lines = []
     for line in printed.split(b"\n")[:-1]:
         pairs = json.loads(line, object_pairs_hook=lambda found: found)
@@ -61,7 +61,7 @@ def lines_of(printed):
 
 
 class Writer:
-    """writer.c, running. `run.py` ends those that a failed case left."""
+    """writer.c, running. `run.py` ends those left by a failed case."""
 
     running = []
 
@@ -84,7 +84,7 @@ class Writer:
         return self
 
     def stop(self):
-        """Nothing of the store changes until `end`; a running one still measures its clock."""
+        """The store does not change until `end`. A running writer still measures its clock."""
         self.process.send_signal(signal.SIGSTOP)
         return self
 
@@ -103,7 +103,7 @@ def decoded(store):
 
 
 def ask_all(store, seed, count):
-    """Asks the tool and the model; says how many records were found."""
+    """Asks the tool and the model. Returns the number of records found."""
     records = decoded(store)
     lines = [(key, plain(record), record) for key, record in records]
     chance = random.Random(seed)
@@ -127,12 +127,12 @@ def ask_all(store, seed, count):
 
 
 def settled(store):
-    """Every sealed segment has become an archive."""
+    """Waits until every sealed segment has become an archive."""
     until(lambda: not list(Path(store, "lanes").glob("*.sealed")), "archiving")
 
 
 def stored(folder, form, seed):
-    """A store in that form; the writers that still hold it."""
+    """A store in that form, and the writers that still hold it."""
     store = str(folder / form)
     if form == "live":
         writers = [Writer(folder, store, seed, "shop").ready(),
@@ -160,9 +160,9 @@ def asked(form):
 
 
 def while_written(folder, seed):
-    """Rows are of records that the whole store has and the model finds, each once; no record is
-    missing that was kept when the reader began. One that follows has all in the end. A store grows
-    with each query, and 300 of one took over a quarter of an hour: five stores of 60."""
+    """Each row is a record that is in the whole store and that the model finds, once. No record is
+    missing that was kept when the reader began. A follower has all in the end. A store grows with
+    each query, and 300 on one store took over a quarter of an hour: so five stores of 60."""
     rounds, each = (5, 60) if EVERYTHING else (1, 12)
     totals = [written(folder / f"written {number}", seed + number, each)
               for number in range(rounds)]
@@ -196,7 +196,7 @@ def written(folder, seed, count):
     holds(list(Path(store, "archives").glob("*.cwa")), "nothing was rolled meanwhile")
 
     def timeless(line):
-        """What a running writer measures still changes the last digits of times."""
+        """Measurements of a running writer still change the last digits of times."""
         return canonical({**line, "time": ""})
 
     def number(line):
@@ -246,7 +246,7 @@ def every_verb(folder, seed):
     equal("two -q", both, tool("cat", "--json", store, "-q", "level>=warn level<error").stdout)
     equal("-q beside --level", both,
           tool("cat", "--json", store, "--level", "warn", "-q", "level<error").stdout)
-    # A line of an exchange shows none of its fields.
+    # The text line of an exchange shows none of its fields.
     grep = tool("grep", "time(d )?out", "--json", store, "-q", "kind:log").stdout
     equal("grep", grep, tool("cat", "--json", store, "-q", "kind:log /time(d )?out/").stdout)
     grep = tool("grep", "-v", "out", "--json", store, "-q", "kind:log").stdout
@@ -273,7 +273,7 @@ def http_is_asked_by_the_last_record(store, lines):
 
 
 def readers(folder, seed):
-    """Through the library, by its Python binding."""
+    """With the library's Python binding."""
     os.environ.setdefault("CORDWOOD_LIBRARY", str(LIBRARY / "libcordwood.so"))
     import cordwood
     store, _ = stored(folder, "archived", seed)
@@ -309,7 +309,7 @@ def errors(folder, seed):
     holds("-q 'a!=b'" in done.stderr.decode(), f"--where: {done.stderr}")
     text = tool("help", "query").stdout.decode()
     holds("level>=warn" in text and all(len(line) < 101 for line in text.splitlines()), text)
-    # The page's examples are queries; those of the help, too.
+    # The examples of the page and of the help are queries.
     for name, found in (("page", (ROOT / "docs/QUERY.md").read_text()), ("help", text)):
         examples = [line.split(" -q '", 1)[1].split("'")[0]
                     for line in found.splitlines() if "  cordwood " in line and " -q '" in line]

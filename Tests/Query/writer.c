@@ -1,11 +1,11 @@
-/* Writes records of every kind, by seed, for queries to be asked of: plain texts and formats,
- * fields of every type, contexts, exceptions, places, traces, transactions, captured exchanges.
+/* Writes records of every kind, by seed, as data for queries: plain texts and formats, fields of
+ * every type, contexts, exceptions, places, traces, transactions, captured exchanges.
  *
  *     writer STORE SEED COUNT PROCESS [roll N] [ledger FILE]
  *
- * Rolls after every N records. With a ledger it goes on until its standard input ends, gives each
- * record its number as the field `n`, and stores there how many are kept. Otherwise it says "ready"
- * after COUNT records and keeps the engine until its input ends; then it closes it. */
+ * Rolls after every N records. With a ledger it runs until its standard input ends, numbers each
+ * record in the field `n`, and stores there how many are kept. Otherwise it prints "ready" after
+ * COUNT records, keeps the engine until its input ends, and then closes it. */
 
 #define _GNU_SOURCE
 #include <cordwood/cordwood.h>
@@ -208,7 +208,7 @@ int main(int argc, char **argv) {
         kept = i + 1;
         if (ledger >= 0 && pwrite(ledger, &kept, sizeof kept, 0) != sizeof kept) return 3;
         if (roll && i % roll == roll - 1) must(cw_roll(engine), "cw_roll");
-        if (ledger >= 0 && i > count) usleep(2000); /* goes on, but does not fill the disk */
+        if (ledger >= 0 && i > count) usleep(2000); /* goes on, but must not fill the disk */
     }
     if (ledger < 0) {
         puts("ready");

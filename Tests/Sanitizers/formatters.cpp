@@ -1,5 +1,5 @@
-// Formatters of C++ types write into a text_buffer whatever they like, in any pieces: it keeps the
-// first 247 bytes and touches no others. Around the end by every pair of pieces, then by seed.
+// Formatters of C++ types write anything into a text_buffer, in any pieces. It keeps the first 247
+// bytes and touches no others. Tested around the end with every pair of pieces, then by seed.
 // Run under the address and undefined behaviour sanitizers.
 #include <cordwood/cordwood.hpp>
 

@@ -1,6 +1,6 @@
-/* The parser of bodies with and without passing over what says nothing, under the address and
- * undefined behaviour sanitizers: of each text, whole or damaged, both hand out the same. A text
- * ends where its memory ends. Prints the seed of one that differs. run.py builds it. */
+/* The parser of bodies with and without skipping irrelevant text, under the address and undefined
+ * behaviour sanitizers: both must produce the same for each text, whole or damaged. A text ends
+ * where its memory ends. Prints the seed of a difference. run.py builds it. */
 #include <stdbool.h>
 static bool is_narrow;
 #define PASS(...) (is_narrow ? pass_16(__VA_ARGS__) : pass_32(__VA_ARGS__))
@@ -17,7 +17,7 @@ static uint32_t below(uint32_t bound) {
     return (uint32_t)((state >> 11) % bound);
 }
 
-/* One in so many; 0: never. */
+/* True one time in `many`; 0: never. */
 static bool once_in(uint32_t many) { return many && below(many) == 0; }
 
 /* ── Texts ── */
@@ -108,7 +108,7 @@ static void damage(void) {
         if (below(2)) text[at] = "{}[]:,\"\\ 0-.t<\n"[below(15)];
         else memmove(text + at, text + from, below(20));
     }
-    /* The parser is given UTF-8. */
+    /* The parser requires UTF-8. */
     for (size_t i = 0; i < length; i++)
         if ((uint8_t)text[i] >= 0xC0 && (i + 1 == length || (uint8_t)text[i + 1] >> 6 != 2))
             text[i] = 'x';
@@ -165,7 +165,7 @@ static void mark(cwi_json *json, int event, uint64_t seed) {
 }
 
 static bool same(const cwi_json *a, const cwi_json *b, int event) {
-    /* Of the brackets that are open, and of the one that was closed last. */
+    /* Of the open brackets, and of the one closed last. */
     uint64_t open = (2ull << (a->depth + (event == CWI_JSON_CLOSED))) - 2;
     bool has_name = event == CWI_JSON_NAME ||
                     (event == CWI_JSON_STRING && a->objects >> a->depth & 1);

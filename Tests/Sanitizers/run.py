@@ -28,7 +28,7 @@ RUNTIME = ("swiftSwiftOnoneSupport", "swiftCore", "swiftSynchronization", "swift
 
 
 def run(command, log, environment=None, seconds=600):
-    """What it wrote; a failed or slow one is Failed."""
+    """Returns the output. A failed or slow command raises Failed."""
     try:
         done = subprocess.run([str(word) for word in command], cwd=ROOT, check=False,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -49,11 +49,11 @@ def toolchain():
 
 
 def sanitized(kind, log, sources=(HERE / "stress.c",)):
-    """A program over a library of that kind: the whole of it, Swift and C."""
+    """A program over a library of that kind, all of it, Swift and C."""
     clang, library = toolchain()
     scratch = ROOT / "build" / f"sanitize-{kind}"
     scratch.mkdir(parents=True, exist_ok=True)
-    # What SwiftPM has fetched already is not fetched again.
+    # What SwiftPM has already fetched is not fetched again.
     for name in ("checkouts", "repositories", "workspace-state.json"):
         there = ROOT / ".build" / name
         if there.is_dir() and not (scratch / name).exists():
@@ -88,7 +88,7 @@ def plain():
 
 
 def undefined(log):
-    """The C parts alone: the shims that read and write other people's bytes."""
+    """Only the C parts: the shims that read and write untrusted bytes."""
     clang, _ = toolchain()
     shims = ROOT / "Sources/CShims"
     texts = []
@@ -103,7 +103,7 @@ def undefined(log):
 
 
 def headers(log):
-    """What the headers compile into hosts, and C++ formatters by seed."""
+    """Code that the headers compile into hosts, and C++ formatters by seed."""
     consumers = ROOT / "Tests/Consumers"
     said = ""
     for source, compiler in ((consumers / "consumer.c", ("cc", "-std=gnu11")),
@@ -124,8 +124,8 @@ def headers(log):
 
 
 def transfers(log, whole):
-    """What libcurl tells, whole and in pieces, by seed; memory that nobody frees is found.
-    whole: the library is of that kind, too, and not only the memory that it asks for."""
+    """What libcurl reports, whole and in pieces, by seed; memory leaks are found. whole: the
+    library is of that kind, too, not only its allocations."""
     sys.path.insert(0, str(FUZZ))
     from seeds import transfer_seeds  # pylint: disable=import-outside-toplevel
     sources = (FUZZ / "curl.c", FUZZ / "driver.c")
@@ -153,7 +153,7 @@ def stress(kind, seconds, log):
     shutil.rmtree(store, ignore_errors=True)
     environment, command = {}, [store, seconds]
     if kind == "valgrind":
-        # valgrind cannot read Swift's debug information; the library is stripped of it.
+        # valgrind cannot read Swift's debug information, so the library is stripped of it.
         command = ["valgrind", "--error-exitcode=66", "--leak-check=no", "--num-callers=30",
                    f"--suppressions={HERE}/valgrind.supp", plain(), *command]
     else:

@@ -1,6 +1,5 @@
 /* The scans for redaction at every width, under the address and undefined behaviour sanitizers:
- * texts that end where memory ends, against what each byte by itself would say. Prints the seed.
- * run.py builds it. */
+ * texts that end where memory ends, against a bytewise check. Prints the seed. run.py builds it. */
 #include "scan.c"
 #include <assert.h>
 #include <stdio.h>
@@ -8,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Where there are wider ones, the narrowest too. */
+/* If there are wider ones, tests the narrowest too. */
 #if defined(__SSE2__)
 #define LANE 1
 #define NAME(scan) scan##_1
@@ -34,7 +33,7 @@ static _Bool is_control(const uint8_t *text, size_t at, size_t count) {
     return text[at] < 0x20 || text[at] == 0x7F;
 }
 
-/* What may stand at the first three places of a group's words, a byte by the halves of it. */
+/* The bytes allowed at the first three places of a group's words, by halves. */
 static const char *const places[3][8] = {
     {"g", "bB", "xE", "Ay", "sr", "np", "hS", "sd"},
     {"hli", "eEaA", "o ", "KSIa", "k", "py", "fG", "ho"},
@@ -98,7 +97,7 @@ static uint64_t draw(void) {
     return state;
 }
 
-/* A word in lower case, and a text that differs from it in case, or in more. */
+/* A lowercase word, and a text that differs from it in case, or in more. */
 static void check_has(const uint8_t *text, size_t count) {
     uint8_t word[64], other[64];
     size_t length = draw() % 40;
@@ -158,7 +157,7 @@ static int check_all(const uint8_t *text, size_t count) {
     return 1;
 }
 
-/* Words of a long text of few letters, or of others, and words that it may not have. */
+/* Words of a long text of few or many letters, and words that it may lack. */
 static int check_find(const uint8_t *text, size_t count, unsigned letters) {
     uint8_t word[80];
     size_t length = 1 + draw() % sizeof word, from = draw() % count;
@@ -198,7 +197,7 @@ int main(int argc, char **argv) {
         size_t count = draw() % 400;
         uint8_t *text = (uint8_t *)memory + 4096 - count;
         for (size_t i = 0; i < count; i++) text[i] = (uint8_t)('c' + draw() % 20);
-        /* From texts that have none to texts of nothing else. */
+        /* From texts without such pieces to texts of nothing else. */
         size_t many = draw() % 4 == 0 ? 0 : draw() % (count / 4 + 1);
         for (size_t k = 0; k < many; k++) {
             const char *piece = pieces[draw() % (sizeof pieces / sizeof *pieces)];

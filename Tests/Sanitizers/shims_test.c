@@ -1,6 +1,6 @@
-/* The C parts that handle other people's bytes, under the address and undefined behaviour
- * sanitizers: checksums at every alignment against the definition, strings that end where a page
- * ends, printing, zeros, and the crash report's text. run.py builds it. */
+/* The C parts that handle untrusted bytes, under the address and undefined behaviour sanitizers:
+ * checksums at every alignment against the definition, strings that end where a page ends,
+ * printing, zeros, and the crash report's text. run.py builds it. */
 #define _GNU_SOURCE 1
 #include "CShims.h"
 #include "crash.h"
@@ -64,7 +64,7 @@ int main(void) {
     fclose(file);
     checks += 8;
 
-    /* Every signal and code, with frames in modules, in none, and far outside. */
+    /* Every signal and code, with frames inside and outside of modules, and far away. */
     crash_work *work = calloc(1, sizeof *work);
     static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS, 64};
     for (size_t s = 0; s < 8; s++)

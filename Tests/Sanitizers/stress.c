@@ -1,6 +1,6 @@
-/* What the sanitizers and valgrind look at: threads append text, deferred and rich records while
- * others roll, flush, wait for archives, read the store and come and go; then a signal storm, a
- * forked child, and close. `stress STORE SECONDS`. Ends 0 where every record of every thread was
+/* The load for the sanitizers and valgrind: threads append text, deferred and rich records while
+ * others roll, flush, wait for archives, read the store and come and go. Then a signal storm, a
+ * forked child, and close. `stress STORE SECONDS`. Exits with 0 if every record of every thread was
  * read back. run.py builds and runs it once under each. */
 #define _GNU_SOURCE 1
 #include <cordwood/cordwood.h>
@@ -76,7 +76,7 @@ static void *write_records(void *argument) {
     return NULL;
 }
 
-/* Threads that log once: blocks are given back and taken again. */
+/* Threads that log once: their blocks are returned and reused. */
 static void *write_once(void *argument) {
     OK(cw_write(logger, CW_LEVEL_INFO, "once", 4) == CW_OK);
     return argument;

@@ -1,5 +1,5 @@
-"""A server that is away for a day, by clocks that are moved (Tests/Disk/interpose.c), and what then
-waits: sent oldest first, in bounded memory; log calls take no longer than without uploads."""
+"""A server that is away for a day, with clocks that are moved (Tests/Disk/interpose.c). What then
+waits is sent oldest first, in bounded memory. Log calls take no longer than without uploads."""
 
 import contextlib
 import hashlib
@@ -22,7 +22,7 @@ DAY_S, GIB = 86_400, 1 << 30
 STEPS, STEPS_ALL = 24, 96
 BACKLOG, BACKLOG_ALL = 128 << 20, 5 * GIB
 MEMORY_KIB = 32 << 10
-# Requests at a time, at most: so far may an archive be ahead of an older one.
+# The maximum of simultaneous requests: an archive may be this far ahead of an older one.
 AT_ONCE = 32
 
 
@@ -40,14 +40,14 @@ def order_of(name):
 
 
 def displaced(names):
-    """How far the worst of them is from where its age puts it."""
+    """The largest distance of any from the position of its age."""
     wanted = {name: index for index, name in enumerate(sorted(names, key=order_of))}
     return max((abs(index - wanted[name]) for index, name in enumerate(names)), default=0)
 
 
 def day(place):
-    """No server for a day of the host's clock: attempts get rare, nothing is lost, and once it is
-    back all goes by itself, the oldest first."""
+    """No server for a day of the host's clock: attempts become rare, nothing is lost, and once it
+    is back everything is sent by itself, oldest first."""
     steps = STEPS_ALL if place.everything else STEPS
     store = Store(place)
     words = Words(place.directory / "words")
@@ -66,11 +66,11 @@ def day(place):
             host("wait")
         waiting = [path.name for path in store.archives()]
         equal("archives that wait", len(waiting), steps)
-        # On a busy machine the day may be over before the uploader has looked at the clock twice.
+        # On a busy machine the day may pass before the uploader has looked at the clock twice.
         host("until", word="attempting", count=2, seconds=60)
         attempts = [event for event in host("events") if event[0] == "attempting"]
         holds(2 <= len(attempts) <= 3 * steps, f"{len(attempts)} attempts in {steps} steps")
-        # It is back, at the same address, two hours later.
+        # It is back at the same address two hours later.
         server.stop()
         server = Recorder(place, arguments=[f"port={port}"])
         server.start()
@@ -92,9 +92,9 @@ def day(place):
 
 
 def month(place):
-    """Away for a month, an archive a day, and then a Loki whose window is a week: what it takes is
-    there, each once; the rest is kept, counted to the record, and goes when somebody asks for it
-    again and the window is wider."""
+    """Away for a month, with an archive a day, and then a Loki whose window is a week. What it
+    accepts is there, each record once. The rest is kept, its records counted, and is sent on
+    request once the window is wider."""
     days, each, window = 30, 20, 7
     store = Store(place)
 
@@ -124,7 +124,7 @@ def month(place):
         equal("archives that stay", len(store.archives()), len(old))
         equal("states", store.states(),
               [f"kept-400-{each}"] * len(old))
-        # Nothing is asked twice, until somebody says so.
+        # Nothing is sent again until requested.
         equal("again", host("upload", timeout=120)["result"]["failed"], 0)
         host("close")
     wide = Fake(place, kind="loki").start()
@@ -138,8 +138,8 @@ def month(place):
 
 
 def fleet(place):
-    """Hosts behind an ingress that answers 404 for ten minutes, for its service is not there yet:
-    nothing is given up, and when it is there all arrives, each archive once, by itself."""
+    """Hosts behind an ingress that answers 404 for ten minutes, because its service is not there
+    yet. Nothing is given up. Then everything arrives by itself, each archive once."""
     count, each, limit = 5, 10, 90
     words = Words(place.directory / "words")
     library = interposer(place)
@@ -190,7 +190,7 @@ def store_of(server, request):
 
 def backlog(form, encoding):
     def case(place):
-        """So much waits, the server is back: memory, order, and all of it."""
+        """A backlog of that size, then the server is back: memory, order, completeness."""
         size = BACKLOG_ALL if place.everything else BACKLOG
         store = Store(place)
         nginx = Nginx(place).start()
@@ -231,8 +231,8 @@ def backlog(form, encoding):
 
 
 def latency(place):
-    """p99.9 of log calls with a server that is away and a backlog, beside a run without a target;
-    also while the backlog drains, which informs."""
+    """p99.9 of log calls with a server that is away and a backlog, beside a run without a target.
+    The same while the backlog drains, for information only."""
     program = place.folder("tools") / "latency"
     subprocess.run(["cc", "-std=gnu11", "-O2", f"-I{ROOT}/include", "-o", str(program),
                     str(ROOT / "Tests/Servers/latency.c"), f"-L{BUILD}/lib", "-lcordwood",
@@ -262,7 +262,7 @@ def latency(place):
     for what, rows in found.items():
         place.note(f"{what}: p99.9 {middle[what]:.0f} ns, {sum(r['late'] for r in rows)} late")
     holds(all(row["failed"] > 0 for row in found["away"]), "no attempt was made")
-    # A busy machine may take a round of two seconds to make the first body.
+    # A busy machine may need a round of two seconds to make the first body.
     holds(any(row["sent"] > 0 for row in found["draining"]), "nothing was sent")
     holds(middle["away"] <= 1.5 * middle["without"] + 1000,
           f"p99.9 {middle['away']:.0f} ns with a server away, {middle['without']:.0f} without")

@@ -1,5 +1,5 @@
-"""Stores and receivers as the tests need them: S3 by rclone, moto and SeaweedFS (all check
-signatures), OTLP by rotel, ClickHouse, and our own collector. Each can be asked what it stored."""
+"""Stores and receivers for the tests: S3 by rclone, moto and SeaweedFS (all check signatures), OTLP
+by rotel, ClickHouse, and our own collector. Each can be asked what it stored."""
 
 import base64
 import contextlib
@@ -29,7 +29,7 @@ def signed(server, method, path, *more):
 
 
 def boto(program, *arguments):
-    """What a program with boto3 prints."""
+    """The output of a program with boto3."""
     environment = plain_environment(AWS_EC2_METADATA_DISABLED="true")
     done = subprocess.run([venv_python(), "-c", program, *arguments], capture_output=True,
                           text=True, check=False, env=environment)
@@ -39,7 +39,7 @@ def boto(program, *arguments):
 
 
 def boto_says(server, program, *arguments):
-    """The same with the server's keys as `s3` and its `bucket`; what is printed, as JSON."""
+    """The same with the server's keys as `s3` and its `bucket`. Returns the output as JSON."""
     head = """
 import base64, json, sys, boto3
 from botocore.config import Config
@@ -72,14 +72,14 @@ print(json.dumps(found))
         equal(f"making bucket {name}: {done.stdout} {done.stderr}", done.returncode, 0)
 
     def objects(self):
-        """By key."""
+        """Contents by key."""
         return {key: base64.b64decode(body) for key, body in boto_says(self, self.LIST).items()}
 
 
 class Rclone(S3):
-    """`rclone serve s3`: a bucket is a folder. Buckets beside the first are made by requests:
-    rclone keeps folders in memory, and a folder made behind its back needs `--dir-cache-time 0s`,
-    with which a PUT can look for its own folder for minutes."""
+    """`rclone serve s3`: a bucket is a folder. Further buckets are made by requests: rclone caches
+    folders in memory. A folder made behind its back would need `--dir-cache-time 0s`, with which a
+    PUT can look for its own folder for minutes."""
 
     name = "rclone"
 
@@ -98,8 +98,8 @@ class Rclone(S3):
 
 
 class Moto(S3):
-    """moto's S3. It checks signatures only after its first unsigned actions, which make a user with
-    a key, its rights and a bucket."""
+    """moto's S3. It checks signatures only after some initial unsigned actions, which make a user
+    with a key, its rights and a bucket."""
 
     name = "moto"
     SETUP = """
@@ -133,8 +133,8 @@ print(json.dumps([key["AccessKeyId"], key["SecretAccessKey"]]))
 
 
 class SeaweedFS(S3):
-    """`weed server -s3`: a master, a volume server, a filer and S3 before them, in one process.
-    It answers long before it can store: it is ready when an object is taken."""
+    """`weed server -s3`: a master, a volume server, a filer and S3 in front of them, in one
+    process. It answers long before it can store: it is ready when it accepts an object."""
 
     name = "seaweedfs"
     stop_signal = signal.SIGKILL
@@ -159,7 +159,7 @@ class SeaweedFS(S3):
 
 
 class Rotel(Server):
-    """An OTLP receiver that prints what it was sent."""
+    """An OTLP receiver that prints what it receives."""
 
     name = "rotel"
 
@@ -179,7 +179,7 @@ class Rotel(Server):
 
 
 class ClickHouse(Server):
-    """The server with its HTTP interface alone, a user without a password."""
+    """The server with only its HTTP interface, and a user without a password."""
 
     name = "clickhouse"
     stop_signal = signal.SIGKILL
@@ -220,7 +220,7 @@ class ClickHouse(Server):
         return False
 
     def query(self, text, data=None):
-        """The answer's text."""
+        """The text of the answer."""
         url = self.url + "/?" + urllib.parse.urlencode({"query": text})
         try:
             with urllib.request.urlopen(url, data=data or b"", timeout=30) as reply:
@@ -234,7 +234,7 @@ class ClickHouse(Server):
 
 
 class Collector(Server):
-    """`cordwood collect`. `central`: its store."""
+    """`cordwood collect`. `central` is its store."""
 
     name = "collector"
 
@@ -250,7 +250,7 @@ class Collector(Server):
         return "listening on" in self.said() and super().answers()
 
     def archives(self):
-        """Bytes by file name."""
+        """Contents by file name."""
         return {path.name: path.read_bytes() for path in (self.central / "archives").glob("*.cwa")}
 
 
@@ -267,13 +267,13 @@ class Fake(Server):
         return begin_with_port(self)
 
     def stored(self):
-        """What it has, a JSON text a row."""
+        """What it has stored, one row of JSON per line."""
         path = self.directory / "stored.jsonl"
         return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
 def begin_with_port(server):
-    """Starts one that chooses its port itself, and says it first."""
+    """Starts a server that chooses its port itself and prints it first."""
     server.configure()
     server._begin()
     until(lambda: server.said().strip() or server.process.poll() is not None, "the server's port")
@@ -282,7 +282,7 @@ def begin_with_port(server):
 
 
 class Recorder(Server):
-    """Tests/TestSupport/fault_server.py: answers as it is told, and keeps what it was sent."""
+    """Tests/TestSupport/fault_server.py: gives scripted answers, and keeps the requests."""
 
     name = "recorder"
 
@@ -298,7 +298,7 @@ class Recorder(Server):
         return begin_with_port(self)
 
     def script(self, answers=(), **rules):
-        """Forgets what came, and answers in this way from now on."""
+        """Discards earlier requests, and answers in this way from now on."""
         self.count = getattr(self, "count", 0) + 1
         self.kept = self.directory / f"kept-{self.count}"
         words = {"directory": str(self.kept), "answers": list(answers), "rules": rules}
@@ -313,7 +313,7 @@ class Recorder(Server):
         return sorted(map(json.loads, lines), key=lambda request: request["number"])
 
     def taken(self):
-        """Of all requests, those that were answered 2xx."""
+        """The requests that were answered 2xx."""
         return [request for request in self.requests() if 200 <= request["status"] < 300]
 
     def body(self, request):
@@ -325,6 +325,6 @@ class Recorder(Server):
         return json.loads(path.read_text()) if path.exists() else {}
 
     def documents(self):
-        """Of the bulk interface: by id."""
+        """The documents of the bulk interface, by id."""
         path = self.kept / "documents.json"
         return json.loads(path.read_text()) if path.exists() else {}

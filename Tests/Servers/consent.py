@@ -1,5 +1,5 @@
-"""B-SAP-10. Consent that is pending or denied: no connection is made and no byte is sent, counted
-on the listener itself; what waited is gone after a denial, with one callback each."""
+"""B-SAP-10. With consent pending or denied no connection is made and no byte is sent, as counted on
+the listener itself. After a denial the waiting archives are removed, with one callback each."""
 
 import re
 import threading
@@ -11,7 +11,7 @@ from store import Host, Store
 
 
 class Counter(Server):
-    """Accepts, counts connections and bytes, answers 200 to a request, once it has come."""
+    """Accepts, counts connections and bytes, answers 200 to each complete request."""
 
     name = "counter"
 
@@ -41,13 +41,13 @@ class Counter(Server):
             if end and whole is None:
                 length = re.search(rb"(?i)\r\ncontent-length: *(\d+)", head)
                 whole = len(head) + len(end) + int(length[1] if length else 0)
-        self.stopping.wait(0.2)  # an attempt lasts
+        self.stopping.wait(0.2)  # an attempt takes a while
         self.answering.wait()
         client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 
 
 def ticks(host, seconds=3):
-    """Time for three timer ticks and a roll, each of which would upload."""
+    """Waits for three timer ticks, with rolls, each of which would upload."""
     end = time.monotonic() + seconds
     number = 0
     while time.monotonic() < end:
@@ -65,8 +65,8 @@ def upload_says_consent(host):
 
 
 def denied(place):
-    """Denied while five archives wait: they go, each told once; later ones stay and are not sent.
-    Granted again, what stayed is sent."""
+    """Denied while five archives wait: they are removed, each reported once. Later ones stay and
+    are not sent. Granted again, what stayed is sent."""
     listener = Counter(place).start()
     store = Store(place)
     with Host(place, store) as host:
@@ -81,7 +81,7 @@ def denied(place):
         holds(len(waiting) >= 5, f"{len(waiting)} archives wait")
         upload_says_consent(host)
         host("consent", word="denied")
-        # One that the engine itself has locked at this moment goes a moment later.
+        # An archive that the engine has just locked is removed a moment later.
         holds(host("until", word="completed", count=len(waiting)), "no callback")
         equal("archives after the denial", [p.name for p in store.archives()
                                             if p.name in waiting], [])
@@ -107,7 +107,7 @@ def denied(place):
 
 
 def pending(place):
-    """Pending keeps everything and sends nothing, over a restart and from the command line, too."""
+    """Pending keeps everything and sends nothing, also over a restart and from the command line."""
     listener = Counter(place).start()
     store = Store(place)
     url = f"http://127.0.0.1:{listener.port}/logs"
@@ -128,7 +128,7 @@ def pending(place):
 
 
 def denied_during_an_upload(place):
-    """The answer is on its way when consent ends: that transfer may end, no other begins."""
+    """The answer is on its way when consent ends: that transfer may finish, no other begins."""
     listener = Counter(place).start()
     listener.answering.clear()
     store = Store(place)
@@ -141,7 +141,7 @@ def denied_during_an_upload(place):
             host("roll")
             host("wait")
         host("consent", word="granted")
-        # The first attempt, which has no answer yet, is the only one.
+        # The first attempt, still without an answer, is the only one.
         until(lambda: listener.connections, "no attempt")
         host("consent", word="denied")
         listener.answering.set()

@@ -1,5 +1,5 @@
-"""The collector's door: `cordwood collect` beside clients that take connections and bring nothing,
-and behind the web servers of docs/UPLOADS.md, whose configurations are run as they stand there."""
+"""The collector's door: `cordwood collect` beside clients that hold connections and send nothing,
+and behind the web servers of docs/UPLOADS.md, whose configurations run as written there."""
 
 import contextlib
 import errno
@@ -21,7 +21,7 @@ REQUEST = HEAD + "Content-Length: 9999999\r\n\r\n"
 
 
 def connect(server, address, text):
-    """Each address of 127.0.0.0/8 is another client."""
+    """Each address of 127.0.0.0/8 counts as another client."""
     client = socket.create_connection(("127.0.0.1", server.port), 20, (address, 0))
     client.settimeout(20)
     client.sendall(text.encode())
@@ -29,7 +29,7 @@ def connect(server, address, text):
 
 
 def answer(client):
-    """What comes until the server closes."""
+    """Returns what arrives until the server closes."""
     got = b""
     with contextlib.closing(client):
         while piece := client.recv(4096):
@@ -38,7 +38,7 @@ def answer(client):
 
 
 def sends(place, server, **options):
-    """A store is uploaded, attempt by attempt, and read back at the collector."""
+    """Uploads a store, attempt by attempt, for the collector to be read back."""
     store = Store(place, "beside").fill(100, place.seed)
     lines = store.lines()
     rounds = store.upload_all(server.url, kind="collector", token=TOKEN, **options)
@@ -47,8 +47,8 @@ def sends(place, server, **options):
 
 
 def half_open_heads(place):
-    """All connections wait for the rest of a head, made anew where one is closed: who brings
-    archives is served all the same, because one address gets its share and no more."""
+    """All connections wait for the rest of a head and reconnect when closed. Archives from other
+    clients are still accepted, because one address gets only its share."""
     server = Collector(place, token=TOKEN, more=(
         "--connections", "16", "--connections-per-address", "12")).start()
     crowd = [connect(server, "127.0.0.2", HEAD) for _ in range(16)]
@@ -59,7 +59,7 @@ def half_open_heads(place):
 
 
 def heads_of_many_addresses(place):
-    """256 clients of 64 addresses take all connections: each gives way after five seconds."""
+    """256 clients of 64 addresses hold all connections. Each gives way after five seconds."""
     server = Collector(place, token=TOKEN).start()
     crowd = [connect(server, f"127.0.1.{number % 64 + 1}", HEAD) for number in range(256)]
     until(lambda: "all 256 connections are taken" in refused(server) + server.said(),
@@ -72,14 +72,14 @@ def heads_of_many_addresses(place):
 
 
 def refused(server):
-    """The answer to one client more."""
+    """The answer to one more client."""
     with contextlib.suppress(ConnectionError):
         return answer(connect(server, "127.0.0.1", "GET /healthz HTTP/1.0\r\n\r\n"))
     return ""
 
 
 def bodies_without_a_token(place):
-    """Nothing of a body is waited for: the answer is there before the body, and the end with it."""
+    """The server does not wait for a body: it answers before the body, and then closes."""
     server = Collector(place, token=TOKEN).start()
     crowd = [connect(server, "127.0.0.2", REQUEST) for _ in range(32)]
     for client in crowd:
@@ -88,7 +88,7 @@ def bodies_without_a_token(place):
 
 
 class Watched(Collector):
-    """What it asks of the disk is counted."""
+    """Its calls to the disk are counted."""
 
     def __init__(self, place, **options):
         super().__init__(place, **options)
@@ -101,8 +101,8 @@ class Watched(Collector):
 
 
 def names_outlast_a_start(place):
-    """A name that a killed run had only renamed is brought to the disk before anybody hears that
-    the archive is stored: the directory is synced at the start, or nobody is served."""
+    """A name that a killed run had only renamed is made durable before any client hears that the
+    archive is stored: the directory is synced at the start, or nothing is served."""
     server = Watched(place, token=TOKEN).start()
     sends(place, server)
     names = server.archives()
@@ -123,7 +123,7 @@ def names_outlast_a_start(place):
 
 
 def limits_of_the_command(place):
-    """Numbers that cannot be, said before anything is opened."""
+    """Impossible numbers are refused before anything is opened."""
     for words, what in (
             (["--connections", "0"], "take positive numbers"),
             (["--connections-per-address=-1"], "take positive numbers"),
@@ -139,7 +139,7 @@ def limits_of_the_command(place):
 # ── Behind TLS, as the page says ──
 
 class Page(Server):
-    """One of the page's configurations: only addresses, ports and paths are put in."""
+    """One of the page's configurations: only addresses, ports and paths are replaced."""
 
     def configure(self):
         self.made = Certificates(self.place)

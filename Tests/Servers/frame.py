@@ -1,6 +1,6 @@
 """What the server tests share: cases and their outcome, a place for each case's files and
 processes, a real server's life (start on a free port of loopback, wait until it answers, stop), and
-where its program is found. No sleeps for luck: what is waited for is polled, within a bound."""
+the search for its program. No fixed sleeps: conditions are polled, within a bound."""
 
 import contextlib
 import os
@@ -27,7 +27,7 @@ SECONDS_MAX = 60
 
 
 def find(program):
-    """Where a server's program is, or Skipped."""
+    """The path of a server's program, or raises Skipped."""
     places = [VENV / "bin", *map(Path, os.environ.get("PATH", "").split(":")),
               Path("/usr/sbin"), Path("/usr/local/sbin")]
     for place in places:
@@ -37,7 +37,7 @@ def find(program):
 
 
 def venv_python():
-    """The interpreter that has the packages of requirements.txt."""
+    """The interpreter with the packages of requirements.txt."""
     python = VENV / "bin/python"
     if not python.exists():
         raise Skipped("build/servers-venv is not there")
@@ -45,7 +45,7 @@ def venv_python():
 
 
 def plain_environment(**more):
-    """Ours without what belongs to the tests of our own library."""
+    """Our environment, without the variables for tests of our own library."""
     kept = {k: v for k, v in os.environ.items()
             if not k.startswith(("CORDWOOD_", "LD_PRELOAD", "MALLOC_", "PYTHONPATH"))
             and not k.lower().endswith("_proxy")}
@@ -54,14 +54,14 @@ def plain_environment(**more):
 
 
 class Place:
-    """A case's directory, and the processes started for it; gone when the case ends."""
+    """A case's directory, and the processes started for it. Both are removed when the case ends."""
 
     def __init__(self, directory, everything=False, seed=1):
         self.directory, self.everything, self.seed = directory, everything, seed
         self.running, self.notes = [], []
         self.started = time.monotonic()
         directory.mkdir(parents=True, exist_ok=True)
-        # Servers that give up root must be able to come here.
+        # Servers that give up root must be able to enter.
         directory.chmod(0o755)
 
     def folder(self, name, mode=0o755):
@@ -104,7 +104,7 @@ class Server:
         return f"http://127.0.0.1:{self.port}"
 
     def configure(self):
-        """Writes what the program reads."""
+        """Writes the program's configuration."""
 
     def command(self):
         raise NotImplementedError
@@ -113,14 +113,14 @@ class Server:
         return {}
 
     def answers(self):
-        """True once the server can be used."""
+        """True once the server is usable."""
         with contextlib.suppress(OSError):
             socket.create_connection(("127.0.0.1", self.port), 1).close()
             return True
         return False
 
     def start(self):
-        """Three ports at most: another process may take a free one first."""
+        """Tries three ports: another process may take a free one first."""
         for _ in range(3):
             self.configure()
             self._begin()
@@ -148,7 +148,7 @@ class Server:
         return path.read_bytes().decode(errors="replace") if path.exists() else ""
 
     def stop(self):
-        """Ends it and what it started: it leads a session of its own."""
+        """Ends it and the processes it started: it leads its own session."""
         if self.process is None:
             return
         if self.process.poll() is None:
@@ -169,7 +169,7 @@ class Server:
 
 
 class Certificates:
-    """An authority of the case's own, a certificate of 127.0.0.1, and one of a client."""
+    """A certificate authority of the case, a certificate of 127.0.0.1, and a client's."""
 
     def __init__(self, place):
         self.directory = place.folder("certificates")

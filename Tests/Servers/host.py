@@ -1,6 +1,6 @@
-"""A host of the Python binding that does what it is told: one JSON command a line on standard
-input, one JSON answer a line on standard output. Started by store.Host; callbacks of targets and of
-the engine are collected until they are asked for. One thread."""
+"""A host of the Python binding under remote control: one JSON command per line on standard input,
+one JSON answer per line on standard output. Started by store.Host. Collects callbacks of targets
+and of the engine until they are requested. One thread."""
 
 import base64
 import json
@@ -49,7 +49,7 @@ def do_target(url, note_callbacks=True, tokens=None, **options):
 
 
 def do_hostile(count, seed, logger="app.hostile"):
-    """Messages, fields and logger names that a careless encoder breaks on."""
+    """Messages, fields and logger names that break careless encoders."""
     chance = random.Random(seed)
     for number in range(count):
         text = HOSTILE[number % len(HOSTILE)]
@@ -67,7 +67,7 @@ def do_write(messages, logger="app"):
 
 
 def do_fill(bytes, line=64 << 10, logger="app.fill"):
-    """Records that no codec makes small."""
+    """Records that no codec makes smaller."""
     log = engine.logger(logger)
     written = 0
     while written < bytes:
@@ -85,7 +85,7 @@ def do_upload(timeout=60):
 
 
 def do_until(word, count, seconds=30):
-    """Waits for so many events of that word."""
+    """Waits for that many events of that word."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         with lock:

@@ -1,6 +1,6 @@
-"""The hostile script: one line each of what servers do to clients, for every kind and form that the
-build has. After every attempt: an archive is gone only where the server said 2xx to all of it; the
-same id and encoding carried the same bytes; attempts were counted. Prints the table."""
+"""The hostile script: one line for each thing that servers do to clients, for every kind and form
+of the build. After every attempt: an archive is gone only if the server answered 2xx to all of it;
+the same id and encoding had the same bytes; attempts were counted. Prints the table."""
 
 import re
 import resource
@@ -13,12 +13,12 @@ from store import FAILED, NotBuilt, Store, archive_id, decoded, same_lines
 
 PAST = "Fri, 04 Nov 2014 23:59:59 GMT"  # a wrong weekday, too
 GIB = 1 << 30
-# Beyond what a plain upload takes, in KiB.
+# Beyond the memory of a plain upload, in KiB.
 MEMORY_KIB = 32 << 10
 
 
 class Kind:
-    """A kind of target with one form and encoding, and what a server of it looks like."""
+    """A kind of target with one form and encoding, and the answers of its server."""
 
     def __init__(self, kind, form, encoding, path="", respond="", more=(), simpler=()):
         self.kind, self.form, self.encoding = kind, form, encoding
@@ -41,7 +41,7 @@ class Kind:
 
     @property
     def lines(self):
-        """An object of S3 has no encoding that a server could refuse."""
+        """An S3 object has no encoding that a server could refuse."""
         return [line for line in LINES if self.kind != "s3" or not line.startswith("415")]
 
 
@@ -70,7 +70,7 @@ KINDS = [
 
 
 class Run:
-    """One line of the script against one kind: a copy of the store, and attempts on it."""
+    """One line of the script against one kind: a copy of the store, and uploads of it."""
 
     def __init__(self, kind, server, fixture, directory):
         self.kind, self.server = kind, server
@@ -91,7 +91,7 @@ class Run:
         return done
 
     def until_sent(self, attempts_max=6, **more):
-        """Explicit attempts until it is sent; the last one's answer."""
+        """Explicit attempts until it is sent. Returns the last result."""
         for _ in range(attempts_max):
             done = self.attempt(**more)
             if done.code == 0:
@@ -104,7 +104,7 @@ class Run:
 
     def check(self):
         requests = self.server.requests()
-        # Nothing is sent without an id, and an id means the same bytes for ever.
+        # Nothing is sent without an id, and an id always means the same bytes.
         bodies = {}
         for request in requests:
             body = self.server.body(request)
@@ -123,7 +123,7 @@ class Run:
             holds(self.server.taken(), "the archive is gone without a 2xx")
 
     def counted(self, attempts, word="retry"):
-        """The state's name says how often it was tried."""
+        """The state's name contains the number of attempts."""
         states = self.store.states()
         holds(len(states) == 1, f"states: {states}")
         found = re.match(r"(\w+)-(\d+)", states[0])
@@ -131,7 +131,7 @@ class Run:
         return states[0]
 
     def whole(self):
-        """What was taken is what was logged, where we can read the form."""
+        """The server accepted what was logged, if the form can be read here."""
         kind, parts = self.kind, self.server.taken()
         if kind.is_archive:
             body = self.server.body(parts[-1])
@@ -146,7 +146,7 @@ class Run:
 
 
 def encoding_of(headers):
-    """Of an object its type says it."""
+    """For an object its type tells the encoding."""
     by_type = {"application/zstd": "zstd", "application/gzip": "gzip"}
     return headers.get("content-encoding") or by_type.get(headers.get("content-type"), "")
 
@@ -154,7 +154,7 @@ def encoding_of(headers):
 # ── The lines ──
 
 def retried(run, *answers):
-    """Each answer is one failed attempt, counted; then it is sent."""
+    """Each answer is one failed attempt, counted. Then the archive is sent."""
     for number in range(1, len(answers) + 1):
         done = run.attempt()
         equal("exit of an attempt that failed", done.code, FAILED)
@@ -177,12 +177,12 @@ def failing(run, answers):
 
 
 def told_when(run, answers):
-    """Not before the server's second is over, not even by an explicit call."""
+    """Not before the server's time, not even by an explicit call."""
     run.attempt()
     state = run.counted(1)
     holds(re.match(r"retry-1-\d+-server", state), f"the server's word is not kept: {state}")
     run.kind.send(run.store, run.server)
-    # Of a machine that is busy for a second this says nothing.
+    # Inconclusive if the machine was busy for a second.
     if time.time() * 1000 < int(state.split("-")[2]):
         equal("requests within the server's second", len(run.server.requests()), 1)
     run.until_sent(2)
@@ -190,7 +190,7 @@ def told_when(run, answers):
 
 
 def now(run, answers):
-    """A date in the past holds nothing back for longer than a second."""
+    """A date in the past delays nothing for more than a second."""
     run.attempt()
     state = run.counted(1)
     ahead = int(state.split("-")[2]) / 1000 - time.time()
@@ -215,8 +215,8 @@ def forbidden(run, answers):
 
 
 def rests(run, answers):
-    """An answer that is about the way there: one request a call, nothing is given up, and when the
-    way is free it goes."""
+    """An answer about the way to the server: one request per call, nothing is given up, and once
+    the way is free the archive is sent."""
     done = run.attempt()
     equal("exit", done.code, FAILED)
     state = run.counted(1)
@@ -227,7 +227,7 @@ def rests(run, answers):
 
 
 def never(run):
-    """A server that takes nothing: whatever it says, the archive stays."""
+    """A server that accepts nothing: whatever it answers, the archive stays."""
     for number in range(1, 5):
         equal("exit", run.attempt().code, FAILED)
         run.counted(number)
@@ -242,7 +242,7 @@ def conflict(run, answers):
 
 
 def too_large(run, answers):
-    """Half and half again, until it is taken; whole archives cannot be."""
+    """Halved again and again, until it is accepted. Whole archives cannot be halved."""
     if run.kind.is_archive:
         return never(run)
     done = run.attempt()
@@ -272,7 +272,7 @@ def other_encoding(run, answers):
 
 
 def huge(run, answers):
-    """The status counts where the kind reads no more; memory is bounded in any case."""
+    """The status counts if the kind reads no more. Memory is bounded in any case."""
     run.until_sent(2)
 
 
@@ -325,7 +325,7 @@ def against(kind):
                 wrong.append(line)
             if line == "500":
                 plain = run.peak
-            # A child's peak begins with that of who started it: ours may have grown meanwhile.
+            # A child's peak begins with its parent's: ours may have grown meanwhile.
             plain = max(plain or 0, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
             if line.startswith("200") and run.peak - plain > MEMORY_KIB:
                 outcome = f"WRONG: {(run.peak - plain) >> 10} MiB more than a plain answer takes"
@@ -338,7 +338,7 @@ def against(kind):
 
 
 def keep_one(store):
-    """One archive holds the lines of this script; what came of more is told in other themes."""
+    """One archive holds the lines of this script. Other themes test several."""
     for path in store.archives()[:-1]:
         path.unlink()
 

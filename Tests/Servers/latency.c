@@ -1,8 +1,8 @@
-/* How long log calls take beside uploads: opens a store, logs at a fixed rate, times every call.
+/* How long log calls take during uploads: opens a store, logs at a fixed rate, times every call.
  *     latency STORE SECONDS RECORDS_A_SECOND [URL]
- * With a URL, archives that wait in the store are sent there in the background. Prints quantiles in
- * nanoseconds as JSON, how much memory the process took at most beyond what it had before, and the
- * processor time of all its threads. One thread logs. */
+ * With a URL, waiting archives of the store are sent there in the background. Prints as JSON
+ * quantiles in nanoseconds, the peak of memory beyond that before, and the processor time of all
+ * threads. One thread logs. */
 #define _GNU_SOURCE 1
 #include "../../Benchmarks/histogram.h"
 

@@ -1,7 +1,7 @@
-"""What happens between send and delete: answers that get lost, and kill -9 before and after
-every system call of `cordwood upload` from its first connection on (Tests/Crash/killer.c). Nothing
-may be lost; our collector, S3 and Elasticsearch have everything once; others one more copy for each
-acknowledgement or process that was lost, under the same id and with the same bytes."""
+"""Between send and delete: lost answers, and kill -9 before and after every system call of
+`cordwood upload` from its first connection on (Tests/Crash/killer.c). Nothing may be lost. Our
+collector, S3 and Elasticsearch have everything once. Others have one more copy for each lost
+acknowledgement or process, under the same id and with the same bytes."""
 
 import hashlib
 import random
@@ -21,8 +21,8 @@ KILLS, KILLS_ALL = 30, 200
 
 
 class Cutter(Server):
-    """Passes requests on; of the first answers, so many are read to their end and thrown away, and
-    the client is cut: the server has stored it. In this process, a thread a connection."""
+    """Passes requests on. Reads the first `cuts` answers to their end, discards them and cuts the
+    client: the server has stored the request. In this process, one thread per connection."""
 
     name = "cutter"
 
@@ -59,7 +59,7 @@ class Cutter(Server):
 
     @staticmethod
     def _pass(stream, sink):
-        """One message with its Content-Length, to its end."""
+        """Passes one message with a Content-Length to its end."""
         head, length = [], 0
         while True:
             line = stream.readline()
@@ -83,7 +83,7 @@ class Cutter(Server):
 # ── What each kind of server must have in the end ──
 
 class Sink:
-    """A server that a store is sent to, and what is compared afterwards."""
+    """A server that receives a store, and the comparison afterwards."""
 
     kind, form, encoding, more = "http", "ndjson", "gzip", ()
     is_once = False
@@ -92,7 +92,7 @@ class Sink:
         self.place = place
 
     def fresh(self):
-        """An empty server."""
+        """Sets up an empty server."""
 
     @property
     def url(self):
@@ -106,11 +106,11 @@ class Sink:
         return {}
 
     def judge(self, lines, hashes, losses):
-        """Raises where something is missing, changed or there too often."""
+        """Raises if anything is missing, changed or there too often."""
 
 
 class Lines(Sink):
-    """Any HTTP server: it stores what comes."""
+    """Any HTTP server: stores everything."""
 
     def __init__(self, place):
         super().__init__(place)
@@ -137,7 +137,7 @@ class Lines(Sink):
 
 
 class Central(Sink):
-    """Our collector: each archive once."""
+    """Our collector: has each archive once."""
 
     kind, form, encoding, is_once = "collector", "archive", "none", True
     server = None
@@ -194,7 +194,7 @@ class Bucket(Sink):
 
 
 class Index(Sink):
-    """Elasticsearch: each record is one document, whatever came twice."""
+    """Elasticsearch: each record is one document, even if it came twice."""
 
     kind, form, encoding, is_once = "elasticsearch", "json", "gzip", True
 
@@ -210,7 +210,7 @@ class Index(Sink):
         return self.server.url
 
     def judge(self, lines, hashes, losses):
-        """The fake makes a document of an `_id` once; its content is told by other tests."""
+        """The fake makes one document per `_id`. Other tests check its content."""
         documents = self.server.documents()
         ours = [name for name, document in documents.items()
                 if not is_engines_own(document)]
@@ -252,7 +252,7 @@ def acknowledgements(what, cuts=3):
 
 
 def acknowledgements_at_nginx(place):
-    """The same by mitmproxy, with nginx behind it: a killed connection, a lost answer, a 503."""
+    """The same with mitmproxy, and nginx behind it: a killed connection, a lost answer, a 503."""
     store = Store(place).fill(60, place.seed)
     lines, hashes = store.lines(), store.hashes()
     nginx = Nginx(place).start()
@@ -296,7 +296,7 @@ def trace(program, words, store, sink):
 
 
 def points_of(labels):
-    """(side, nth, label) from the first connection on; what a run repeats is taken at both ends."""
+    """(side, nth, label) from the first connection on. Of repeated calls, the first and last."""
     counts, points, is_sending = Counter(), [], False
     for label in labels:
         counts[label] += 1
@@ -307,7 +307,7 @@ def points_of(labels):
 
 
 def kills(what):
-    """`cordwood upload` dies at a point; the next one ends the work."""
+    """`cordwood upload` dies at a point. The next one finishes the work."""
     def case(place):
         fixture = Store(place, "fixture")
         for logger in ("first", "second"):
@@ -318,7 +318,7 @@ def kills(what):
         store = Store(place, "survey")
         shutil.copytree(fixture.directory, store.directory)
         sink.fresh()
-        # Also says where the build has no such kind.
+        # Also reports a build without this kind.
         fresh = Store(place, "whole")
         shutil.copytree(fixture.directory, fresh.directory)
         equal("exit without a kill", fresh.upload(sink.url, **sink.options()).code, 0)
@@ -357,11 +357,11 @@ def one_kill(program, point, store, sink, lines, hashes):
     holds(done.returncode in (0, 3), f"killer ended {done.returncode}: {done.stderr[-200:]}")
     store.upload_all(sink.url, **sink.options())
     store.is_empty()
-    # What a death leaves of an archive that is gone now, the next pass takes.
+    # The next pass removes what a death leaves of an archive that is gone now.
     store.upload(sink.url, **sink.options())
     left = [path.name for path in (store.directory / "queue").iterdir()]
     equal("left in queue/", left, [])
-    # One process died: what it had in flight may have come once more, an archive each.
+    # One process died: what it had in flight may come once more, one archive each.
     sink.judge(lines, hashes, len(hashes))
     return done.returncode == 0
 

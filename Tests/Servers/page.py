@@ -1,5 +1,5 @@
-"""docs/UPLOADS.md as a program reads it: the commands of a section as they stand there, and the
-table that ClickHouse needs."""
+"""docs/UPLOADS.md as read by a program: the commands of a section as written there, and the table
+for ClickHouse."""
 
 import re
 import shlex
@@ -10,7 +10,7 @@ PAGE = ROOT / "docs/UPLOADS.md"
 
 
 def sections():
-    """By title, of either level."""
+    """Sections by title, of either level."""
     parts = re.split(r"^##+ (.+)$", PAGE.read_text(encoding="utf-8"), flags=re.M)
     return dict(zip(parts[1::2], parts[2::2]))
 
@@ -28,7 +28,7 @@ def blocks(title):
 
 
 def block(title, opening):
-    """The one block of a section that begins so."""
+    """The only block of a section that begins so."""
     found = [text for text in blocks(title) if text.startswith(opening)]
     if len(found) != 1:
         raise Failed(f"{PAGE}: {len(found)} blocks in {title} begin with {opening}")
@@ -36,7 +36,7 @@ def block(title, opening):
 
 
 def commands(title):
-    """What of a section a shell takes, each command with all its lines."""
+    """The shell commands of a section, each with all its lines."""
     found, command = [], ""
     for line in "".join(blocks(title)).replace("\\\n", " ").splitlines():
         command = f"{command}\n{line}" if command else line
@@ -61,7 +61,7 @@ def is_command(text):
 
 
 def table():
-    """ClickHouse's table of the page."""
+    """The page's table for ClickHouse."""
     found = [block for block in blocks("clickhouse") if block.startswith("CREATE TABLE")]
     if len(found) != 1:
         raise Failed(f"{PAGE}: {len(found)} tables for ClickHouse")

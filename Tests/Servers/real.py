@@ -1,5 +1,5 @@
-"""Real servers: what is read back from each equals what was logged. Web servers and proxies by the
-kinds that any HTTP server takes; OTLP and ClickHouse by their own interfaces. S3: s3.py."""
+"""Real servers: what is read back from each equals what was logged. Web servers and proxies use the
+kinds for any HTTP server, OTLP and ClickHouse their own interfaces. S3: s3.py."""
 
 import json
 import shutil
@@ -18,7 +18,7 @@ def filled(place, count=200):
 
 
 def compare_bodies(store, bodies, lines, hashes):
-    """(id, encoding, bytes) of a server: each archive once, all lines there."""
+    """bodies: (id, encoding, bytes) from a server. Each archive is there once, with all lines."""
     equal("ids", sorted(name.strip('"') for name, _, _ in bodies), sorted(hashes))
     got = b"".join(decoded(body, encoding) for _, encoding, body in bodies)
     same_lines("what the server has", store.ours(got), lines)
@@ -27,7 +27,7 @@ def compare_bodies(store, bodies, lines, hashes):
 # ── nginx ──
 
 def nginx_post(place):
-    """Bodies into files, in every encoding; Content-Type and Content-Length with each."""
+    """Bodies go into files, in every encoding, each with Content-Type and Content-Length."""
     nginx = Nginx(place).start()
     for encoding in ("none", "gzip", "zstd", "lz4"):
         store = Store(place, encoding).fill(100, place.seed)
@@ -42,7 +42,7 @@ def nginx_post(place):
 
 
 def nginx_put(place):
-    """PUT by DAV: the archive's own bytes under its id and under its name."""
+    """PUT by DAV: the archive's own bytes under its id and its name."""
     nginx = Nginx(place).start()
     store, lines, _ = filled(place)
     wanted = {path.name: path.read_bytes() for path in store.archives()}
@@ -79,7 +79,7 @@ def nginx_refuses_large_bodies(place):
 
 
 def nginx_limits_the_rate(place):
-    """429 with Retry-After: 1 for all but one request a second."""
+    """429 with Retry-After: 1 for all but one request per second."""
     nginx = Nginx(place).start()
     store = Store(place)
     for number in range(3):
@@ -94,8 +94,8 @@ def nginx_limits_the_rate(place):
 
 
 def nginx_redirects(place):
-    """307 and 308 to the same origin are followed with method and body; at 302, and 307 to another
-    origin, the target rests."""
+    """307 and 308 to the same origin are followed with method and body. At 302, and at 307 to
+    another origin, the target rests."""
     nginx = Nginx(place).start()
     for path in ("/moved307", "/moved308"):
         store = Store(place, path[1:]).fill(30, place.seed)
@@ -113,7 +113,7 @@ def nginx_redirects(place):
 
 
 def nginx_client_certificate(place):
-    """The server's certificate is checked against the host's CA file, the client shows its own."""
+    """The server's certificate is checked with the host's CA file. The client presents its own."""
     nginx = Nginx(place, tls=True, verify=True).start()
     made = Certificates(place)
     store, lines, hashes = filled(place, 60)
@@ -185,8 +185,8 @@ def apache_has_it_already(place):
 # ── Proxies and faults ──
 
 def haproxy_rate_and_chance(place):
-    """A proxy that answers 429 by rate and 503 by chance, in front of nginx: all arrives, and what
-    was stored was stored once, for neither answer was nginx's."""
+    """A proxy that answers 429 by rate and 503 by chance, in front of nginx. Everything arrives,
+    and is stored once, because neither answer was nginx's."""
     nginx = Nginx(place).start()
     haproxy = Haproxy(place, upstream=nginx.port, rate=6, percent=40).start()
     store = Store(place)
@@ -200,8 +200,8 @@ def haproxy_rate_and_chance(place):
 
 
 def tinyproxy_connect(place):
-    """TLS through a proxy by CONNECT, with user and password; without them it is not let through,
-    and the password is in no text of ours."""
+    """TLS through a proxy by CONNECT, with user and password. Without them it is refused. The
+    password is in no text of ours."""
     nginx = Nginx(place, tls=True).start()
     proxy = Tinyproxy(place).start()
     made = Certificates(place)
@@ -225,7 +225,7 @@ def tinyproxy_connect(place):
 
 
 def caddy_http2(place):
-    """TLS with an authority of its own, and HTTP/2."""
+    """TLS with its own authority, and HTTP/2."""
     nginx = Nginx(place).start()
     caddy = Caddy(place, upstream=nginx.port).start()
     store, lines, _ = filled(place, 60)
@@ -242,7 +242,7 @@ def caddy_http2(place):
 
 
 def mitmproxy_faults(place):
-    """503 with Retry-After three times, an answer that comes late, a connection that is killed."""
+    """503 with Retry-After three times, a late answer, a killed connection."""
     nginx = Nginx(place).start()
     proxy = Mitmproxy(place, upstream=nginx.port,
                       script=["503", "503", "503", "late", "kill"]).start()
@@ -256,7 +256,7 @@ def mitmproxy_faults(place):
 # ── Our collector, OTLP, ClickHouse ──
 
 def collector(place):
-    """Archives byte for byte, and their records by every verb that reads."""
+    """Archives byte for byte, and their records with every reading verb."""
     server = Collector(place, token="s3cret").start()
     store, lines, _ = filled(place)
     wanted = {path.read_bytes() for path in store.archives()}
@@ -269,7 +269,7 @@ def collector(place):
 
 
 def rotel(place):
-    """An independent OTLP receiver reads our bodies: each message is in what it prints."""
+    """An independent OTLP receiver reads our bodies and prints each message."""
     server = Rotel(place).start()
     for form in ("otlp-protobuf", "otlp-json"):
         store = Store(place, form)
@@ -278,7 +278,7 @@ def rotel(place):
         store.is_empty()
         for number in range(50):
             text = f"{form} record {number} of rotel"
-            # It prints what it has answered already.
+            # It answers before it prints.
             until(lambda text=text: text in server.seen(), f"{text!r} in what rotel saw")
 
 
@@ -288,7 +288,7 @@ pid UInt32, tid UInt64, kind String) ENGINE = MergeTree ORDER BY (logger, tid)
 
 
 def clickhouse_insert(place):
-    """INSERT … FORMAT JSONEachRow of NDJSON by gzip, as any HTTP server is sent it; read back."""
+    """INSERT … FORMAT JSONEachRow of gzip NDJSON, sent as to any HTTP server, and read back."""
     server = ClickHouse(place).start()
     server.query(TABLE)
     insert = urllib.parse.urlencode({"query": "INSERT INTO logs FORMAT JSONEachRow",
@@ -311,7 +311,7 @@ def same_rows(server, lines):
 
 
 def clickhouse_kind(place):
-    """The kind of its own."""
+    """The dedicated kind."""
     server = ClickHouse(place).start()
     server.query(page.table())
     store, lines, _ = filled(place)
@@ -325,8 +325,8 @@ def clickhouse_kind(place):
 
 
 def clickhouse_fleet(place):
-    """The way to fleets, as docs/UPLOADS.md has it: many hosts into one table; an archive that is
-    sent twice is there once; a question over all of them."""
+    """The recipe for fleets in docs/UPLOADS.md: many hosts into one table, an archive that is sent
+    twice is there once, and a query over all of them."""
     server = ClickHouse(place).start()
     server.query(page.table())
     to = {"url": server.url, "kind": "clickhouse", "parameters": {"table": "logs"}}
@@ -360,8 +360,8 @@ def clickhouse_fleet(place):
 
 
 def asked_again(place):
-    """401: the host is asked for credentials, and the upload goes on with what it gives (the new
-    token is in no text of ours)."""
+    """401: the host is asked for credentials, and the upload continues with them (the new token is
+    in no text of ours)."""
     server = Recorder(place).start()
     server.script([{"status": 401, "headers": {"WWW-Authenticate": "Bearer realm=\"logs\""}}])
     store, lines, _ = filled(place, 40)

@@ -1,6 +1,6 @@
-"""The recipes of docs/UPLOADS.md, run as they are written: only the servers' addresses, the secrets
-(`…`) and a key are put in. Each command gets a store of its own in `logs`; afterwards the server
-has every line once, and the store has none left."""
+"""The recipes of docs/UPLOADS.md, run as written: only the servers' addresses, the secrets (`…`)
+and a key are replaced. Each command gets its own store in `logs`. Afterwards the server has every
+line once, and the store has none left."""
 
 import os
 import re
@@ -18,7 +18,7 @@ LINES = 60
 
 
 class Shell:
-    """A folder in which commands of the page are run, and what stands for their `…`."""
+    """A folder for running commands of the page, and the values for their `…`."""
 
     def __init__(self, place, server, secret="token", **environment):
         self.place, self.server, self.secret = place, server, secret
@@ -30,7 +30,7 @@ class Shell:
         self.key = None
 
     def fill(self, number=0):
-        """A store of lines that say which they are."""
+        """A store whose lines identify themselves."""
         shutil.rmtree(self.folder / "logs", ignore_errors=True)
         store = Store(self.place, "shell/logs")
         store.log([b"recipe %d line %04d" % (number, line) for line in range(LINES)],
@@ -38,7 +38,7 @@ class Shell:
         return store
 
     def written(self, command):
-        """The command with our server's address, secrets and key put in."""
+        """The command with our server's address, secrets and key."""
         command = re.sub(r"https?://[\w.-]+(:\d+)?", f"http://127.0.0.1:{self.server.port}",
                          command)
         command = re.sub(r"127\.0\.0\.1:\d+", f"127.0.0.1:{self.server.port}", command)
@@ -47,7 +47,7 @@ class Shell:
         return re.sub(r"(CORDWOOD_\w+)=…", rf"\1='{self.secret}'", command)
 
     def run(self, command, more=""):
-        """more: words of a server's that only these tests need."""
+        """more: additional server arguments for these tests."""
         command = self.written(command)
         holds("…" not in command, f"nothing stands for the dots: {command}")
         if command.endswith("&"):
@@ -60,7 +60,7 @@ class Shell:
         return done.stdout
 
     def start(self, command):
-        """A server of the page, in place of ours."""
+        """Starts a server of the page in place of ours."""
         self.server.command = lambda: ["bash", "-c", "exec " + command]
         self.server.directory = self.folder
         self.server.environment = lambda: {name: self.environment[name] for name in ("PATH",
@@ -75,7 +75,7 @@ def rotel_agent():
 
 
 def once(text, number=0):
-    """Each line of a store stands there once."""
+    """Each line of a store is there once."""
     found = re.findall(rf"recipe {number} line (\d{{4}})", text)
     same_lines("what the server has", found, [f"{line:04}" for line in range(LINES)])
 
@@ -84,7 +84,7 @@ def uploads(title):
     return [line for line in page.commands(title) if "cordwood upload" in line]
 
 
-# ── Services that cannot be had here: fakes ──
+# ── Services that are not available here: fakes ──
 
 def of_fake(kind, **settings):
     def case(place):
@@ -101,7 +101,7 @@ def of_fake(kind, **settings):
 # ── Real servers, and our own ──
 
 def http(place):
-    """Any server: what came is read back from its body, by the name that it was sent to."""
+    """Any server: reads back the body, by the name under which it was sent."""
     server = Recorder(place).start()
     shell = Shell(place, server)
     for number, command in enumerate(uploads("http")):
@@ -127,7 +127,7 @@ with cordwood.open(sys.argv[1]) as engine:
 
 
 def transactions(place):
-    """A store of events in place of lines."""
+    """A store of events instead of lines."""
     fake = Fake(place, kind="transactions", settings={
         "content_type": "application/vnd.example.apptxnset-v1+json;charset=UTF-8",
         "path": "/apptxns"}).start()
@@ -138,7 +138,7 @@ def transactions(place):
                        check=True, env={**os.environ, "CORDWOOD_LIBRARY": LIBRARY,
                                         "PYTHONPATH": str(ROOT / "bindings/python/src")})
         shell.run(command)
-        # Nobody was sent the lines beside the events: they stay.
+        # The lines beside the events were sent to no target: they stay.
         equal("what waits", [state for state in store.states() if not state.startswith("sent")],
               [])
         equal("the lines", len(store.archives()) > 0, True)
@@ -228,7 +228,7 @@ def clickhouse(place):
 
 
 def fleets(place):
-    """The worked example: the table, three hosts, and the questions."""
+    """The worked example: the table, three hosts, and the queries."""
     server = ClickHouse(place).start()
     answers = []
     for command in page.commands("Fleets"):

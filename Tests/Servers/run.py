@@ -3,9 +3,8 @@
 
     run.py [--all] [--part beside|alone] [--no-install] [--jobs N] [--list] [-k PATTERN …] [CASE …]
 
-Each theme is a file with CASES; each case has a directory and processes of its own. Servers that
-are missing are installed first (install.sh). A case that cannot run says why; where CI is set it
-has failed."""
+Each theme is a file with CASES. Each case has its own directory and processes. Missing servers are
+installed first (install.sh). A case that cannot run says why. If CI is set it fails instead."""
 
 import os
 import subprocess
@@ -31,7 +30,7 @@ THEMES = (real, door, recipes, s3, hostile, lost, consent, away)
 
 
 def is_alone(case):
-    """It measures times, and must not run beside others."""
+    """True if it measures times, and must not run beside others."""
     return getattr(case, "is_alone", False)
 
 

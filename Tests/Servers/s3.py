@@ -1,6 +1,6 @@
-"""S3 by three servers that check signatures: rclone, moto and SeaweedFS. What is read back equals
-what was logged, for keys of all kinds; an object is not stored twice; large archives go
-in parts, and nothing of them stays behind when the sender is killed."""
+"""S3 with three servers that check signatures: rclone, moto and SeaweedFS. What is read back equals
+what was logged, for keys of all kinds. An object is not stored twice. Large archives are sent in
+parts, and none of these remain when the sender is killed."""
 
 import base64
 import gzip
@@ -18,7 +18,7 @@ PART = 5 << 20
 
 
 class Passing(Mitmproxy):
-    """Leaves the Host header as it was signed."""
+    """Leaves the signed Host header unchanged."""
 
     def command(self):
         return [*super().command(), "--set", "keep_host_header=true"]
@@ -46,7 +46,7 @@ def large(store, megabytes=14):
 
 
 def read_back(store, server, wanted, lines, place):
-    """The bucket has these archives under keys that hold their id, and every record."""
+    """The bucket has these archives under keys that contain their id, and every record."""
     store.is_empty()
     objects = server.objects()
     equal("objects", set(objects.values()), wanted)
@@ -74,7 +74,7 @@ def archives(start):
 
 
 def corners(start):
-    """Everything in a key that signers get wrong."""
+    """Everything in a key that signers often get wrong."""
     def case(place):
         server = start(place)
         store = Store(place)
@@ -88,7 +88,7 @@ def corners(start):
 
 
 def lines_of(start):
-    """NDJSON in each encoding; readers go by the extension."""
+    """NDJSON in each encoding. Readers go by the extension."""
     def case(place):
         server = start(place)
         for encoding, end in (("zstd", ".ndjson.zst"), ("gzip", ".ndjson.gz"), ("none", ".ndjson")):
@@ -108,8 +108,8 @@ def lines_of(start):
 
 
 def wrong_secret(start):
-    """403: the target rests, the archive stays, the secret is in no text; with the right one it
-    goes."""
+    """403: the target rests, the archive stays, the secret is in no text. With the right secret it
+    is sent."""
     def case(place):
         server = start(place)
         store = Store(place)
@@ -141,7 +141,7 @@ def in_parts(start):
 
 
 def no_bucket(start):
-    """Not the archive's fault: the target rests, and the cause says why."""
+    """Not the archive's fault: the target rests, and the cause explains it."""
     def case(place):
         server = start(place)
         store = Store(place)
@@ -154,7 +154,7 @@ def no_bucket(start):
 
 
 def has_it_already(start):
-    """If-None-Match: the second time is 412, counts as sent, and nothing is written over."""
+    """If-None-Match: the second answer is 412, counts as sent, and nothing is overwritten."""
     def case(place):
         server = start(place)
         store = Store(place)
@@ -167,14 +167,14 @@ print(json.dumps([str(entry["LastModified"])
                   for entry in s3.list_objects_v2(Bucket=bucket)["Contents"]]))"""
         before = boto_says(server, listing)
         store.is_empty()
-        # As if the answer had been lost: the same archive once more.
+        # As after a lost answer: the same archive again.
         (store.directory / "archives" / name).write_bytes(data)
         done = send(store, server)
         equal("exit", done.code, 0)
         equal("HTTP status", done["last_http_status"], 412)
         store.is_empty()
         equal("objects", boto_says(server, listing), before)
-        # A host that asks for it writes over; the bytes are the same.
+        # A host that requests it overwrites. The bytes are the same.
         (store.directory / "archives" / name).write_bytes(data)
         done = send(store, server, parameters=["if_none_match=0"])
         equal("HTTP status", done["last_http_status"], 200)
@@ -199,7 +199,7 @@ def moto_lost_answers(place):
 
 
 def moto_killed_in_parts(place):
-    """kill -9 while parts go: the next attempt ends the unfinished upload, and sends it whole."""
+    """kill -9 while parts are sent: the next attempt ends that upload and sends all of it."""
     server = Moto(place).start()
     store = Store(place)
     wanted = large(store, 30)
@@ -224,8 +224,8 @@ print(json.dumps([entry["UploadId"]
 
 
 def moto_reads_as_a_fleet(place):
-    """NDJSON by date and hour, as Athena, ClickHouse and DuckDB read it: the content type is the
-    file's, nothing undoes the compression on the way."""
+    """NDJSON by date and hour, as read by Athena, ClickHouse and DuckDB: the content type is the
+    file's, and nothing decompresses it on the way."""
     server = Moto(place).start()
     store = Store(place)
     store.log(nasty_lines(50, place.seed)).archive()
@@ -267,8 +267,8 @@ def rclone_wrong_clock(place):
 
 
 def seaweedfs(place):
-    """One server for all, for it takes long to be ready; a bucket for each. It has no
-    `no_bucket`: SeaweedFS makes a bucket that is not there."""
+    """One server for all, because its start takes long; a bucket for each. Without `no_bucket`:
+    SeaweedFS creates missing buckets."""
     server = SeaweedFS(place).start()
     for make in (archives, corners, lines_of, wrong_secret, in_parts, has_it_already):
         server.bucket = make.__name__.replace("_", "-")

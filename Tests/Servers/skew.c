@@ -1,5 +1,5 @@
 /* Preloaded into a program: its UTC clock is off by the seconds in SKEW_SECONDS. For requests whose
- * signature says when they were made. */
+ * signature contains their time. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdlib.h>

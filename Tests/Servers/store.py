@@ -1,4 +1,4 @@
-"""A store as tests use it: written by `cordwood log` or by a host of the Python binding, sent by
+"""A store for the tests: written by `cordwood log` or by a host of the Python binding, sent by
 `cordwood upload` or by that host, and compared: what a server has against what was logged."""
 
 import contextlib
@@ -20,18 +20,18 @@ from pathlib import Path
 from frame import CORDWOOD, HERE, LIBRARY, ROOT, Failed, Skipped, equal, find, holds, \
     plain_environment
 
-FAILED = 5  # exit code of an upload that did not go well
-# What a build says of what it does not have yet, or a binding of an option it does not know.
+FAILED = 5  # exit code of a failed upload
+# Messages of a build about missing features, or of a binding about unknown options.
 ABSENT = ("is not built yet", "unexpected keyword argument", "Unknown option", "is none of",
           "is not known")
 
 
 class NotBuilt(Skipped):
-    """The product says that it lacks what the case is about."""
+    """The product reports that it lacks the subject of the case."""
 
 
 def nasty_lines(count, seed=1):
-    """Bytes that are no text among others that are: what `cordwood log` keeps as they are."""
+    """Bytes that are not text among others that are: `cordwood log` keeps them unchanged."""
     chance = random.Random(seed)
     fixed = [b"plain", b"", b"\xff\xfe\x80", b"a\0b", b'quote " back \\', b"crlf\r", b"#" * 7,
              b"\x1b[31mred", "grüße, 世界, 🪵".encode(), b"{}", b" " * 70, b"\xed\xa0\x80"]
@@ -43,7 +43,7 @@ def nasty_lines(count, seed=1):
 
 
 class Upload:
-    """What `cordwood upload --json` said."""
+    """The output of `cordwood upload --json`."""
 
     def __init__(self, code, output, complaint, peak_kib):
         self.code, self.complaint, self.peak_kib = code, complaint, peak_kib
@@ -71,7 +71,7 @@ class Store:
         return self
 
     def fill(self, count=300, seed=1):
-        """Text of all kinds from the tool, then fields and hostile text from a host, archived."""
+        """All kinds of text from the tool, then fields and hostile text from a host, archived."""
         self.log(nasty_lines(count, seed))
         with Host(self.place, self) as host:
             host.open()
@@ -94,7 +94,7 @@ class Store:
         return done.stdout
 
     def lines(self, form="ndjson", where=None):
-        """As the tool exports them, without what the engine says of itself."""
+        """As the tool exports them, without the engine's own records."""
         return self.ours(self.tool("export", where or self.directory, "--format", form))
 
     @staticmethod
@@ -111,7 +111,7 @@ class Store:
                 for path in self.archives()}
 
     def queue(self):
-        """What stands in the names of queue/: `target.state`."""
+        """The states in the names of queue/: `target.state`."""
         folder = self.directory / "queue"
         names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
         return sorted(name.rpartition("@")[2] for name in names if "@" in name)
@@ -137,8 +137,8 @@ class Store:
         return upload
 
     def upload_all(self, url, rounds=40, seconds=60, **options):
-        """Explicit attempts until nothing waits; how many it took. A server's Retry-After is waited
-        for, as the state's name says."""
+        """Explicit attempts until nothing waits. Returns their number. Waits for a server's
+        Retry-After, as in the state's name."""
         end = time.monotonic() + seconds
         for number in range(1, rounds + 1):
             done = self.upload(url, **options)
@@ -161,7 +161,7 @@ class Store:
 
 
 def run_upload(words, environment, seconds):
-    """Runs it to its end, and reads how much memory it took at most."""
+    """Runs it to its end, and reads its peak of memory."""
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as complaint:
         process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=output,
                                    stderr=complaint, env=environment)
@@ -178,7 +178,7 @@ def run_upload(words, environment, seconds):
 
 
 class Host:
-    """host.py on a store, in a process of its own. A context manager."""
+    """host.py on a store, in its own process. A context manager."""
 
     def __init__(self, place, store, environment=None):
         self.store = store
@@ -200,7 +200,7 @@ class Host:
         return json.loads(line)
 
     def __call__(self, word, /, **more):
-        """The command's own answer; an error of the binding is a failure."""
+        """The command's own answer. An error of the binding raises Failed."""
         answer = self.ask(word, **more)
         if "ok" not in answer:
             raise Failed(f"{word}: {answer}")
@@ -222,7 +222,7 @@ class Host:
         return self("target", url=url, **options)
 
     def stop(self):
-        """Ends it at once."""
+        """Ends it immediately."""
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
@@ -241,14 +241,14 @@ class Host:
 
 
 def archive_id(data):
-    """As uploads name it."""
+    """In the form that uploads use."""
     at = data.index(b"CWARCH01") + 32
     text = data[at:at + 16].hex()
     return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
 
 
 def decoded(body, encoding):
-    """A body's content: one gzip member or one zstd frame, nothing behind it."""
+    """A body's content: one gzip member or one zstd frame, nothing after it."""
     if encoding in ("", None, "none", "identity"):
         return body
     if encoding == "gzip":
@@ -264,7 +264,7 @@ def decoded(body, encoding):
 
 
 def same_lines(what, got, wanted):
-    """The same lines as often, whatever their order."""
+    """The same lines with the same counts, in any order."""
     got, wanted = Counter(got), Counter(wanted)
     if got != wanted:
         missing, extra = wanted - got, got - wanted

@@ -1,5 +1,5 @@
-"""Web servers and proxies as the tests need them: nginx, Apache, haproxy, tinyproxy, caddy and
-mitmproxy. Each writes its own configuration; each can be asked what it stored or saw."""
+"""Web servers and proxies for the tests: nginx, Apache, haproxy, tinyproxy, caddy and mitmproxy.
+Each writes its own configuration and can be asked what it stored or saw."""
 
 import json
 import os
@@ -11,9 +11,8 @@ from frame import Certificates, Server, Skipped, find, free_port
 
 class Nginx(Server):
     """PUT below /dav/; POST of bodies into files below /post; /small refuses over 2 KiB; /limited
-    lets one request a second through; /discard throws bodies away; redirects. tls: with a client
-    certificate if `verify` is set. Elsewhere 404, or once `passes` is called what that server
-    says."""
+    lets one request a second through; /discard drops bodies; redirects. tls: with a client
+    certificate if `verify` is set. Elsewhere 404 or, after `passes`, that server's answer."""
 
     name = "nginx"
 
@@ -84,7 +83,7 @@ http {{
         return [find("nginx"), "-p", self.directory, "-c", self.directory / "nginx.conf"]
 
     def passes(self, url):
-        """From now on, as an ingress does when its service has been deployed."""
+        """From now on passes requests on, as an ingress does once its service is deployed."""
         self.options["behind"] = url
         self.configure()
         self.process.send_signal(signal.SIGHUP)
@@ -95,26 +94,26 @@ http {{
         return f"{scheme}://127.0.0.1:{self.port}"
 
     def seen(self, path=""):
-        """Its own log: one entry a request, by order of their ends."""
+        """Its own log: one entry per request, in the order of their ends."""
         log = self.directory / "seen.jsonl"
         lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
         return [entry for entry in map(json.loads, lines) if entry["path"].startswith(path)]
 
     def bodies(self, path="/post"):
-        """(id, encoding, bytes) of what was taken there."""
+        """(id, encoding, bytes) of the bodies accepted there."""
         return [(e["id"], e["encoding"], Path(e["file"]).read_bytes()) for e in self.seen(path)
                 if e["status"] == 204 and e["file"]]
 
     def put(self):
-        """What stands below /dav/, by path."""
+        """The files below /dav/, by path."""
         root = self.directory / "dav"
         return {str(path.relative_to(root)): path.read_bytes()
                 for path in root.rglob("*") if path.is_file()}
 
 
 class Apache(Server):
-    """PUT below /dav/, 412 for what is there where If-None-Match asks so; below /inflate/ gzip
-    bodies are decoded before they are stored."""
+    """PUT below /dav/, with 412 for existing files if If-None-Match requests it; below /inflate/
+    gzip bodies are decoded before they are stored."""
 
     name = "apache"
     MODULES = ("mpm_event", "authz_core", "dav", "dav_fs", "deflate", "filter", "headers", "mime",
@@ -167,8 +166,8 @@ DavLockDB "{here}/locks"
 
 
 class Haproxy(Server):
-    """In front of another server (`upstream`, a port): over `rate` requests in two seconds get 429
-    with Retry-After, and `percent` of the rest a 503."""
+    """In front of another server (`upstream`, a port): more than `rate` requests in two seconds get
+    429 with Retry-After, and `percent` of the rest a 503."""
 
     name = "haproxy"
 
@@ -202,7 +201,7 @@ backend behind
 
 
 class Tinyproxy(Server):
-    """A proxy that wants user and password, and allows CONNECT to every port."""
+    """A proxy that requires user and password, and allows CONNECT to every port."""
 
     name = "tinyproxy"
     USER, PASSWORD = "reader", "secret4proxy"
@@ -227,7 +226,7 @@ LogLevel Connect
 
 
 class Caddy(Server):
-    """TLS with an authority of its own and HTTP/2, in front of another server (`upstream`)."""
+    """TLS with its own authority and HTTP/2, in front of another server (`upstream`)."""
 
     name = "caddy"
 
@@ -276,8 +275,8 @@ https://localhost:{self.port}, https://127.0.0.1:{self.port} {{
 
 
 class Mitmproxy(Server):
-    """Between client and another server (`upstream`). `script`: what becomes of the requests, one
-    word each, in order, the rest pass: pass, 503 (with Retry-After: 1), late (answers two seconds
+    """Between client and another server (`upstream`). `script`: the fate of the requests, one word
+    each, in order, the rest pass: pass, 503 (with Retry-After: 1), late (answers two seconds
     later), kill (before the server has it), lose (the server has stored it, the client is cut)."""
 
     name = "mitmproxy"

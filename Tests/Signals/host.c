@@ -1,6 +1,6 @@
 /* A host that crashes: `host CASE STORE MODE`. MODE "plain" does not install the handler, so that
- * run.py can compare how the process ends. Every case writes "before" first; what it prints is what
- * run.py reads. alarm(2) ends a hang. */
+ * run.py can compare how the process ends. Every case first writes "before". run.py reads what it
+ * prints. alarm(2) ends a hang. */
 #define _GNU_SOURCE 1
 #include <cordwood/cordwood.h>
 #include <errno.h>
@@ -126,7 +126,7 @@ __attribute__((noinline)) static int deeper(volatile char *above) {
 static char first;
 static void case_overflow_main(void) {
     begin();
-    /* Of a size that ends in time. */
+    /* Its frames are large enough to overflow in time. */
     deeper(&first);
 }
 
@@ -142,7 +142,7 @@ static void run_thread(void *(*body)(void *), void *argument) {
 }
 static void case_overflow_thread(void) { begin(), run_thread(overflow, &first); }
 
-/* The thread has logged before the handler is installed, and fills a chunk behind it. */
+/* The thread logged before the handler was installed, and fills a chunk after it. */
 static pthread_barrier_t meeting;
 static void *overflow_late(void *argument) {
     put("thread");
@@ -166,12 +166,12 @@ static void case_overflow_late(void) {
     pthread_join(thread, NULL);
 }
 
-/* An alternate stack of a host that has just the least room. */
+/* A host's alternate stack with the minimum of room. */
 static void case_small_stack(void) {
     begin();
     size_t bytes = getauxval(51 /* AT_MINSIGSTKSZ */) + 1536;
     char *memory = mmap(NULL, 16 << 10, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    /* It ends where a page begins that may not be touched. */
+    /* It ends at a page that must not be touched. */
     size_t pages = (bytes + 4095) & ~(size_t)4095;
     OK(mprotect(memory + 4096, pages, PROT_READ | PROT_WRITE) == 0);
     stack_t small = {.ss_sp = memory + 4096, .ss_size = bytes};
@@ -179,7 +179,7 @@ static void case_small_stack(void) {
     read_null();
 }
 
-/* No caller can be found: what the unwinder reads is nobody's. */
+/* No caller can be found: the unwinder reads unmapped addresses. */
 static void case_wild_stack(void) {
     begin();
 #if defined(__x86_64__)
@@ -191,13 +191,13 @@ static void case_wild_stack(void) {
 
 /* ── In the midst of something ── */
 
-/* Done once in the heap by a thread that asks for it: it holds the heap's lock meanwhile, and waits
- * for itself if it comes back. */
+/* Runs once inside the heap, for a thread that requests it: the thread holds the heap's lock, and
+ * deadlocks if it returns to the heap. */
 static pthread_mutex_t heap_lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread void (*volatile in_heap)(void);
 extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
 extern void __libc_free(void *);
-/* So large a piece is refused. */
+/* Pieces of at least this size are refused. */
 static volatile size_t refused_bytes = SIZE_MAX;
 static bool is_refused(size_t bytes) {
     if (bytes < refused_bytes) return false;
@@ -238,7 +238,7 @@ static void *crash_in_heap(void *argument) {
 }
 static void case_malloc(void) { begin(), crash_in_heap(NULL); }
 
-/* A thread's very first record, where its registration at the C library would take memory. */
+/* A thread's very first record, for which its registration with the C library needs memory. */
 static void take_keys(void) {
     pthread_key_t key;
     for (int i = 0; i < 40; i++) OK(pthread_key_create(&key, NULL) == 0);
@@ -274,7 +274,7 @@ static void case_malloc_child(void) {
     put("after");
 }
 
-/* Memory is refused in pieces of whose size a host or a file decides: nothing aborts. */
+/* Allocations whose size a host or a file decides are refused: nothing aborts. */
 static void case_memory_of_rules(void) {
     begin();
     static char names[5000 * 6];
@@ -319,7 +319,7 @@ static void case_memory_of_texts(void) {
     OK(cw_close(&engine, 10000) == CW_OK);
 }
 
-/* Within the engine's own copying. */
+/* In the engine's own copying. */
 static void case_append(void) {
     begin();
     (cw_write)(log_of_host, CW_LEVEL_INFO, (const char *)16, 100);
@@ -345,7 +345,7 @@ static void case_storm(void) {
     }
 }
 
-/* The echo in line takes locks, which a crash must not. */
+/* The synchronous echo takes locks, which a crash must not. */
 static void case_console(void) {
     cw_options options = options_of_host();
     options.console = CW_CONSOLE_TEXT;

@@ -1,4 +1,4 @@
-/* Cases of host.c: handlers of the host's own before and behind ours, engines that come and go,
+/* Cases of host.c: handlers of the host's own before and after ours, engines that come and go,
  * children, and what a handler may do to an append. */
 
 /* ── The host's handlers ── */
@@ -29,7 +29,7 @@ static void pass_on(int number, siginfo_t *info, void *context) {
     if (previous.sa_flags & SA_SIGINFO) previous.sa_sigaction(number, info, context);
     else signal(number, SIG_DFL);
 }
-/* It replaces ours and leads to it; installed once more, ours stays where it is. */
+/* The host's handler replaces ours and calls it. A second install leaves ours where it is. */
 static void case_handler_after(void) {
     begin();
     sigaction(SIGSEGV, NULL, &previous);
@@ -38,7 +38,7 @@ static void case_handler_after(void) {
     read_null();
 }
 
-/* Out of the handler and on, as runtimes do that turn faults into exceptions. */
+/* Jumps out of the handler and goes on, like runtimes that turn faults into exceptions. */
 static sigjmp_buf away;
 static void jump(int number, siginfo_t *info, void *context) {
     (void)number, (void)info, (void)context;
@@ -59,7 +59,7 @@ static void case_handler_jumps(void) {
     OK(cw_close(&engine, 10000) == CW_OK);
 }
 
-/* The page appears, and the instruction goes on. */
+/* The page becomes accessible, and the instruction is retried. */
 static char *page;
 static void mend(int number, siginfo_t *info, void *context) {
     (void)number, (void)info, (void)context;
@@ -114,13 +114,13 @@ static void case_two_engines(void) {
     read_null();
 }
 
-/* The handler stays and has nobody to write to. */
+/* The handler stays without an engine to write to. */
 static void case_closed(void) {
     begin();
     OK(cw_close(&engine, 10000) == CW_OK);
     read_null();
 }
-/* More engines than there are places, one after the other. */
+/* More engines than there are slots, in sequence. */
 static void case_reopened(void) {
     begin();
     for (int i = 0; i < 70; i++) {
@@ -198,7 +198,7 @@ static size_t mappings(void) {
     fclose(file);
     return count;
 }
-/* The engine's own threads may begin in between: each has a stack and an arena of malloc, four
+/* The engine's own threads may start meanwhile: each has a stack and a malloc arena, four
  * mappings. */
 enum { ENGINE_MAPPINGS = 16 };
 static void case_threads_end(void) {
@@ -215,7 +215,7 @@ static void case_threads_end(void) {
     OK(cw_close(&engine, 10000) == CW_OK);
 }
 
-/* Threads that cannot give back what they have: the engine finds that they are gone. */
+/* Threads that cannot return their resources: the engine notices that they have ended. */
 static void *log_and_look(void *argument) {
     put("thread");
     stack_t present;
@@ -250,7 +250,7 @@ static void outer(int number) {
     (void)number;
     for (int i = 0; i < 3; i++) numbered(1);
 }
-/* One timer's handler is interrupted by the other's; 64 KiB segments run out at once. */
+/* One timer's handler interrupts the other's. 64 KiB segments run out at once. */
 static void case_nested(void) {
     cw_options options = options_of_host();
     options.segment_bytes = 64 << 10;
@@ -267,7 +267,7 @@ static void case_nested(void) {
         numbered(0);
     setitimer(ITIMER_REAL, &never, NULL);
     setitimer(ITIMER_PROF, &never, NULL);
-    /* One that was on its way may still come. */
+    /* A pending one may still come. */
     sigset_t both;
     sigemptyset(&both), sigaddset(&both, SIGALRM), sigaddset(&both, SIGPROF);
     sigprocmask(SIG_BLOCK, &both, NULL);

@@ -1,4 +1,4 @@
-"""A Python host that crashes in C: `python_host.py STORE MODE WHEN`, WHEN faulthandler is enabled:
+"""A Python host that crashes in C: `python_host.py STORE MODE WHEN`. WHEN faulthandler is enabled:
 never, before or after the crash handler is installed."""
 
 import ctypes

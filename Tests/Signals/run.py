@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Hosts that crash with cw_crash_handler_install and without it: the process must end alike, to the
-last bit of its wait status and the signal's facts in its core, and the store must hold the record.
-`run.py [-k PATTERN …] [CASE …]`; the last line counts. A failed case names the command that runs
-it again."""
+"""Hosts that crash with cw_crash_handler_install and without it. The process must end the same way,
+to the last bit of its wait status and the signal's facts in its core, and the store must hold the
+record. `run.py [-k PATTERN …] [CASE …]`; the last line counts. A failed case prints the command
+that runs it again."""
 
 import json
 import os
@@ -53,7 +53,7 @@ class Ended:
 
 
 def run_process(command, folder, environment=None):
-    """In a folder of its own, with core dumps as large as they like."""
+    """In its own folder, with core dumps of any size."""
     folder.mkdir()
     output = folder / "output"
 
@@ -84,7 +84,7 @@ def run_process(command, folder, environment=None):
 
 
 def signal_in_core(path):
-    """(signal, code, address where the kernel says one) of NT_SIGINFO in a core file; or None."""
+    """(signal, code, address if the kernel gives one) of NT_SIGINFO in a core file; or None."""
     with open(path, "rb") as file:
         head = file.read(64)
         offset, = struct.unpack_from("<Q", head, 32)
@@ -139,7 +139,7 @@ def frames(record):
 
 
 def names(record, module):
-    """Functions of that module in the backtrace, found by its offsets alone."""
+    """Functions of that module in the backtrace, found only by its offsets."""
     offsets = [f[4] for f in frames(record) if f[3] == str(module)]
     out = subprocess.run(["addr2line", "-f", "-e", str(module), *offsets], check=True, text=True,
                          stdout=subprocess.PIPE).stdout.splitlines()
@@ -200,7 +200,7 @@ class Suite:
                         "-o", str(program), *flags], check=True)
 
     def both(self, name, command, environment=None):
-        """(store, how it ended); without the handler it ends alike, and says the same."""
+        """(store, how it ended). Without the handler it ends the same way, with the same output."""
         work = self.folder / name
         work.mkdir()
         plain = run_process(command(work / "plain-store", "plain"), work / "plain", environment)
@@ -208,7 +208,7 @@ class Suite:
         ours = run_process(command(store, "crash"), work / "crash", environment)
         expect(ours.status == plain.status,
                f"{ours.how()}, {plain.how()} without the handler\n{ours.text[-1000:]}")
-        # Addresses of what was mapped behind the handler's own stacks are others.
+        # Addresses of mappings made after the handler's own stacks differ.
         expect((ours.core or ())[:2] == (plain.core or ())[:2],
                f"core says {ours.core}, {plain.core} without the handler")
         expect(not (CORES and os.WCOREDUMP(ours.status)) or ours.core, "the core has no signal")
@@ -220,7 +220,7 @@ class Suite:
 
 
 def died(name, code=None, fields=None, signal_name=None, calls=(), extra=None, count=1):
-    """A case of host.c that dies by that signal and leaves the record."""
+    """A case of host.c that dies by that signal and leaves a crash record."""
     def body(suite):
         store, ended = suite.host_case(name)
         expect(os.WIFSIGNALED(ended.status), f"{ended.how()}: {ended.text[-1000:]}")
@@ -353,7 +353,7 @@ def swift_trap(suite):
                     str(HERE / "trap.swift"), "-L", str(ROOT / "build/lib"), "-lcordwood",
                     "-Xlinker", "-rpath", "-Xlinker", str(ROOT / "build/lib"), "-o",
                     str(program)], check=True, stdout=subprocess.DEVNULL)
-    # Its own backtracer would take the signals first.
+    # Its own backtracer would get the signals first.
     store, ended = suite.both(
         "swift_trap", lambda store, mode: [program, store, mode], {"SWIFT_BACKTRACE": "enable=no"})
     expect(os.WIFSIGNALED(ended.status), f"{ended.how()}: {ended.text}")
@@ -373,7 +373,7 @@ def python(when):
         expect(os.WIFSIGNALED(ended.status), f"{ended.how()}: {ended.text}")
         found = crashes(store)
         expect(len(found) == 1, f"{len(found)} records: {ended.text}")
-        # faulthandler calls who was there before it by raising the signal again.
+        # faulthandler calls the earlier handler by raising the signal again.
         check_record(found[0], "SIGSEGV", "SI_TKILL" if when == "after" else "SEGV_MAPERR")
         shown = "string_at" in ended.text and "Segmentation fault" in ended.text
         expect(shown == (when != "never"), f"faulthandler says: {ended.text}")

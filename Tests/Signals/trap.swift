@@ -1,5 +1,5 @@
 // A Swift host that traps: array index out of range, in a function that the backtrace must name.
-// `trap STORE MODE`, as host.c. Uses the C interface, so that one call of the compiler builds it.
+// `trap STORE MODE`, like host.c. Uses the C interface, so that one compiler call builds it.
 import CCordwood
 import Glibc
 

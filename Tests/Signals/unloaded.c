@@ -1,5 +1,5 @@
-/* A host that takes the library by dlopen, installs the crash handler, lets go of the library and
- * crashes: `unloaded LIBRARY STORE MODE`, as host.c. The handler must still be there. */
+/* A host that loads the library by dlopen, installs the crash handler, unloads the library and
+ * crashes: `unloaded LIBRARY STORE MODE`, like host.c. The handler must still be there. */
 #include <cordwood/cordwood.h>
 #include <dlfcn.h>
 #include <string.h>

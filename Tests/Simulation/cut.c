@@ -1,10 +1,9 @@
-/* A disk after a power cut, made from a trace. What was synced is there. Of what was not: each
- * sector of a file holds any of the contents it had since (looked at by disk.c), or, in some disks,
- * a mixture of two; a file has any of the lengths it had; of a directory's names any set that
- * respects the order of changes to one name and to one file, so that a rename is whole or not at
- * all. Some disks keep the order of a journalling file system: any sync takes all names along.
- * Blocks that were allocated and never written are zero; a file that was used again shows its old
- * life. One thread. */
+/* A disk after a power cut, made from a trace. Synced data is there. Of the rest: each sector of a
+ * file holds any of its contents since (as seen by disk.c), or, in some disks, a mixture of two; a
+ * file has any of the lengths it had; a directory has any set of names that respects the order of
+ * changes to one name and to one file, so that a rename is whole or absent. Some disks keep the
+ * order of a journalling file system: any sync includes all names. Blocks that were allocated and
+ * never written are zero. A reused file shows its old life. One thread. */
 #define _GNU_SOURCE 1
 #include "sim.h"
 #include <fcntl.h>
@@ -21,7 +20,7 @@ static bool is_about_names(uint8_t kind) {
            kind == EVENT_SYNC;
 }
 
-/* Anywhere; or shortly behind a flush, whose promise is fresh; or next to a protocol's step. */
+/* Anywhere; or shortly after a flush, whose promise is fresh; or next to a protocol's step. */
 static uint64_t choose_moment(const sim_trace *trace, sim_random *random) {
     uint64_t first = trace->start, span = trace->count - first;
     if (span == 0) return trace->count;
@@ -113,7 +112,7 @@ static void apply(names *all, const sim_event *event, const char *second) {
     if (event->kind == EVENT_RENAME) put(all, event->inode, second, event->subject);
 }
 
-/* Up to which event each directory's names are durable. */
+/* The event up to which each directory's names are durable. */
 static uint64_t *durable_names(const sim_trace *trace, uint64_t at, bool journals) {
     uint64_t *until = calloc(trace->inodes + 1, sizeof *until);
     for (uint64_t i = 0; i < at; i++) {
@@ -156,14 +155,14 @@ static names choose_names(const sim_trace *trace, uint64_t at, sim_random *rando
 
 /* ── Contents ── */
 
-/* What is torn is torn between the lines of the processor's cache. */
+/* Tears are at bounds of processor cache lines. */
 enum { TEAR = 64 };
 
 enum { TAKE_OLD, TAKE_NEW, TAKE_ANY, TAKE_SOME, TAKE_PAGES, TAKE_MOMENT };
 
 typedef struct {
     uint8_t *durable, *disk;
-    uint64_t *since; /* event of the durable content, by sector */
+    uint64_t *since; /* event of the durable content, per sector */
     uint64_t *last;
     uint64_t sectors, size, size_durable;
 } content;
@@ -181,8 +180,8 @@ static uint64_t sectors_of(const sim_trace *trace, uint32_t inode, uint64_t at) 
     return most;
 }
 
-/* A sync makes durable what a sector holds, but where an earlier one failed only what was changed
- * after that: the system has forgotten that the rest is not on the disk. */
+/* A sync makes a sector's content durable. After a failed sync it covers only later changes: the
+ * system has forgotten that the rest is not on the disk. */
 static void replay_durable(const sim_trace *trace, uint32_t inode, uint64_t at, content *c) {
     uint8_t *latest = calloc(c->sectors + 1, SECTOR);
     uint64_t failed = 0;
@@ -220,7 +219,7 @@ static bool takes(uint64_t mode, sim_random *random, uint64_t salt, uint64_t cha
     }
 }
 
-/* Part of a sector is as it was: the disk lost power while it wrote it. */
+/* Part of a sector is unchanged: power failed during the write. */
 static void mix(uint8_t *sector, const uint8_t *fresh, sim_random *random) {
     uint64_t cut = TEAR * (1 + sim_below(random, SECTOR / TEAR - 1));
     bool front = sim_one_in(random, 2);

@@ -1,7 +1,7 @@
 /* Stands between libcordwood.so and the system: this program exports open, fsync, rename … and so
- * is asked before libc. Every change below the root becomes an event of the trace, in one order
- * (one lock). Mapped stores cannot be seen; but what reaches a disk is what a page held when it was
- * written back or synced, so the files' contents are looked at when they are synced, and at random
+ * is called before libc. Every change below the root becomes an event of the trace, in one order
+ * (one lock). Mapped stores are invisible, but only what a page held when it was written back or
+ * synced reaches a disk. So the files' contents are inspected when they are synced, and at random
  * moments as the kernel would. Nothing is really synced. Any thread. */
 #define _GNU_SOURCE 1
 #include "sim.h"
@@ -24,11 +24,11 @@ enum { INODES_MAX = 4096 };
 typedef struct {
     ino_t number;
     bool is_live, is_directory, is_link;
-    int descriptor; /* our own, for looking; -1 */
+    int descriptor; /* our own, for inspection; -1 */
     uint64_t size, failed;
-    uint8_t *shadow; /* what was seen last */
+    uint8_t *shadow; /* last seen content */
     uint64_t shadow_bytes;
-    char name[160]; /* the last it had */
+    char name[160]; /* its last one */
 } live_inode;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -44,7 +44,7 @@ static char boot_path[PATH_BYTES];
 static uint8_t *look_buffer;
 static uint64_t look_room;
 
-/* Looked up at the first call: initialisers of the library run before ours. */
+/* Looked up at the first call: the library's initialisers run before ours. */
 static void find_real(void);
 #define REAL(name) (*(real_##name ? &real_##name : (find_real(), &real_##name)))
 static int (*real_open)(const char *, int, ...);
@@ -85,7 +85,7 @@ static int64_t find_descriptor(int descriptor) {
     return fstat(descriptor, &status) == 0 ? find(&status) : -1;
 }
 
-/* The traced directory that holds a name, and the name; -1: none. */
+/* The traced directory that contains a name, and the name; -1: none. */
 static int64_t find_parent(int directory, const char *path, const char **name) {
     struct stat status;
     const char *slash = strrchr(path, '/');
@@ -170,11 +170,11 @@ static void look(uint32_t id) {
         inode->shadow = realloc(inode->shadow, bytes);
         inode->shadow_bytes = bytes;
     }
-    /* What lies behind a shorter end stays: when the file grows again it has changed. */
+    /* Bytes beyond a shorter end stay, so that they count as changed when the file grows again. */
     memcpy(inode->shadow, look_buffer, bytes);
 }
 
-/* As the kernel writes back: some of the files, or all. */
+/* Like the kernel's write-back: some of the files, or all. */
 static void look_around(uint64_t n) {
     if (!sim_one_in(&looks, n)) return;
     bool all = sim_one_in(&looks, 3);
@@ -195,7 +195,7 @@ static void forget(uint32_t id) {
     inode->shadow_bytes = 0;
 }
 
-/* ── Beginning and end ── */
+/* ── Start and end ── */
 
 static void note_create(uint32_t directory, const char *name, uint32_t id) {
     snprintf(inodes[id].name, sizeof inodes[id].name, "%s", name);
@@ -204,7 +204,7 @@ static void note_create(uint32_t directory, const char *name, uint32_t id) {
 
 #include <dirent.h>
 
-/* What is there when a life begins is durable. */
+/* Everything that exists when a life begins is durable. */
 static void take_tree(const char *path, uint32_t id) {
     DIR *directory = opendir(path);
     if (!directory) return;
@@ -278,7 +278,7 @@ uint64_t disk_syncs(void) { return syncs; }
 
 void disk_boot(const char *path) { snprintf(boot_path, sizeof boot_path, "%s", path); }
 
-/* Every call goes through here: true with the lock held where something is to be noted. */
+/* Every call goes through here. True, with the lock held, if there may be something to note. */
 static bool enter(void) {
     if (!__atomic_load_n(&is_on, __ATOMIC_ACQUIRE)) return false;
     pthread_mutex_lock(&lock);
@@ -308,7 +308,7 @@ static int open_any(int directory, const char *path, int flags, mode_t mode) {
     struct stat status;
     if (parent >= 0 && descriptor >= 0 && fstat(descriptor, &status) == 0 &&
         S_ISREG(status.st_mode)) {
-        /* Emptied: whatever is written now is new, even where it is what was there before. */
+        /* Emptied: everything written from now on is new, even if it equals the old content. */
         if (before >= 0 && flags & O_TRUNC) {
             look((uint32_t)before);
             memset(inodes[before].shadow, 0xC3, inodes[before].shadow_bytes);
@@ -412,7 +412,7 @@ static bool ends_with(const char *text, const char *end) {
     return n >= m && !strcmp(text + n - m, end);
 }
 
-/* Whether the disk under test only says that it synced. */
+/* Whether the disk under test only pretends to sync. */
 static bool is_lie(uint32_t id) {
     const char *name = inodes[id].name;
     bool is_directory = inodes[id].is_directory;
@@ -452,7 +452,7 @@ int fdatasync(int descriptor) { return sync_any(descriptor); }
 
 /* ── Names ── */
 
-/* An archive that is removed is kept beside the store, so that it is known what was in it. */
+/* A removed archive is kept beside the store, so that its content stays known. */
 static void keep_archive(int directory, const char *path, const char *name) {
     if (!options.keep || !ends_with(name, ".cwa")) return;
     char target[PATH_BYTES];

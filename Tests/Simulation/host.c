@@ -1,7 +1,7 @@
-/* The program that logs while the power goes: some threads write records of every kind, flush to
- * the machine, roll, archive, set resources, all by a seed; segments are small, so that every path
- * is met within a second. What each call answered goes into the model, what a flush covers into
- * the trace. Limits, consent, uploads and failing syncs take part in some lives. */
+/* The program that logs until the power cut: some threads write records of every kind, flush to the
+ * machine, roll, archive, set resources, all by a seed. Segments are small, so that every path is
+ * met within a second. The results of all calls go into the model, the coverage of flushes into the
+ * trace. Limits, consent, uploads and failing syncs take part in some lives. */
 #define _GNU_SOURCE 1
 #include "sim.h"
 #include <pthread.h>
@@ -21,7 +21,7 @@ typedef struct {
     uint32_t flush_every, roll_every, wait_every;
     bool grows_catalog;
     bool fails_syncs;
-    char why[256]; /* what should never be answered */
+    char why[256]; /* what must never be returned */
 } host;
 
 typedef struct {
@@ -43,7 +43,7 @@ static void complain(host *host, const char *call, cw_status status) {
 
 /* ── One record ── */
 
-/* What a record's slow way answered; one that the header itself appends is kept and asks nobody. */
+/* Status of a record's slow path. A record that the header appends is kept without a call. */
 static __thread cw_status site_status;
 #define cw_append_slow_(logger, level, site, arguments, block)                                     \
     (site_status = (cw_append_slow_)(logger, level, site, arguments, block))
@@ -85,7 +85,7 @@ static void write_one(host *host, uint32_t thread, uint32_t number) {
     cw_status status = cw_logger_get(host->engine, name, &logger);
     cw_level level = record_level(number);
     if (status != CW_OK) {
-        /* No name, no record. */
+        /* No logger, no record. */
     } else if (record_has_fields(seed, thread, number)) {
         status = write_fields(logger, level, message, length, number);
     } else if (number % 3 == 0) {
@@ -114,7 +114,7 @@ static void flush(host *host) {
 
 static void archive_wait(host *host) {
     cw_status status = cw_archive_wait(host->engine, 20000);
-    /* A loaded machine may keep the archiver, which runs in the background, waiting. */
+    /* A loaded machine may delay the archiver, which runs in the background. */
     if (status != CW_OK && status != CW_E_TIMEOUT && !(host->fails_syncs && status == CW_E_IO))
         complain(host, "cw_archive_wait", status);
 }

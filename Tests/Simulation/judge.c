@@ -1,7 +1,7 @@
-/* Compares a store with what the host was told. A record says in its text which one it is, and its
- * text, logger, level and fields follow from that, so nothing invented or torn passes. Asked of a
- * disk after a power cut: what a machine-durable flush covered is there, once, whole and verified;
- * nothing is there twice; what is not whole is not shown as verified. One thread. */
+/* Compares a store with what the host was told. A record's text names it, and determines its text,
+ * logger, level and fields, so no invented or torn record passes. After a power cut: what a
+ * machine-durable flush covered is there, once, whole and verified; nothing is there twice; nothing
+ * incomplete is shown as verified. One thread. */
 #include "sim.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ size_t record_message(uint64_t seed, uint32_t life, uint32_t thread, uint32_t nu
 }
 
 void record_logger(uint64_t seed, uint32_t thread, uint32_t number, char out[32]) {
-    /* New names turn up all along. */
+    /* New names keep appearing. */
     uint64_t name = mixed(seed, thread, number) % LOGGERS + number / 100 * LOGGERS;
     snprintf(out, 32, "sim.%llu", (unsigned long long)name);
 }
@@ -61,7 +61,7 @@ typedef struct {
     uint32_t life, thread, number;
 } place;
 
-/* Which record the text says it is. */
+/* The record that the text names. */
 static bool parse(const cw_record_view *view, const sim_model *model, place *out) {
     char head[64];
     size_t length = view->message.length < 63 ? view->message.length : 63;
@@ -153,7 +153,7 @@ static bool read_all(const char *store, const sim_model *model, sim_seen *seen, 
     return good;
 }
 
-/* Every record that must be there. `at`: when the power went, an event of the last life. */
+/* Checks for every required record. `at`: the time of the cut, an event of the last life. */
 static bool find_missing(const sim_model *model, uint64_t at, const sim_seen *seen,
                          sim_counts *counts, char *why, size_t bytes) {
     for (uint32_t l = 0; l < model->lives; l++) {

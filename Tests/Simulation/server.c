@@ -1,6 +1,6 @@
-/* A server for uploads on the loopback: takes every body, answers 201, or at times 503 or nothing.
- * What it was sent is not looked at: what matters here is that archives leave the store by it.
- * One thread for the life of the process, one connection at a time. */
+/* A server for uploads on the loopback: accepts every body, answers 201, or at times 503 or
+ * nothing. It ignores the content: what matters is that archives leave the store. One thread for
+ * the life of the process, one connection at a time. */
 #define _GNU_SOURCE 1
 #include "sim.h"
 #include <arpa/inet.h>
@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Reads one request to its end. false: the connection is gone. */
+/* Reads one request to its end. false: the connection is closed. */
 static bool read_request(int connection) {
     char head[8192];
     size_t got = 0;

@@ -1,6 +1,6 @@
-/* Goes through the seeds. Some neighbouring seeds share one life of the host and so one trace; each
- * cuts the power at a moment of its own and leaves a disk of its own, which is read, recovered and
- * read again. Every fourth disk is given to a second life of the host, whose power is cut, too.
+/* Runs the seeds. Some neighbouring seeds share one life of the host and so one trace. Each cuts
+ * the power at its own moment and leaves its own disk, which is read, recovered and read again.
+ * Every fourth disk is given to a second life of the host, whose power is cut, too.
  *     sim --work DIR [--first S] [--count N] [--save DIR] [--lie NAME]
  *     sim --work DIR --replay TRACE [--keep]
  * simulate.py builds and runs it; the last line counts. */
@@ -120,7 +120,7 @@ static uint32_t lanes_in(const char *store) {
     return found;
 }
 
-/* What is registered there may be sent, or removed where consent was denied: nobody judges that. */
+/* Archives for these targets may be sent, or removed if consent was denied: not judged. */
 static void forget_targets(const char *store) {
     char path[PATH_BYTES + 512];
     snprintf(path, sizeof path, "%s/targets", store);
@@ -133,7 +133,7 @@ static void forget_targets(const char *store) {
     if (directory) closedir(directory);
 }
 
-/* An engine adopts what is there. */
+/* An engine adopts the lanes. */
 static bool recover(const char *store, char *why) {
     forget_targets(store);
     cw_options options;
@@ -150,7 +150,7 @@ static bool recover(const char *store, char *why) {
         return false;
     }
     uint32_t tries = 0;
-    /* Adoption begins a second after open, or with the first upload: there is no target. */
+    /* Adoption begins a second after open, or with the first upload, which has no target here. */
     cw_upload(engine, RECOVERY_MS, NULL, 0);
     while (lanes_in(store) > 1 && tries++ < RECOVERY_MS) usleep(1000);
     cw_close(&engine, 60000);
@@ -170,7 +170,7 @@ static bool failure(uint64_t seed, const char *when, const char *why) {
     return false;
 }
 
-/* Cuts, reads as another boot. The model's last life is the one of this trace. */
+/* Cuts, and reads as another boot. The model's last life belongs to this trace. */
 static bool cut_and_read(const sim_trace *trace, sim_model *model, uint64_t seed, uint32_t stage,
                          const char *root, uint64_t *at, sim_seen *seen, char *why) {
     sim_random random = sim_seeded(seed, 50 + stage);
@@ -219,7 +219,7 @@ static bool check_twice(const sim_trace *trace, sim_model *model, uint64_t seed)
         save(trace, model, seed, 1);
         return false;
     }
-    /* What left the disk after the first cut did not leave it. */
+    /* What was removed after the first cut is still on its disk. */
     sim_life *first = &model->life[0];
     for (uint32_t t = 0; t < THREADS_MAX; t++)
         for (uint32_t n = 0; n < RECORDS_MAX; n++)

@@ -1,8 +1,8 @@
 /* The simulator of power cuts, in parts: disk.c stands between libcordwood.so and the system and
- * notes every change of the store (the trace); host.c is the program that logs; cut.c builds, from
- * a trace, a moment and a seed, a disk that a power cut at that moment may leave; judge.c reads
- * such a disk and compares it with what the host was told; sim.c goes through the seeds. A disk
- * needs no more than its trace, so a failure is replayed exactly from the trace that was saved. */
+ * records every change of the store (the trace). host.c is the program that logs. cut.c builds,
+ * from a trace, a moment and a seed, a disk that a power cut at that moment may leave. judge.c
+ * reads such a disk and compares it with what the host was told. sim.c runs the seeds. A disk
+ * depends only on its trace, so a failure is replayed exactly from the saved trace. */
 #ifndef SIM_H
 #define SIM_H
 
@@ -21,22 +21,22 @@ typedef struct {
 
 sim_random sim_seeded(uint64_t seed, uint64_t stage);
 uint64_t sim_next(sim_random *random);
-uint64_t sim_below(sim_random *random, uint64_t bound); /* bound 0 gives 0 */
+uint64_t sim_below(sim_random *random, uint64_t bound); /* bound 0 returns 0 */
 bool sim_one_in(sim_random *random, uint64_t n);
 
 /* ── Trace ── */
 
 enum {
-    EVENT_DATA = 1, /* sectors of a file have other bytes now: value is the first of them */
+    EVENT_DATA = 1, /* sectors of a file have new bytes: value is the first of them */
     EVENT_SIZE,     /* value bytes */
-    EVENT_SYNC,     /* all before this of that file, or of a directory's names, is durable */
-    EVENT_FAILED,   /* a sync answered EIO: later ones do not cover what was changed before */
+    EVENT_SYNC,     /* all earlier changes of that file, or of a directory's names, are durable */
+    EVENT_FAILED,   /* a sync returned EIO: later ones do not cover earlier changes */
     EVENT_CREATE,   /* in directory `inode` the name `data` means `subject` */
     EVENT_REMOVE,
     EVENT_RENAME,  /* data: old name, new name */
     EVENT_FLUSHED, /* data: records of each thread that a machine-durable flush covered */
     EVENT_ARCHIVE_GONE, /* an archive was removed by retention or after upload: value is its file */
-    EVENT_START         /* what comes before was on the disk when the life began */
+    EVENT_START         /* everything before was on the disk when the life began */
 };
 
 typedef struct {
@@ -60,7 +60,7 @@ void trace_add(sim_trace *trace, uint8_t kind, uint32_t inode, uint32_t subject,
 uint32_t trace_inode(sim_trace *trace, uint8_t kind);
 void trace_clear(sim_trace *trace);
 
-/* ── Disk: what stands between the library and the system ── */
+/* ── Disk: stands between the library and the system ── */
 
 typedef enum {
     LIE_NONE,          /* the simulator's own faults, which it must find: */
@@ -72,20 +72,20 @@ typedef enum {
 } sim_lie;
 
 typedef struct {
-    const char *root;     /* the directory above the store; nothing else is traced */
-    const char *keep;     /* directory for archives that were removed; NULL: they are not kept */
-    uint64_t seed;        /* of the moments at which what is mapped is looked at */
-    uint32_t fail_sync;   /* the n-th sync of a file answers EIO, and the next; 0: none */
-    bool no_fallocate;    /* so that records are written, not mapped */
+    const char *root;     /* the directory above the store; nothing outside is traced */
+    const char *keep;     /* directory for removed archives; NULL: they are not kept */
+    uint64_t seed;        /* of the moments at which mapped files are inspected */
+    uint32_t fail_sync;   /* the n-th sync of a file returns EIO, and so does the next; 0: none */
+    bool no_fallocate;    /* records are written, not mapped */
     sim_lie lie;
 } sim_disk_options;
 
 void disk_begin(sim_trace *trace, const sim_disk_options *options);
 void disk_end(void);
-void disk_look(void); /* a moment at which the kernel may write back what is mapped */
+void disk_look(void); /* the kernel may write back mapped files now */
 void disk_note(uint8_t kind, uint64_t value, const void *data, uint32_t bytes);
 uint64_t disk_syncs(void);
-void disk_boot(const char *path); /* the file that tells the id of the running boot */
+void disk_boot(const char *path); /* the file with the id of the running boot */
 
 /* ── Model: what the host was told ── */
 
@@ -94,7 +94,7 @@ enum { RECORD_NONE, RECORD_BEGUN, RECORD_KEPT, RECORD_REFUSED };
 
 typedef struct {
     uint64_t before_ns, after_ns; /* UTC around the call */
-    uint64_t removed;             /* event after which its archive was gone; 0: never */
+    uint64_t removed;             /* event after which its archive was removed; 0: never */
     uint8_t state;
     uint8_t removed_life;
 } sim_record;
@@ -104,7 +104,7 @@ typedef struct {
     uint32_t threads;
     uint32_t returned[THREADS_MAX]; /* calls that returned, in order */
     uint32_t required[THREADS_MAX]; /* of those, durable when the power went */
-    bool may_remove;                /* archives may leave the disk by a limit, consent or upload */
+    bool may_remove;                /* a limit, consent or upload may remove archives */
     sim_record records[THREADS_MAX][RECORDS_MAX];
 } sim_life;
 
@@ -122,24 +122,24 @@ bool record_has_fields(uint64_t seed, uint32_t thread, uint32_t number);
 /* ── Host ── */
 
 /* A life of the program: opens the store, logs from some threads, flushes, rolls, archives, closes
- * or not. The trace is on while it runs. false: the reason stands in `why`. */
+ * or not. The trace is on meanwhile. false: `why` contains the reason. */
 typedef struct {
     uint64_t seed;
-    bool is_short;     /* adopts what is there and logs little */
-    uint32_t port;     /* of the server that takes uploads; 0: none */
+    bool is_short;     /* adopts lanes and logs little */
+    uint32_t port;     /* of the upload server; 0: none */
     sim_lie lie;
-    bool is_plain;     /* no faults, no limits: what a lie breaks shows at once */
+    bool is_plain;     /* no faults, no limits: the effect of a lie shows at once */
 } sim_host_options;
 
 bool host_run(const char *root, const char *keep, const sim_host_options *options,
               sim_trace *trace, sim_model *model, char *why, size_t why_bytes);
-uint32_t server_start(void); /* gives its port */
+uint32_t server_start(void); /* returns its port */
 
 /* ── Cut ── */
 
-/* Makes the disk in `root`, an empty directory. Gives the event before which the power went. */
+/* Makes the disk in `root`, an empty directory. Returns the event before which the power failed. */
 uint64_t cut_make(const sim_trace *trace, sim_random *random, const char *root);
-/* What was durable then, into `required` of the last life. */
+/* Stores what was durable then into `required` of the last life. */
 void cut_require(const sim_trace *trace, uint64_t at, sim_model *model);
 
 /* ── Judge ── */
@@ -148,9 +148,9 @@ typedef struct {
     uint64_t verified, unverified, torn, damaged, resurrected;
 } sim_counts;
 
-/* Reads the store and compares. `at`: when the power went in the last life. seen, where not NULL,
- * is what a reading before found: all that was verified then must be there still; it is written
- * anew. false: `why` says what is wrong. */
+/* Reads the store and compares. `at`: when the power failed in the last life. seen, if not NULL,
+ * contains the result of an earlier reading: everything verified then must still be there. It is
+ * rewritten. false: `why` says what is wrong. */
 typedef struct {
     uint8_t state[LIVES_MAX][THREADS_MAX][RECORDS_MAX]; /* 0 not there, 1 unverified, 2 verified */
 } sim_seen;

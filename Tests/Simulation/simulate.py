@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""The simulated disk: power cuts by seed, on a disk that knows what was synced and leaves out,
-or tears, any part of the rest (docs/TESTING.md).
+"""The simulated disk: power cuts by seed, on a disk that knows what was synced and omits, or tears,
+any part of the rest (docs/TESTING.md).
 
     simulate.py [--seeds N] [--seed S] [--jobs J] [--all]
     simulate.py --replay TRACE [--keep]
 
-First the simulator itself is tried: a disk that lies about a kind of sync must be found out. Then
-come the seeds of seeds.txt, then N others. A failure leaves its trace in build/simulation and names
-the command that makes the same disk again."""
+First the simulator itself is tested: a disk that lies about a kind of sync must be detected. Then
+come the seeds of seeds.txt, then N others. A failure leaves its trace in build/simulation and
+prints the command that makes the same disk again."""
 
 import argparse
 import os
@@ -30,8 +30,8 @@ import cases  # noqa: E402
 SAVED = ROOT / "build/simulation"
 PARTS = ("sim.c", "disk.c", "trace.c", "host.c", "server.c", "cut.c", "judge.c")
 LIES = ("archives", "lanes", "journal", "part", "store")
-BATCH = 200  # seeds a process
-LIE_SEEDS = 2000  # at most, until a lie is found out
+BATCH = 200  # seeds per process
+LIE_SEEDS = 2000  # at most, until a lie is detected
 SECONDS_MAX = 900  # of a process
 TOTALS = re.compile(r"^(\d+) lives, (\d+) cuts; records read: (\d+) verified, (\d+) unverified, "
                     r"(\d+) torn and marked, (\d+) removed and back; (\d+) damaged places$", re.M)
@@ -41,7 +41,7 @@ COUNTS = re.compile(r"^(\d+) passed, (\d+) failed$", re.M)
 def build(folder):
     library = Path(os.environ.get("CORDWOOD_LIBRARY", ROOT / "build/lib/libcordwood.so")).parent
     program = folder / "sim"
-    # Exported, so that the library calls our open and fsync, not libc's.
+    # Exported, so that the library calls this open and fsync, not libc's.
     subprocess.run(["cc", "-std=c11", "-O2", "-g", "-Wall", "-Wextra", "-Werror",
                     f"-I{ROOT}/include", *[str(HERE / part) for part in PARTS],
                     "-rdynamic", "-o", str(program), f"-L{library}", "-lcordwood", "-lpthread",
@@ -50,7 +50,7 @@ def build(folder):
 
 
 def scratch():
-    """In memory where there is room: nothing is really synced, and nothing is to be kept."""
+    """In memory if there is room: nothing is really synced, and nothing needs to persist."""
     memory = Path("/dev/shm")
     usable = memory.is_dir() and os.access(memory, os.W_OK)
     return tempfile.TemporaryDirectory(dir=memory if usable else None, prefix="cordwood-sim-")
@@ -89,7 +89,7 @@ class Runs:
             if found:
                 good, bad = map(int, found.groups())
             else:
-                # It died within a seed: those before it passed.
+                # It died in one seed: those before it passed.
                 last = [int(n) for n in re.findall(r"^seed (\d+)$", output, re.M)]
                 good, bad = (last[-1] + 1 - first if last else 0), 1
                 print(f"\nFAIL seeds {first + good} to {first + count - 1}: the process ended: "
@@ -130,7 +130,7 @@ class Runs:
             thread.join()
 
     def lie(self, name):
-        """A disk that lies must be found out."""
+        """A disk that lies must be detected."""
         output, code = self.one(f"lie-{name}", "--lie", name, "--count", LIE_SEEDS)
         found = re.search(r"^FAIL seed (\d+): (.*)$", output, re.M)
         for trace in re.findall(r"again: ./dev sim --replay (\S+)", output):

@@ -1,6 +1,6 @@
-/* The trace in memory: events in the order in which they happened, and what kind each file is.
- * Filled under disk.c's lock; read by one thread once the life has ended. Here are the random
- * numbers, too: splitmix64, so that a seed means the same everywhere. */
+/* The trace in memory: events in the order in which they happened, and the kind of each file.
+ * disk.c's lock protects it while it fills; one thread reads it once the life has ended. Also
+ * contains the random numbers: splitmix64, so that a seed means the same everywhere. */
 #include "sim.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-"""Exchanges by the C calls themselves, as a host without hooks makes them, and a look for secrets
-into everything that a store shows."""
+"""Exchanges by the C calls themselves, as made by a host without hooks, and a search for secrets in
+every output of a store."""
 
 import ctypes
 import subprocess
@@ -11,7 +11,7 @@ from cordwood import _abi
 from cordwood._abi import Field, Text
 from sending import CORDWOOD
 
-# The same library, with calls of its own: the binding's hooks give theirs other structs.
+# A separate handle of the same library: the binding's hooks set other structs for theirs.
 library = ctypes.CDLL(_abi.library._name)
 CLIENT, SERVER = 0, 1
 CANCELLED = 1
@@ -70,7 +70,7 @@ def _headers(pairs):
 
 
 class Exchange:
-    """One exchange; `status` is what begin answered."""
+    """One exchange. `status` is what begin returned."""
 
     def __init__(self, engine, method="GET", url="http://127.0.0.1/", headers=(), body=b"",
                  **more):
@@ -109,7 +109,7 @@ class Exchange:
 
 
 def ended(store):
-    """Fields of the exchanges that ended, with level and message; oldest first."""
+    """Fields of the ended exchanges, with level and message; oldest first."""
     return [{**record.fields, "level": record.level, "message": record.message,
              "time_ns": record.time_ns, "trace_id": record.trace_id}
             for record in cordwood.read(store, kinds=("http",))
@@ -123,7 +123,7 @@ def begun(store):
 
 
 def everything(store):
-    """All bytes of the store's files and of what the tool makes of them, by where they are."""
+    """All bytes of the store's files and of the tool's outputs for them, by place."""
     shown = {str(path): path.read_bytes() for path in sorted(store.rglob("*"))
              if path.is_file()}
     for arguments in (["cat", "--json", store], ["cat", store], ["http", "list", "--json", store],
@@ -138,6 +138,6 @@ def everything(store):
 
 
 def leaks(store, secrets):
-    """Where which secret stands."""
+    """The places of secrets."""
     return [(place, secret) for place, content in everything(store).items()
             for secret in secrets if secret in content]

@@ -1,15 +1,14 @@
-"""What every suite in Python shares: how a case fails or is skipped, which cases a command line
-selects, the line that each prints, the last line, the exit code, and JUnit's XML. A runner is
-
+"""What every suite in Python shares: how a case fails or is skipped, how a command line selects
+cases, the line that each prints, the last line, the exit code, and JUnit's XML. A runner is
     arguments = cases.parser("run.py").parse_args()
     table = cases.chosen(CASES, arguments)          # name → case
     run = cases.Run()
     run.all(table, lambda name, case: case(…))
     return run.end()
 
-Tests of unittest get the same from unittests.py. tools/run_suites.py says in TEST_JUNIT where the
-XML goes. Lines are printed and outcomes counted in the thread that calls Run, the cases may run in
-others."""
+unittests.py does the same for tests of unittest. tools/run_suites.py passes the path of the XML in
+TEST_JUNIT. The thread that calls Run prints the lines and counts the outcomes. The cases may run in
+other threads."""
 
 import argparse
 import contextlib
@@ -27,24 +26,24 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-# Taken away: what a suite starts must not write over its file.
+# Removed: child processes of a suite must not write over its file.
 JUNIT = os.environ.pop("TEST_JUNIT", None)
 OK, SKIPPED, FAILED = "ok", "SKIPPED", "FAILED"
-# What every suite draws its random numbers from, unless --seed says otherwise. tools/run_suites.py
-# hands a new one down in TEST_SEED with --all.
+# The seed of every suite's random numbers, unless --seed says otherwise. With --all
+# tools/run_suites.py passes a new one in TEST_SEED.
 SEED = 1
-# The exit code where no case matches, as of pytest.
+# The exit code if no case matches, as in pytest.
 NOTHING = 5
-# What XML cannot hold, and CR, which a reader of XML takes for LF.
+# Characters that XML cannot contain, and CR, which an XML parser reads as LF.
 NOT_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class Failed(Exception):
-    """A promise was not kept."""
+    """An expectation was not met."""
 
 
 class Skipped(Exception):
-    """The case cannot run here; the text says what is missing."""
+    """The case cannot run here. The text says what is missing."""
 
 
 def holds(condition, what):
@@ -63,8 +62,8 @@ def short(value):
 
 
 def until(condition, what, seconds=60):
-    """Polls until the condition gives something true, which it returns. The bound is far above what
-    it takes."""
+    """Polls until the condition returns something true, and returns that. The bound is far above
+    the expected time."""
     end = time.monotonic() + seconds
     while True:
         got = condition()
@@ -77,7 +76,7 @@ def until(condition, what, seconds=60):
 
 @contextlib.contextmanager
 def folder(suite):
-    """A suite's own directory, which other users may enter; gone afterwards."""
+    """A suite's own directory, which other users may enter. Removed afterwards."""
     path = Path(tempfile.mkdtemp(prefix=f"cordwood-{suite}-"))
     path.chmod(0o755)
     try:
@@ -89,7 +88,7 @@ def folder(suite):
 # ── Which cases ──
 
 def parser(name=None, description=None):
-    """What every runner takes; a suite adds its own."""
+    """The arguments of every runner. A suite adds its own."""
     made = argparse.ArgumentParser(prog=name, description=description)
     made.add_argument("cases", nargs="*", metavar="CASE", help="these cases alone")
     made.add_argument("-k", nargs="+", action="extend", default=[], metavar="PATTERN",
@@ -102,13 +101,13 @@ def parser(name=None, description=None):
 
 
 def seed():
-    """The seed of this run, also in what it starts."""
+    """The seed of this run, also in child processes."""
     return int(os.environ.get("TEST_SEED", SEED))
 
 
 def chosen(table, arguments):
-    """The selected part of a table of cases, in its order. Ends the process after --list, for a
-    name that is no case, and where nothing matches."""
+    """The selected part of a table of cases, in its order. Ends the process after --list, for an
+    unknown name, and if nothing matches."""
     os.environ["TEST_SEED"] = str(arguments.seed)
     if unknown := [name for name in arguments.cases if name not in table]:
         sys.exit(f"no such case: {', '.join(unknown)}; there are {', '.join(table)}")
@@ -127,7 +126,7 @@ def chosen(table, arguments):
 # ── What became of them ──
 
 class Outcome(NamedTuple):
-    """Of one case. text: why it failed or was skipped, else what there is to say of it."""
+    """Of one case. text: why it failed or was skipped, else its note."""
     name: str
     result: str
     seconds: float
@@ -140,21 +139,21 @@ class Outcome(NamedTuple):
 
 
 class Run:
-    """One run of a suite. again: the command that repeats a case, from its name. is_strict: what is
-    skipped has failed. is_brief: only failures get a line."""
+    """One run of a suite. again: returns the command that repeats a case, given its name.
+    is_strict: a skipped case has failed. is_brief: only failures get a line."""
 
     def __init__(self, again=None, is_strict=False, is_brief=False):
         self.again, self.is_strict, self.is_brief = again or repeating(), is_strict, is_brief
         self.outcomes = []
-        # Failures quote whatever bytes they met.
+        # Failures may quote any bytes.
         sys.stdout.reconfigure(errors="backslashreplace")
 
     def count(self, result):
         return sum(outcome.result == result for outcome in self.outcomes)
 
     def all(self, table, body, jobs=1):
-        """Calls body(name, case) for each, `jobs` at a time. It returns what there is to say of a
-        case that passed, or None."""
+        """Calls body(name, case) for each, `jobs` at a time. It returns the note of a case that
+        passed, or None."""
         def one(entry):
             return self.outcome(entry[0], lambda: body(*entry))
         if jobs == 1:  # in this thread, which Ctrl-C reaches
@@ -174,12 +173,12 @@ class Run:
             result, text = SKIPPED, str(why)
         except Failed as why:
             result, text = FAILED, str(why)
-        except Exception:  # a case's own mistake fails it, not the others
+        except Exception:  # a case's own error fails it, not the others
             result, text = FAILED, traceback.format_exc()
         return Outcome(name, result, time.monotonic() - started, text)
 
     def add(self, outcome):
-        """Counts it, and prints its line."""
+        """Counts an outcome, and prints its line."""
         if outcome.result == SKIPPED and self.is_strict:
             outcome = outcome._replace(result=FAILED)
         self.outcomes.append(outcome)
@@ -197,7 +196,7 @@ class Run:
         sys.stdout.flush()
 
     def end(self):
-        """Prints the last line, writes the XML; the exit code."""
+        """Prints the last line, writes the XML, and returns the exit code."""
         if skipped := self.count(SKIPPED):
             print(f"{skipped} skipped")
         print(f"{self.count(OK)} passed, {self.count(FAILED)} failed", flush=True)
@@ -207,8 +206,8 @@ class Run:
 
 
 def repeating(*options, program=None):
-    """The command that runs a case of a program, this one, again, with these options and the seed
-    of this run."""
+    """Returns a function for the command that repeats a case of a program (default: this one), with
+    these options and the seed of this run."""
     def command(name):
         seeded = [] if seed() == SEED else ["--seed", seed()]
         return shlex.join(map(str, [os.path.relpath(program or sys.argv[0]), *options, *seeded,
@@ -219,7 +218,7 @@ def repeating(*options, program=None):
 # ── JUnit ──
 
 def printable(text):
-    """What XML forbids becomes an escape, as in Python."""
+    """Replaces what XML forbids by an escape, as in Python."""
     return NOT_XML.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
@@ -245,14 +244,14 @@ def write_junit(path, outcomes):
             ElementTree.SubElement(case, "skipped", message=text)
         elif text:
             ElementTree.SubElement(case, "system-out").text = text
-    # Whole or not there: a suite may be killed here.
+    # Written whole or not at all: a suite may be killed here.
     part = path.with_suffix(".part")
     ElementTree.ElementTree(suite).write(part, encoding="utf-8", xml_declaration=True)
     part.replace(path)
 
 
 def read_junit(path):
-    """The outcomes of a file that write_junit wrote."""
+    """The outcomes in a file written by write_junit."""
     suite = ElementTree.parse(path).getroot()
     outcomes = []
     for case in suite.iter("testcase"):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A certificate authority for the length of a test, made by openssl.
+"""A certificate authority for the duration of a test, made by openssl.
 
     certificates.py DIRECTORY
 

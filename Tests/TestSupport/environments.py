@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""Virtual environments with what suites need of PyPI, each made once: where a suite asks for one
-that another has made of the same requirements, it is there. A lock keeps two from making it at the
-same time.
+"""Virtual environments with the packages that suites need from PyPI, each made once: a suite reuses
+one that another made from the same requirements. A lock keeps two from making it at the same time.
 
-    environments.py [NAME …]        makes those, or all: servers, http, otlp, python, viewer"""
+environments.py [NAME …]        makes those, or all: servers, http, otlp, python, viewer"""
 
 import contextlib
 import fcntl
@@ -20,7 +19,7 @@ REQUIREMENTS = {name: ROOT / folder / "requirements.txt" for name, folder in
 
 @contextlib.contextmanager
 def locked(name):
-    """One process at a time; the lock is the system's and ends with its holder."""
+    """One process at a time. The lock is the system's and ends with its holder."""
     BUILD.mkdir(exist_ok=True)
     with open(BUILD / f"{name}.lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -38,8 +37,8 @@ def has(folder, packages):
 
 
 def interpreter(name):
-    """The interpreter that has what `name` requires; None where PyPI did not give all of it. What
-    it gave is in build/NAME-venv nevertheless."""
+    """The interpreter with the packages that `name` requires, or None if PyPI did not provide all.
+    Those it provided are in build/NAME-venv nevertheless."""
     text = REQUIREMENTS[name].read_text()
     packages = wanted(text)
     with locked("venvs"):
@@ -50,7 +49,7 @@ def interpreter(name):
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         pip = [folder / "bin/python", "-m", "pip", "install", "-q", "--disable-pip-version-check"]
         if subprocess.run([*pip, *packages], check=False).returncode:
-            # One by one: what one of them lacks must not keep the others away.
+            # One by one: a missing package must not prevent the others.
             had = [subprocess.run([*pip, package], check=False).returncode == 0
                    for package in packages]
             if not all(had):

@@ -1,5 +1,5 @@
-"""Exchanges captured by the C calls themselves, for tests of what reads them: any bytes as method,
-URL, header and body."""
+"""Exchanges captured by the C calls themselves, for tests of readers: any bytes as method, URL,
+header and body."""
 
 import ctypes
 from ctypes import Structure, byref, c_char_p, c_size_t, c_uint32, c_uint64, c_void_p
@@ -43,7 +43,7 @@ def check(status):
 
 
 def enable(engine, **options):
-    """Captures what engine's host asks from now on, whatever form bodies have."""
+    """Captures the requests of the engine's host from now on, whatever form bodies have."""
     made = Options()
     LIBRARY.cw_http_options_init(byref(made), c_size_t(ctypes.sizeof(made)))
     made.enabled = 1
@@ -54,7 +54,7 @@ def enable(engine, **options):
 
 
 class Exchange:
-    """One from begin to end."""
+    """One exchange from begin to end."""
 
     def __init__(self, engine, method, url, headers=(), body=None, **more):
         request = Request(struct_size=ctypes.sizeof(Request), method=text(method), url=text(url))
@@ -86,6 +86,6 @@ class Exchange:
 
 def answered(engine, method, url, status=200, headers=(), body=None, answer=(), content=None,
              **outcome):
-    """A whole one; its id."""
+    """Makes a whole one. Returns its id."""
     return Exchange(engine, method, url, headers, body).respond(
         status, answer, content).end(**outcome)

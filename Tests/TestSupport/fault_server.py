@@ -1,29 +1,29 @@
 #!/usr/bin/env python3
-"""A small HTTP server that answers as it is told, for upload tests.
+"""A small HTTP server with scripted answers, for upload tests.
 
     fault_server.py DIRECTORY ANSWERS [PEM [AUTHORITY]] [NAME=VALUE…]
 
 ANSWERS is JSON: '[{"status": 503, "headers": {"Retry-After": "1"}}, {"action": "drop"}]'. With PEM
-(key and certificate) it speaks TLS, with AUTHORITY only to clients with a certificate of that one.
-Prints its port on the first line of stdout. The n-th request gets the n-th answer, all later ones
-the default: 200, or what `respond` says.
-An answer: status (200), headers, body, body_bytes (so many, instead of body), action:
+(key and certificate) it speaks TLS, with AUTHORITY only to clients with a certificate from that
+one. Prints its port on the first line of stdout. The n-th request gets the n-th answer, all later
+ones the default: 200, or that of `respond`.
+An answer: status (200), headers, body, body_bytes (the size, instead of body), action:
     drop   close the connection before reading the body
     lose   store the body, then close without an answer (a lost acknowledgement)
     half   announce a longer answer than is sent, of any status
     hang   read the request, never answer (until the client leaves)
     huge   an answer of `bytes` bytes, as far as the client reads it
     stall  read no body, never answer (until the client leaves)
-Rules, for every request: `limit` (a body over so many bytes is answered 413), `refuse` (encodings,
-by commas, that are answered 415), `poison` (a body with that text is answered 400), `old` (1: an
-archive with a dense block or an extract is answered as by a collector that was built before),
-`respond` (a kind: elasticsearch, splunk, loggly, …: what its server says of success); `port`: which
-to listen on. PUT /_script with JSON {"directory", "answers", "rules"} starts afresh.
+Rules, for every request: `limit` (a body over this size is answered 413), `refuse` (encodings,
+separated by commas, that are answered 415), `poison` (a body with that text is answered 400), `old`
+(1: an archive with a dense block or an extract is answered as by an older collector), `respond` (a
+kind: elasticsearch, splunk, loggly, …: what its server answers on success); `port`: the one to
+listen on. PUT /_script with JSON {"directory", "answers", "rules"} starts afresh.
 DIRECTORY/connections gets a byte for each; DIRECTORY/requests.jsonl gets one line a request
-(method, path, headers, bytes, number, status, sha256); DIRECTORY/body-N the body as received;
-DIRECTORY/stored.json how often each Idempotency-Key
-was stored with a 2xx or `lose`: a body is kept once per key. A request whose body ends early is
-noted with the bytes that came, and neither stored nor answered.
+(method, path, headers, bytes, number, status, sha256); DIRECTORY/body-N is the body as received;
+DIRECTORY/stored.json counts how often each Idempotency-Key was stored with a 2xx or `lose`: a body
+is kept once per key. A request whose body ends early is recorded with the bytes that came, but
+neither stored nor answered.
 """
 import gzip
 import hashlib
@@ -43,7 +43,7 @@ lock = threading.Lock()
 
 
 class Script:
-    """What is to be answered, and what came so far."""
+    """The planned answers, and the requests so far."""
 
     def __init__(self, directory, answers, rules):
         self.directory, self.answers = directory, answers
@@ -79,8 +79,8 @@ class Script:
         return None
 
     def success(self, body, encoding):
-        """(status, body) of a server of that kind that has taken everything; None: as a collector,
-        or any other."""
+        """(status, body) of a server of that kind that has accepted everything; None: as a
+        collector, or any other."""
         if self.respond == "elasticsearch":
             return 200, self.bulk(gzip.decompress(body) if encoding == "gzip" else body)
         return {
@@ -90,7 +90,7 @@ class Script:
         }.get(self.respond)
 
     def bulk(self, content):
-        """As the bulk interface of Elasticsearch: a document is created once."""
+        """Like Elasticsearch's bulk interface: a document is created once."""
         items, lines = [], content.split(b"\n")
         with lock:
             for action, document in zip(lines[0::2], lines[1::2]):
@@ -143,7 +143,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length", "0"))
         body = self.rfile.read(length)
         if len(body) < length:
-            # The client left: this is no body, and a server that kept it would keep half.
+            # The client left: this is not a body, and a server that kept it would keep half.
             self.note(script, number, body, 0)
             return cut(self)
         with open(os.path.join(script.directory, f"body-{number}"), "wb") as file:
@@ -185,7 +185,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             cut(self)
 
     def receipt(self):
-        """What a collector answers: the archive's id, which is the request's too."""
+        """A collector's answer: the archive's id, which is also the request's."""
         if self.headers.get("Content-Type") != "application/vnd.cordwood.archive":
             return "{}"
         return json.dumps({"id": self.headers.get("Idempotency-Key", "").strip('"'),
@@ -205,7 +205,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         cut(self)
 
     def wait_for_end(self):
-        """Until the client's end is gone; what it sends meanwhile stays where it is."""
+        """Waits until the client has closed. What it sends meanwhile is not read."""
         poll = select.poll()
         poll.register(self.connection, select.POLLRDHUP)
         poll.poll()

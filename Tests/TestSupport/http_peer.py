@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The server that captured clients talk to: HTTP/1.1, a thread a connection, TLS where a PEM file
-is named. What each path answers stands in `Peer`.
+"""The server that captured clients talk to: HTTP/1.1, one thread per connection, TLS if a PEM file
+is named. `Peer` lists what each path answers.
 
     http_peer.py [CERTIFICATE_AND_KEY.pem]
 
@@ -18,20 +18,20 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
-# What must be found nowhere but at its two ends; /split-secrets answers it, in two chunks and a
+# The secret that must appear only at the two ends. /split-secrets answers it, in two chunks and a
 # cookie.
 SECRET = "ZQSECRET"
-DRIP_BYTES = 100_000  # that /drip announces
+DRIP_BYTES = 100_000  # announced by /drip
 SECRETS = (
     '{"a":{"pass\\u0077ord":"%s-1"},"n":"{\\"token\\":\\"%s-2\\"}","password":"%s'
     % (SECRET, SECRET, SECRET)).encode(), b'-3","ok":1}'
-# No UTF-8; /no-text answers it, in a header, too. /large?count=N: so many headers of 60,000 bytes.
+# Not UTF-8. /no-text answers it, also in a header. /large?count=N: N headers of 60,000 bytes.
 NO_TEXT = b'{"a":"\xff\xfe\xc3("}'
 
 JSON = json.dumps({"name": "order", "lines": list(range(40)), "note": "grün"}).encode()
 ODATA = json.dumps({"error": {"code": "SY/530", "message": {"lang": "en", "value": "No right"},
                               "innererror": {"transactionid": "T0123456789"}}}).encode()
-# /fails?status=S&form=F&id=I: as SAP Gateway and OData services answer, I is the transaction.
+# /fails?status=S&form=F&id=I: answers of SAP Gateway and OData services. I is the transaction.
 FORMS = {
     "v2": '{"error": {"code": "SY/530", "message": {"lang": "en", "value": "No such team"},'
           ' "innererror": {"transactionid": "%s", "errordetails": [{"code": "A/1", "message":'
@@ -64,7 +64,7 @@ class Peer(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def log_message(self, *_):
-        """Nothing on stderr."""
+        """Logs nothing."""
 
     def _answer(self, status, body, kind="application/json", **headers):
         self.send_response(status)
@@ -217,7 +217,7 @@ def read_body(handler):
 
 
 class Server(ThreadingHTTPServer):
-    """Serves on a port of loopback, in threads, until `close`."""
+    """Serves on a loopback port, in threads, until `close`."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -235,7 +235,7 @@ class Server(ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
 
     def finish_request(self, request, client_address):
-        """In the connection's thread: a client that refuses our certificate holds up none."""
+        """In the connection's thread: a client that refuses our certificate delays none."""
         request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self._tls is not None:
             request = self._tls.wrap_socket(request, server_side=True)
@@ -244,10 +244,10 @@ class Server(ThreadingHTTPServer):
             request.close()
 
     def handle_error(self, request, client_address):
-        """Clients here leave as they like."""
+        """Clients here leave at any time."""
 
     def close(self):
-        """Ends what hangs, and the port."""
+        """Ends hanging requests, and frees the port."""
         self.gone.set()
         self.shutdown()
         self.server_close()

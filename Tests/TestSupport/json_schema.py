@@ -1,5 +1,5 @@
-"""As much of JSON Schema (draft-07) as the schemas here need: what it does not know it refuses, so
-that no rule is passed over unseen."""
+"""As much of JSON Schema (draft-07) as the schemas here need. Unknown keywords are refused, so that
+no rule is silently skipped."""
 
 import re
 
@@ -18,7 +18,7 @@ def is_type(value, name):
 
 
 def problems(value, schema, root=None, path="$"):
-    """What is wrong, each as `where: what`."""
+    """The errors, each as `where: what`."""
     root = root or schema
     assert set(schema) <= KNOWN, f"{path}: no rule {set(schema) - KNOWN} here"
     found = []

@@ -1,4 +1,4 @@
-"""What suites with servers share: ports of loopback, a listener that serves each connection in a
+"""What suites with servers share: loopback ports, a listener that serves each connection in a
 thread, a pipe between two connections, and waiting for a condition within a bound."""
 
 import random
@@ -9,8 +9,8 @@ from cases import until  # noqa: F401
 
 
 def free_port():
-    """One that nobody listens on. Below those that the system gives to clients and to whoever binds
-    to none, or one of them would have it before the server that it is meant for."""
+    """A free port. It is below the range of ports that the system assigns by itself: otherwise
+    another process could get it before the server that it is meant for."""
     chance = random.SystemRandom()
     for _ in range(1000):
         port = chance.randrange(12_000, 32_000)
@@ -34,7 +34,7 @@ class Listener:
         self.thread.start()
 
     def close(self):
-        """The thread ends first: the next socket has the same number, and would be accepted on."""
+        """The thread ends first: else it would accept on the next socket with that number."""
         try:
             self.socket.shutdown(socket.SHUT_RDWR)
         except OSError:
@@ -51,7 +51,7 @@ class Listener:
             threading.Thread(target=self._one, args=(connection,), daemon=True).start()
 
     def _one(self, connection):
-        """A client that leaves is no error."""
+        """A client that leaves is not an error."""
         with connection:
             try:
                 self.serve(connection)
@@ -60,13 +60,13 @@ class Listener:
 
 
 def pump(source, sink):
-    """Gives sink(data) what comes until the end."""
+    """Passes what arrives to sink(data) until the end."""
     while data := source.recv(1 << 16):
         sink(data)
 
 
 def pipe(one, other):
-    """Both ways, until one of them ends."""
+    """Both directions, until one of them ends."""
     def copy(source, target):
         try:
             pump(source, target.sendall)

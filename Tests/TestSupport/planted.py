@@ -1,7 +1,7 @@
-"""Bodies with secrets planted in them, one for each number: under a secret's name in JSON, lines of
-JSON, forms, multipart, XML and event streams, as tokens of known makers, and in texts that have no
-form. With wrong content types, odd encodings, packed, and cut off anywhere. Each secret holds MARK
-or begins with DIGITS, so that one search finds all."""
+"""Bodies with planted secrets, one for each number: under a secret's name in JSON, lines of JSON,
+forms, multipart, XML and event streams, as tokens of known issuers, and in unstructured texts. With
+wrong content types, odd encodings, compressed, and cut off anywhere. Each secret contains MARK or
+begins with DIGITS, so that one search finds all."""
 
 import gzip
 import json
@@ -28,8 +28,8 @@ TYPES = ["application/json", "application/problem+json", "text/plain", "text/htm
 
 
 class Planted:
-    """One body: `content_type`, `coding` (of Content-Encoding), `body` as it goes over the wire,
-    and in `end` how many bytes of it its sender sends before it leaves; None: all."""
+    """One body: `content_type`, `coding` (of Content-Encoding), `body` as sent, and `end`, the
+    number of bytes that its sender sends before it leaves; None: all."""
 
     def __init__(self, number):
         self.random = random.Random(number)

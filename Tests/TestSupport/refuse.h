@@ -1,5 +1,5 @@
-/* Takes system calls away from a test's host: from the call on the kernel answers as told, in the
- * thread that asks and those it starts, or in all of the process's. Several suites do. */
+/* Takes system calls away from a test's host: from then on the kernel answers as requested, in the
+ * calling thread and those it starts, or in the whole process. For several suites. */
 #ifndef TESTS_REFUSE_H
 #define TESTS_REFUSE_H
 #include <linux/filter.h>
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 /* action: SECCOMP_RET_ERRNO | errno, or SECCOMP_RET_TRAP. flags: 0 or SECCOMP_FILTER_FLAG_TSYNC.
- * One call alone is given twice. False: the system does not allow filters. */
+ * For a single call pass it twice. False: the system does not allow filters. */
 static inline bool refuse(unsigned action, unsigned flags, unsigned first, unsigned second) {
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -25,7 +25,7 @@ static inline bool refuse(unsigned action, unsigned flags, unsigned first, unsig
            syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program) == 0;
 }
 
-/* mmap(2) of a file that nobody may look into: a file system that maps nothing, to OwnerLock. */
+/* mmap(2) of a file without access: to OwnerLock, a file system that maps nothing. */
 static inline bool refuse_holding(void) {
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),

@@ -1,5 +1,5 @@
-"""Captured exchanges as another process has them: the list that follows a store, and requests that
-are made again, of a HAR's entry and by the printed curl command."""
+"""Captured exchanges as another process has them: the list that follows a store, and requests made
+again, from a HAR entry and by the printed curl command."""
 
 import base64
 import http.client
@@ -15,7 +15,7 @@ from sending import CORDWOOD
 
 
 class Followed:
-    """`cordwood http -f`; its lines with the time each came at."""
+    """`cordwood http -f`: its lines with their arrival times."""
 
     def __init__(self, case, *arguments):
         self.process = subprocess.Popen([CORDWOOD, "http", "-f", *arguments, case.store],
@@ -32,7 +32,7 @@ class Followed:
                 self.news.notify_all()
 
     def wait(self, condition, seconds=20):
-        """The first line for which it holds, and when it came."""
+        """The first line for which it holds, and its arrival time."""
         found = []
 
         def look():
@@ -76,8 +76,8 @@ def undated(answer):
 
 
 def run_line(case, one, cwd, **environment):
-    """Runs what `--curl` prints of an exchange of the case's store; what curl got, and what the
-    tool said on stderr."""
+    """Runs the output of `--curl` for an exchange of the case's store. Returns curl's result, and
+    the tool's stderr."""
     done = subprocess.run([CORDWOOD, "http", "show", one, case.store, "--curl"],
                           capture_output=True, check=True)
     printable = all(byte >= 0x20 or byte in b"\n\t" for byte in done.stdout)
@@ -90,6 +90,6 @@ def run_line(case, one, cwd, **environment):
     case.assertEqual(ran.returncode, 0, (line[:500], ran.stderr))
     if len(line) < 100_000 and not environment:
         again = subprocess.run(["sh", "-c", line], capture_output=True, cwd=cwd, check=False)
-        # With -i its head is there, too, and two answers may be of two seconds.
+        # With -i its head is included, and two answers may differ by a second.
         case.assertEqual(undated(again.stdout), undated(ran.stdout))
     return ran.stdout, done.stderr.decode()

@@ -1,5 +1,5 @@
-"""What suites share that send from a host of the Python binding: a place for files, the scripted
-server, and a test with a store and an engine of its own."""
+"""What suites that send from a host of the Python binding share: a place for files, the scripted
+server, and a test with its own store and engine."""
 
 import atexit
 import json
@@ -20,7 +20,7 @@ SCRIPTED = ROOT / "Tests/TestSupport/fault_server.py"
 sys.path.insert(0, str(ROOT / "bindings/python/src"))
 os.environ.setdefault("CORDWOOD_LIBRARY", str(BUILD / "lib/libcordwood.so"))
 
-# Settings and proxies of whoever runs this are none of the tests'.
+# The tests must not use the caller's settings and proxies.
 forget_settings("CORDWOOD_LIBRARY", "CORDWOOD_BUILD", "CORDWOOD_TEST_ALL")
 for proxy in [name for name in os.environ if name.lower().endswith("_proxy")]:
     del os.environ[proxy]
@@ -60,7 +60,7 @@ class Scripted:
 
 
 class StoreCase(unittest.TestCase):
-    """A test with a store and an engine of its own, whose timer stands still."""
+    """A test with its own store and engine, whose timer is stopped."""
 
     def setUp(self):
         self.store = Path(tempfile.mkdtemp(dir=WORK))
@@ -80,12 +80,12 @@ class StoreCase(unittest.TestCase):
         return self.engine.upload(timeout=timeout)
 
     def archive(self):
-        """What was logged since the last time, as an archive of its own."""
+        """Archives what was logged since the last time."""
         self.engine.roll()
         self.engine.archive_wait(30)
 
     def fails(self, timeout=30):
-        """The result of an upload that must fail."""
+        """Runs an upload that must fail. Returns the error."""
         with self.assertRaises(cordwood.UploadError) as caught:
             self.engine.upload(timeout=timeout)
         return caught.exception
@@ -95,6 +95,6 @@ class StoreCase(unittest.TestCase):
 
     @property
     def causes(self):
-        """What the uploader logged of failures."""
+        """The causes of failures that the uploader logged."""
         return [record.fields["cause"] for record in cordwood.read(self.store, level="warn")
                 if record.logger.startswith("Cordwood.") and "cause" in record.fields]

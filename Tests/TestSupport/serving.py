@@ -1,5 +1,5 @@
-"""What the scripted server and the fakes share: a server that waits for no connection, an answer
-that is none, and the life of a server that ends with its caller."""
+"""What the scripted server and the fakes share: a server that does not wait for connections, a
+missing answer, and a server's life that ends with its caller."""
 
 import http.server
 import sys
@@ -11,7 +11,7 @@ class Serving(http.server.ThreadingHTTPServer):
     request_queue_size = 128
 
     def handle_error(self, request, client_address):
-        """A client that left is no error."""
+        """A client that left is not an error."""
 
 
 def cut(handler):
@@ -24,8 +24,8 @@ def cut(handler):
 
 
 def serve_caller(server):
-    """Says the port on the first line of stdout; the caller holds the other end of stdin: when it
-    goes, so does the server."""
+    """Prints the port on the first line of stdout. The caller holds the other end of stdin: when it
+    closes, the server ends."""
     print(server.server_address[1], flush=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     sys.stdin.read()

@@ -1,10 +1,10 @@
-"""What suites do about the settings of whoever runs them."""
+"""How suites deal with the settings of their caller."""
 
 import os
 
 
 def forget_settings(*kept):
-    """Takes CORDWOOD_… out of the environment, which hosts inherit, but for what is named."""
+    """Removes CORDWOOD_… from the environment, which hosts inherit, except for those named."""
     for name in list(os.environ):
         if name.startswith("CORDWOOD_") and name not in kept:
             del os.environ[name]

@@ -1,6 +1,6 @@
-"""The programs on the pages in docs/ and of the Python package: all blocks of code that name their
-language. C and C++ are compiled, Swift is compiled with the other hosts (swift_hosts.py), Python is
-run. What a block takes for given, such as an engine, is declared here for all of a language."""
+"""The programs on the pages in docs/ and of the Python package: all code blocks with a language. C
+and C++ are compiled, Swift is compiled with the other hosts (swift_hosts.py), Python is run. What a
+block presumes, such as an engine, is declared here for each language."""
 
 import enum
 import http.server
@@ -80,7 +80,7 @@ def swift_file():
 
 
 def compiled(language, code):
-    """Why it does not compile, or None."""
+    """Why it does not compile; or None."""
     given, command = {
         "c": (C_GIVEN, ["cc", "-std=c11", "-xc"]),
         "cpp": (CPP_GIVEN, ["g++", "-std=c++17", "-xc++"]),
@@ -92,7 +92,7 @@ def compiled(language, code):
 
 
 class Answers(http.server.BaseHTTPRequestHandler):
-    """The server that blocks of Python talk to."""
+    """The server for Python blocks."""
 
     def answer(self):
         self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -108,14 +108,14 @@ class Answers(http.server.BaseHTTPRequestHandler):
 
 
 def fake_requests(url):
-    """As much of requests as the pages use."""
+    """The parts of requests that the pages use."""
     answer = types.SimpleNamespace(status_code=200, headers={}, content=b"{}", url=url)
     return types.SimpleNamespace(get=lambda *_, **__: answer, post=lambda *_, **__: answer,
                                  RequestException=OSError)
 
 
 def run_python(code, folder):
-    """Runs one block in this process's child; a traceback, or None."""
+    """Runs one block in a child process. Returns a traceback, or None."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_address[1]}"
@@ -129,7 +129,7 @@ def run_python(code, folder):
 
 
 def child(url):
-    """In a process of its own: standard input is the block."""
+    """In its own process: standard input is the block."""
     import cordwood
     code = re.sub(r"https://[\w.]*example[\w.]*", url, sys.stdin.read())
     with cordwood.open(":memory:") as engine:

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """The Swift programs that suites and benchmarks start: the examples, the crash tests' writer, the
-consumers' hosts, the benchmarks' program, and the Swift of the pages in docs/. Each is of a package
-that names Cordwood by path. One build makes them all: a package in build/swift-hosts depends on
-those packages, and is built where the library was, with the same flags, so that the library's own
-objects serve.
+consumers' hosts, the benchmarks' program, and the Swift of the pages in docs/. Each belongs to a
+package that names Cordwood by path. One build makes them all: a package in build/swift-hosts
+depends on those packages, and is built in the library's build directory with the same flags, so
+that the library's own objects are reused.
 
     swift_hosts.py          builds them
 
-In a suite: `program("Writer")`. A build where all is made takes seconds; `./dev test` makes it
-before the suites and sets TEST_SWIFT_HOSTS=made, and then nothing is built here."""
+In a suite: `program("Writer")`. A build with nothing to do takes seconds. `./dev test` builds
+before the suites and sets TEST_SWIFT_HOSTS=made; then nothing is built here."""
 
 import json
 import os
@@ -31,7 +31,7 @@ PACKAGES = {
     "consumer": (PLACE / "consumer", ("Consumer", "HTTPPlanted")),
     "cordwood-bench-swift": (PLACE / "benchmark", ("HotSwift",)),
 }
-# Copies of packages: SwiftPM tells them apart by their folders' names.
+# Copies of packages: SwiftPM distinguishes them by their folders' names.
 COPIES = {"consumer": ROOT / "Tests/Consumers/swift", "benchmark": ROOT / "Benchmarks/swift"}
 
 
@@ -52,16 +52,16 @@ def manifest():
 
 
 def write(path, text):
-    """Only where it differs: what is newer is built again."""
+    """Writes only if it differs: newer files are built again."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists() or path.read_text() != text:
         path.write_text(text)
 
 
 def forget_old(made):
-    """SwiftPM compiles a target again only if a module that it names has changed. These programs
-    cannot name a module below Cordwood, but contain its layouts (Package.swift, underCordwood).
-    Removes the objects that are older than one of those modules, so that they are made again."""
+    """SwiftPM recompiles a target only if a module that it names has changed. These programs cannot
+    name a module below Cordwood, but contain its layouts (Package.swift, underCordwood). Removes
+    the objects older than one of those modules, so that they are rebuilt."""
     newest = max((path.stat().st_mtime_ns for path in made.glob("Modules/Cordwood*.swiftmodule")
                   if "Tests" not in path.name), default=0)
     names = [name for _, programs in PACKAGES.values() for name in programs]
@@ -95,7 +95,7 @@ def build():
 
 
 def program(name):
-    """Where that program is, built."""
+    """The path of that program, built."""
     if os.environ.get("TEST_SWIFT_HOSTS") != "made":
         build()
     return ROOT / ".build/release" / name

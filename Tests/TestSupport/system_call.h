@@ -1,4 +1,4 @@
-/* What syscall(2) does, by another name: for programs that stand in its place. */
+/* syscall(2) under another name, for programs that replace it. */
 #pragma once
 #include <errno.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-"""The harness itself: runners as suites write them, run as programs. What each case became must be
-in its line, in the last line, in the exit code and in the XML."""
+"""The harness itself: runners as suites write them, run as programs. The result of each case must
+be in its line, in the last line, in the exit code and in the XML."""
 
 import argparse
 import os
@@ -88,7 +88,7 @@ Test Case 'LaneTests.testThree' skipped (0.0 seconds)
 
 
 class Done:
-    """A runner's end."""
+    """The result of a runner."""
 
     def __init__(self, folder, *command):
         self.report = Path(folder) / "suite.xml"
@@ -100,7 +100,7 @@ class Done:
         self.lines = done.stdout.decode().splitlines()
 
     def line(self, name):
-        """(outcome, seconds, what is said)"""
+        """(outcome, seconds, the text)"""
         for line in self.lines:
             found = re.fullmatch(r"(\w+) +([\d.]+) s  ([\w.]+)(?:: (.*))?", line)
             if found and found[3] == name:
@@ -141,7 +141,7 @@ class CasesTest(WithFolder):
             self.assertIn("    ZeroDivisionError: integer division or modulo by zero", done.lines)
 
     def test_seed(self):
-        """Fixed, but for --seed, which all parts of a run have and a failure names."""
+        """Fixed without --seed. All parts of a run have the same, and a failure names it."""
         for words, seed, again in (([], cases.SEED, "runner.py fails"),
                                    (["--seed", "7"], 7, "runner.py --seed 7 fails")):
             done = self.runner("passes", "fails", *words)
@@ -225,10 +225,10 @@ class UnittestsTest(WithFolder):
 
 
 class SuitesTest(WithFolder):
-    """What tools/run_suites.py makes of a suite's end."""
+    """How tools/run_suites.py treats a suite's end."""
 
     def judged(self, text, code, report=None, selected=()):
-        """(the outcomes, the counts); the XML has all of them."""
+        """(the outcomes, the counts). The XML contains all of them."""
         path = self.folder / "suite.xml"
         path.unlink(missing_ok=True)
         if report is not None:
@@ -286,7 +286,7 @@ class SuitesTest(WithFolder):
                          ["swift", "test", "--filter=a\\.b", "--filter=c"])
 
     def test_seed(self):
-        """`./dev test` draws none, --all a new one; suites are told it."""
+        """`./dev test` draws none, --all draws a new one and passes it to the suites."""
         def told(everything, seed=None):
             runner = run_suites.Runner(argparse.Namespace(
                 all=everything, seed=seed, jobs=1, k=[], junit=self.folder))
@@ -305,7 +305,7 @@ class SuitesTest(WithFolder):
 
 
 class CoverageTest(unittest.TestCase):
-    """tools/coverage.py: lines by module, of our sources alone."""
+    """tools/coverage.py: lines by module, only of our sources."""
 
     @staticmethod
     def file(path, count, covered):
@@ -324,7 +324,7 @@ class CoverageTest(unittest.TestCase):
 
 
 class SwiftHostsTest(WithFolder):
-    """Programs that have layouts of modules that they cannot name."""
+    """Programs that contain layouts of modules that they cannot name."""
 
     def test_old_objects_go(self):
         def file(path, second):

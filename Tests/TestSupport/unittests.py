@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Runs the tests of unittest in a folder as cases.py runs cases: the same selection, lines, counts
-and XML. A test whose subtests fail has failed once.
+and XML. A test with failing subtests fails once.
 
     unittests.py FOLDER [-k PATTERN …] [--list] [PATTERN …]"""
 
@@ -18,8 +18,8 @@ import cases  # noqa: E402
 
 
 class Results(unittest.TestResult):
-    """Hands each test's outcome to the run. What happens outside of a test, as in setUpClass, is an
-    outcome of its own."""
+    """Passes each test's outcome to the run. Events outside of a test, as in setUpClass, are
+    separate outcomes."""
 
     def __init__(self, run):
         super().__init__()
@@ -79,7 +79,7 @@ class Results(unittest.TestResult):
 
 
 def each(suite):
-    """Every test of a suite of suites."""
+    """Every test of nested suites."""
     for test in suite:
         if isinstance(test, unittest.TestSuite):
             yield from each(test)
@@ -88,14 +88,14 @@ def each(suite):
 
 
 def repeating(folder):
-    """Its own runner, where the folder has one."""
+    """The folder's own runner, if it has one."""
     if (folder / "run.py").exists():
         return cases.repeating(program=folder / "run.py")
     return cases.repeating(os.path.relpath(folder), program=__file__)
 
 
 def main(folder, words=None):
-    """Words that are no option are patterns, too. The exit code."""
+    """Words that are not options are patterns, too. Returns the exit code."""
     arguments = cases.parser().parse_args(words)
     arguments.k, arguments.cases = [*arguments.k, *arguments.cases], []
     table = {test.id(): test for test in each(unittest.TestLoader().discover(str(folder)))}

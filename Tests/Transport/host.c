@@ -1,6 +1,6 @@
-/* A C host that sends for itself: cw_transport_fn over a plain socket, and answers as bad as a host
- * may give. `host STORE PORT MODE`; prints what the engine made of it, as lines of `name value`.
- * One thread: the callbacks run inside cw_upload or on the engine's threads, never at once with
+/* A C host that sends for itself: cw_transport_fn over a plain socket, and the worst answers that a
+ * host may give. `host STORE PORT MODE`. Prints the engine's result, as lines of `name value`. One
+ * thread: the callbacks run inside cw_upload or on the engine's threads, never concurrently with
  * main's own work. */
 #include <arpa/inet.h>
 #include <cordwood/cordwood.h>
@@ -161,7 +161,7 @@ static cw_status nonsense(const cw_transport_request *request, cw_transport_resp
     if (strcmp(mode, "odd") == 0) return 12345;
     if (strcmp(mode, "failed") == 0) {
         cw_transport_response_status(response, 200);
-        return CW_E_IO; /* what is returned decides */
+        return CW_E_IO; /* the returned status decides */
     }
     if (strcmp(mode, "cause") == 0) {
         cw_transport_response_failed(response, "line\nof the host's", true);

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """How uploads reach their servers, against the built library: TLS, HTTP/2, proxies, credentials,
-transports of the host's own, and where secrets are not found.
+transports of the host's own, and places where no secret may be found.
 
     run.py [-k PATTERN …] [--list]
 
-Installs what it lacks: tinyproxy (Debian), caddy (PyPI, into build/servers-venv, which the servers
-suite shares). The last line counts."""
+Installs what is missing: tinyproxy (Debian), caddy (PyPI, into build/servers-venv, which the
+servers suite shares). The last line counts."""
 
 import subprocess
 import sys

@@ -1,5 +1,5 @@
-/* A resolver that comes too late, for LD_PRELOAD: every name takes 40 seconds and is then unknown.
- * Called on libcurl's own thread. */
+/* A resolver that is too late, for LD_PRELOAD: every name takes 40 seconds and is then unknown.
+ * Runs on libcurl's own thread. */
 #include <netdb.h>
 #include <unistd.h>
 

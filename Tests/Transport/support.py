@@ -1,6 +1,6 @@
 """What the transport suite shares beyond Tests/TestSupport/sending.py: caddy, tinyproxy, a SOCKS
-proxy and a TLS front in this process, and the certificates. No sleeps for luck: what is waited for
-is polled, within a bound."""
+proxy and a TLS front in this process, and the certificates. No fixed sleeps: conditions are polled,
+within a bound."""
 
 import json
 import os
@@ -41,7 +41,7 @@ def program(name):
 
 
 class Started:
-    """A real server's process, which is there once its port answers."""
+    """The process of a real server, which is ready once its port answers."""
 
     def __init__(self, case, directory, port, *command):
         self.log = directory / "output"
@@ -59,7 +59,7 @@ class Started:
 
 
 class Caddy(Started):
-    """TLS and HTTP/2 with our certificate, and HTTP/2 without TLS, before another server."""
+    """TLS and HTTP/2 with our certificate, and HTTP/2 without TLS, in front of another server."""
 
     def __init__(self, case, behind):
         directory = Path(tempfile.mkdtemp(dir=WORK))
@@ -100,7 +100,7 @@ http://localhost:{self.plain_port} {{
 
 
 class Tinyproxy(Started):
-    """A proxy that wants `proxy-user` and `proxy-secret`."""
+    """A proxy that requires `proxy-user` and `proxy-secret`."""
 
     def __init__(self, case):
         directory = Path(tempfile.mkdtemp(dir=WORK))
@@ -117,7 +117,7 @@ BasicAuth proxy-user proxy-secret
 
     @property
     def connects(self):
-        """What it was asked for by CONNECT."""
+        """The targets of its CONNECT requests."""
         return re.findall(r"\): CONNECT (\S+) HTTP", self.log.read_text(errors="replace"))
 
 
@@ -130,7 +130,7 @@ class Front(Listener):
 
 
 class TLSFront(Front):
-    """TLS before a port that has none: makes a proxy one that is spoken to by https."""
+    """TLS in front of a port without it: makes a proxy one that speaks https."""
 
     def __init__(self, case, port):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -144,7 +144,7 @@ class TLSFront(Front):
 
 
 class Socks(Front):
-    """SOCKS 5 with a user and a password; resolves names itself, as `names` shows."""
+    """SOCKS 5 with a user and a password. Resolves names itself, as `names` shows."""
 
     def __init__(self, case, user, password):
         self.names, self.refused = [], 0

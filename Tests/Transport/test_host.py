@@ -1,5 +1,5 @@
-"""Hosts that answer challenges and send for themselves, in Python and C: what they are given, and
-that nothing they do is more than an outcome."""
+"""Hosts that answer challenges and send for themselves, in Python and C: what they receive, and
+that nothing they do leads to more than an outcome."""
 
 import http.client
 import subprocess
@@ -14,10 +14,10 @@ from support import BUILD, ROOT, Scripted, StoreCase, WORK, cordwood, until
 
 
 class Credentials(StoreCase):
-    """Asked for others on 401 and 403."""
+    """The host is asked for new ones on 401 and 403."""
 
     def asker(self, *answers):
-        """A callable that gives one answer after the other, and what it was asked."""
+        """A callable that returns one answer after another, and the list of its calls."""
         asked = []
 
         def ask(target, challenge):
@@ -67,7 +67,7 @@ class Credentials(StoreCase):
         self.assertEqual((error.outcome, error.result.waiting, error.result.last_http_status),
                          ("client", 1, 401))
         self.assertEqual((len(asked), len(server.requests)), (1, 2))
-        # It rests; an explicit call tries, and asks, anew.
+        # The target rests. An explicit call tries, and asks, again.
         self.assertEqual(self.upload().uploaded, 1)
         self.assertEqual(self.heads(server, "authorization"),
                          ["Bearer first", "Bearer second", "Bearer second"])
@@ -109,7 +109,7 @@ class Credentials(StoreCase):
 
 
 class Unraisable:
-    """What sys.unraisablehook gets meanwhile: the names of the types."""
+    """Collects type names of what sys.unraisablehook receives meanwhile."""
 
     def __enter__(self):
         import sys
@@ -123,7 +123,7 @@ class Unraisable:
 
 
 def send_by_http(request):
-    """What a host would write."""
+    """Typical code of a host."""
     parts = urllib.parse.urlsplit(request.url)
     connection = http.client.HTTPConnection(parts.hostname, parts.port,
                                             timeout=request.connect_timeout)
@@ -141,7 +141,7 @@ class PythonTransport(StoreCase):
     """A callable in place of libcurl."""
 
     def is_sent(self):
-        """Whether an upload that a Retry-After holds back goes now."""
+        """Whether an upload that a Retry-After delayed is now sent."""
         try:
             return self.upload().uploaded
         except cordwood.UploadError:
@@ -196,7 +196,7 @@ class PythonTransport(StoreCase):
             self.assertEqual((kept["part"], kept["tell"]), (whole[2:5], 5))
             self.assertEqual((kept["end"], kept["over"]), (whole[-4:], b""))
             self.assertEqual(kept["seconds"][0], 3)
-            # Over is over.
+            # After the end the request is unusable.
             self.assertTrue(kept["request"].stopped)
             with self.assertRaises(ValueError):
                 kept["request"].body.read(1)
@@ -204,7 +204,7 @@ class PythonTransport(StoreCase):
         self.assertEqual([line["message"] for line in lines], [f"line {n}" for n in range(3000)])
 
     def test_nonsense(self):
-        """Each is tried again, none is believed, nothing ends the process."""
+        """Each is retried, none is believed, nothing ends the process."""
         class Odd:
             """Neither a status nor a tuple."""
         bad = [0, -1, 99, 100, 199, 600, 1000, 1 << 80, True, None, "200", Odd(), (), (200, {}, b"",
@@ -268,7 +268,7 @@ class PythonTransport(StoreCase):
 
 
 class CTransport(unittest.TestCase):
-    """host.c, in a process of its own."""
+    """host.c, in its own process."""
 
     program = None
 

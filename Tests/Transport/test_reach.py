@@ -52,7 +52,7 @@ class TLS(StoreCase):
 
 
 class HTTP2(StoreCase):
-    """caddy speaks it, and writes down what was spoken."""
+    """caddy speaks it, and logs the version spoken."""
 
     def test_versions(self):
         behind = Scripted(self)
@@ -85,7 +85,7 @@ class HTTP2(StoreCase):
 
 
 class Proxies(StoreCase):
-    """tinyproxy with a password, TLS before it, a SOCKS proxy, and none."""
+    """tinyproxy with a password, TLS in front of it, a SOCKS proxy, and no proxy."""
 
     def test_tunnel(self):
         server = Scripted(self, [], certificate("server.pem"))
@@ -124,7 +124,7 @@ class Proxies(StoreCase):
         self.assertEqual(server.requests, [])
         # tinyproxy answers 401.
         self.assertEqual(set(self.causes), {"the proxy answered 401: proxy_auth"})
-        # Refused by a proxy is no refusal of the archive: nothing is in quarantine.
+        # A proxy's refusal is not a refusal of the archive: nothing is in quarantine.
         self.assertEqual(error.result.waiting, 1)
 
     def test_wrong_password_without_a_tunnel(self):
@@ -132,7 +132,7 @@ class Proxies(StoreCase):
         self.add(server.url, proxy=Tinyproxy(self).address, proxy_auth="proxy-user:wrong-secret")
         self.log.info("x")
         error = self.fails()
-        # tinyproxy reads no body, so the system may cut its answer off.
+        # tinyproxy reads no body, so the system may cut off its answer.
         self.assertIn(error.outcome, ("client", "request_failed"))
         self.assertEqual((error.result.failed, error.result.waiting), (1, 1))
         self.assertEqual(server.requests, [])
@@ -186,7 +186,7 @@ class Proxies(StoreCase):
         self.assertEqual(socks.names, ["localhost"])
 
     def test_environment(self):
-        """Its proxy is taken where the target names none, and not where it says none."""
+        """Its proxy is used if the target names none, but not if the target disables proxies."""
         server = Scripted(self)
         proxy = Tinyproxy(self)
         address = proxy.address.replace("//", "//proxy-user:proxy-secret@")
@@ -203,7 +203,7 @@ class Proxies(StoreCase):
 
 
 class Resolver(StoreCase):
-    """One that does not come back in time."""
+    """A resolver that does not return in time."""
 
     def test_does_not_hold_the_upload(self):
         library = WORK / "slow.so"
@@ -216,7 +216,7 @@ class Resolver(StoreCase):
             env={**os.environ, "LD_PRELOAD": str(library), "PYTHONPATH": ":".join(sys.path)})
         self.assertEqual(done.returncode, 0, done.stderr)
         upload, close = map(float, done.stdout.split())
-        # Of 40 s that the resolver takes; a second is what was allowed.
+        # Of the resolver's 40 s; a second was allowed.
         self.assertLess(upload, 15)
         self.assertLess(close, 15)
         self.assertLess(time.monotonic() - begin, 30)

@@ -25,7 +25,7 @@ def tool(*words, **options):
 
 
 class Server:
-    """answer(handler, body) -> (status, headers, body), to every request of any method."""
+    """Applies answer(handler, body) -> (status, headers, body) to all requests of any method."""
 
     def __init__(self, case, answer):
         self.seen = seen = []
@@ -48,7 +48,7 @@ class Server:
             do_GET = do_HEAD = do_PUT = do_POST
 
             def log_message(self, *_):
-                """Silent."""
+                """Logs nothing."""
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
@@ -61,7 +61,7 @@ class Server:
 
 
 class Words(StoreCase):
-    """What a refusal says, without what we sent."""
+    """What a refusal says, without our secrets."""
 
     def test_the_servers_words_without_our_secrets(self):
         def echo(handler, _):
@@ -95,7 +95,7 @@ class Words(StoreCase):
 
 
 class Breaking(Front):
-    """TLS; over HTTP/2 every stream is broken off, over HTTP/1.1 all is taken."""
+    """TLS. Over HTTP/2 it resets every stream, over HTTP/1.1 it accepts everything."""
 
     def __init__(self, case):
         self.resets, self.bodies = 0, []
@@ -142,7 +142,7 @@ class Breaking(Front):
 
 
 class Streams(StoreCase):
-    """HTTP/2 that is broken off."""
+    """HTTP/2 whose streams are reset."""
 
     def test_smaller_then_in_http1(self):
         server = Breaking(self)
@@ -167,7 +167,7 @@ class Streams(StoreCase):
 
 
 class AtOnce(StoreCase):
-    """Several that send one store."""
+    """Several processes that send one store."""
 
     def test_ten_uploads_end_well(self):
         for number in range(12):
@@ -208,14 +208,14 @@ with cordwood.open(store, upload_interval_s=3600) as engine:
 
 
 def without_override():
-    """Who is root opens what he may not, unless he gives that up. To be followed by exec."""
+    """Root can open every file unless it drops these capabilities. To be followed by exec."""
     libc = ctypes.CDLL(None)
     for capability in (CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH):
         libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
 
 
 class Unopened(StoreCase):
-    """One archive of four cannot be opened, by somebody who may not."""
+    """One archive of four cannot be opened for lack of permission."""
 
     def test_the_others_go_and_it_is_told_once(self):
         for number in range(4):
@@ -238,7 +238,7 @@ class Unopened(StoreCase):
             self.assertGreaterEqual(int(line.split()[0]), 1, "what came since goes")
         self.assertEqual(retried, "False")
         shut.chmod(0o600)
-        # Said in a record, which goes like any other.
+        # Reported in a record, which is sent like any other.
         sent = [json.loads(line) for *_, body in server.seen for line in body.splitlines()]
         self.assertEqual(sorted(line["message"] for line in sent if line["logger"] == "app"),
                          ["after"] * 3 + ["before 0", "before 2", "before 3"])
@@ -248,7 +248,7 @@ class Unopened(StoreCase):
                  if record.fields.get("archive") == shut.name]
         self.assertEqual(told, ["an archive could not be handled; the others go"])
         self.assertEqual(shut.read_bytes(), content)
-        # Every verb names the archive and goes on with the others.
+        # Every verb names the archive and continues with the others.
         shut.chmod(0)
         for words, code in ((("queue", self.store), 0), (("verify", self.store), 3),
                             (("archive", self.store), 0)):
@@ -294,7 +294,7 @@ class TargetTest(StoreCase):
                 self.assertRegex(done.stdout, r"(?m)^not looked at: ")
                 self.assertEqual(len(server.seen), 1)
                 self.assertLessEqual(len(server.seen[0][3]), 20, "nothing is stored")
-                # A page of somebody else's, a refusal with our token in it, and nobody.
+                # A page of another server, a refusal with our token in it, and no server.
                 page = Server(self, lambda *_: (502, {"Content-Type": "text/html"}, b"<p>bad</p>"))
                 self.assertEqual(tool(*self.words(kind, page.url)).returncode, 5)
                 refusing = Server(self, lambda handler, _: (

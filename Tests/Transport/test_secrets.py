@@ -1,6 +1,6 @@
-"""No secret is found where somebody else may look: processes' words, logs, errors, statistics, the
-whole store, what the host's streams got. Every way a secret can come in is used, and every way a
-transfer can fail on it."""
+"""No secret appears where others may look: processes' command lines, logs, errors, statistics, the
+whole store, the host's streams. Uses every way in which a secret can come in, and every way in
+which a transfer can then fail."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from support import Front, Scripted, Tinyproxy, WORK, certificate
 
-# Each with a piece that no other text has.
+# Each contains a piece that is in no other text.
 SECRETS = ("tok3n-first", "tok3n-second", "p4ssword-basic", "k3y-header", "qu3ry-secret",
            "p4th-secret", "pr0xy-secret", "key-password", "n0nsense-secret")
 
@@ -82,13 +82,13 @@ print(json.dumps(shown))
 
 
 def nonsense(connection):
-    """In answer to a request that has come: one that is broken off is another failure."""
+    """Answers a request that has arrived: one that is broken off fails differently."""
     connection.recv(65536)
     connection.sendall(b"HTTP/1.1 nonsense\r\n\r\n")
 
 
 class Secrets(unittest.TestCase):
-    """One host that meets all of it."""
+    """One host that meets all of them."""
 
     def test_nothing_is_found(self):
         answering, refusing = Scripted(self), Scripted(self, [{"status": 401}] * 40)
@@ -107,7 +107,7 @@ class Secrets(unittest.TestCase):
             env={**__import__("os").environ, "PYTHONPATH": ":".join(sys.path)}, check=False)
         self.assertEqual(done.returncode, 0, done.stderr[-3000:])
 
-        # They were used: where they belong they are found.
+        # They were used: they are found where they belong.
         heads = [request["headers"] for server in (answering, refusing)
                  for request in server.requests]
         self.assertIn("Bearer tok3n-first", [head.get("authorization") for head in heads])
@@ -127,12 +127,12 @@ class Secrets(unittest.TestCase):
         self.assertEqual(found, [])
 
     def doCleanups_of(self, server):
-        """It is stopped already."""
+        """It has stopped already."""
         server.stop = lambda: None
 
 
 def encoded(secret):
-    """As Basic authentication writes it, wherever it stands in the pair."""
+    """In the form of Basic authentication."""
     import base64
     return base64.b64encode(f"user:{secret}".encode()).decode().rstrip("=")
 

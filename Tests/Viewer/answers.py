@@ -1,4 +1,4 @@
-"""What the API answers: what the command line prints of the same store."""
+"""The API's answers are those that the command line prints of the same store."""
 
 import collections
 import contextlib
@@ -34,7 +34,7 @@ def walk(server, direction, limit, **parameters):
 
 
 def equal_times(folder, seed):
-    """10,000 records of one time: each once, in both directions, archived and live."""
+    """10,000 records with one time: each once, in both directions, archived and live."""
     store = folder / "store"
     write(store, 7_000, times=1_800_000_000.0, roll=1_000)
     tool("archive", store)
@@ -55,7 +55,7 @@ def equal_times(folder, seed):
             newer, _ = server.rows(dir="forward", limit=30, from_=key, parts="rows")
             ids = [row["record_id"] for row in [*older[::-1], rows[at], *newer]]
             equal(f"around {at}", ids, wanted[max(at - 30, 0):at + 31])
-        # A page goes on from a record that the query leaves out.
+        # A page may continue from a record that the query excludes.
         some = [line["record_id"] for line in cat(store, "-q", "n<5000 kind=log")]
         apart = next(row for row in rows if (row.get("fields") or {}).get("n") == 6_000)
         place = wanted.index(apart["record_id"])
@@ -74,7 +74,7 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)
 
 
 def large_rows(folder, seed):
-    """Pages of large records end sooner, and memory is bounded, also that of `tail -n`."""
+    """Pages of large records end sooner, and memory is bounded, including that of `tail -n`."""
     count, size = 160, 500_000
     store = folder / "store"
     write(store, count, message=f"%0{size}d")
@@ -93,7 +93,7 @@ def large_rows(folder, seed):
         holds(middle["record_id"] in ids and len(ids) < count, f"{len(ids)} around a record")
         most = server.memory() >> 20
         holds(most < 72, f"{most} MiB in memory")
-    # A child's memory begins with that of its parent, which is small here.
+    # A child's memory begins with its parent's, which is small here.
     done = subprocess.run(
         [sys.executable, "-c", MEMORY, CORDWOOD, "tail", "-n", "140", "-q", "kind=log", "--json",
          store], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True, env=environment())
@@ -111,7 +111,7 @@ def levels_of(lines):
     for line in lines:
         name, _, more = line["level"].partition("+")
         group = numbers[name]
-        # INFO+1 is NOTICE; what is between has its group.
+        # INFO+1 is NOTICE; levels in between belong to the lower group.
         found[group] += 1
     return found
 
@@ -194,7 +194,7 @@ def queries(folder, seed):
 
 
 def one_record(folder, seed):
-    """Whole, by its key; its neighbours in all, its thread, its process, its trace."""
+    """Whole, by its key; its neighbours in all records, in its thread, process and trace."""
     store, held = mixed(folder, seed)
     try:
         with Server(store) as server:
@@ -249,8 +249,8 @@ def one_record(folder, seed):
 
 
 def certain_rows(folder, seed):
-    """Of a rare needle, rows of the newest blocks come while older blocks are searched; each comes
-    once, the newest first."""
+    """For a rare match, rows of the newest blocks arrive while older blocks are searched, each
+    once, newest first."""
     store = folder / "store"
     count, wanted = 40_000, [39_999, 29_999, 19_999, 9_999]
     write(store, count, roll=2_000)
@@ -264,7 +264,7 @@ def certain_rows(folder, seed):
         lines = server.lines("query", q=query, parts=PARTS)
         equal("the rows", numbers(line["row"] for line in lines if "row" in line), wanted)
         order = [name for line in lines for name in line]
-        # The first progress is told after 16,384 records, of which attempts read 10,000 at most.
+        # The first progress line comes after 16,384 records, of which attempts read 10,000 at most.
         early = order[:order.index("progress")]
         equal("before the first progress", early, ["row"])
         equal("after it", [name for name in order[1:] if name != "progress"],
@@ -274,13 +274,13 @@ def certain_rows(folder, seed):
             equal(f"pages of {limit}", numbers(walk(server, "back", limit, q=query)), wanted)
             rows, done = server.rows(q=query, limit=limit, parts="rows,count")
             equal(f"the first {limit}", (numbers(rows), done["matched"]), (wanted[:limit], 4))
-        # Beyond a row, also one that the query leaves out.
+        # From a row on, also from one that the query excludes.
         for q in (query, "kind=log n=29998"):
             key = server.rows(q=q, limit=1, parts="rows")[0][0]["key"]
             lines = server.lines("query", q=query, parts="rows", from_=key)
             rows = [line["row"] for line in lines if "row" in line]
             equal(f"beyond one of {q}", numbers(rows), wanted[1:] if q == query else wanted[2:])
-        # Where rows are there before all is counted, a line says so.
+        # If the rows are complete before the counts, a line says so.
         lines = server.lines("query", q="kind=log /1$/", limit=10, parts="rows,count")
         order = [name for line in lines for name in line if name != "progress"]
         equal("rows, then counts", order, ["row"] * 10 + ["rows", "done"])
@@ -290,7 +290,7 @@ def certain_rows(folder, seed):
 
 def live(folder, seed):
     """While a writer writes and segments roll: a tail has every record once, pages lose none, and
-    keys lead to the same records when they are archived."""
+    keys still lead to the same records once they are archived."""
     store = folder / "live"
     write(store, 50)
     with Server(store) as server:
@@ -339,7 +339,7 @@ def live(folder, seed):
 
 
 def young(folder, seed):
-    """A tail goes on from a record that was written just now, and gives the next one."""
+    """A tail continues from a record written just now, and returns the next one."""
     store = folder / "store"
     with changes.Host(store) as host, Server(store) as server:
         for number in range(20):
@@ -356,7 +356,7 @@ def young(folder, seed):
 
 
 def floods(folder, seed):
-    """A tail shows so many records a second, and says how many it does not."""
+    """A tail shows a limited number of records per second, and counts those it skips."""
     store = folder / "store"
     write(store, 10)
     with Server(store) as server:
@@ -370,7 +370,7 @@ def floods(folder, seed):
                 rows += "row" in line and line["row"]["message"].startswith("flood")
                 skipped += line.get("skipped", 0)
             seconds = time.monotonic() - began
-        # What the writer's library says of itself may be among what is skipped.
+        # Records of the writer's library itself may be among those skipped.
         holds(rows + skipped <= 20_010, f"{rows} shown, {skipped} skipped")
         holds(rows <= 2_000 * (seconds + 2), f"{rows} rows in {seconds:.1f} s")
         holds(skipped > 0, "none was skipped")
@@ -378,8 +378,8 @@ def floods(folder, seed):
 
 
 def steady(folder, seed):
-    """A tail of 5,000 records a second misses none, its memory does not grow, and the writer pays
-    what it pays without a reader. With --all for ten minutes."""
+    """A tail of 5,000 records a second misses none, its memory does not grow, and the writer's cost
+    is that without a reader. With --all for ten minutes."""
     count = PER_SECOND * (600 if EVERYTHING else 8)
     store = folder / "store"
     writer = Steady(folder, store, count)
@@ -393,7 +393,7 @@ def steady(folder, seed):
             skipped += line.get("skipped", 0)
         writer.end()
         most = server.memory() >> 20
-    # What the library says of itself may be among what is skipped.
+    # Records of the library itself may be among those skipped.
     holds(rows + skipped <= count + 20, f"{rows} shown, {skipped} skipped of {count}")
     holds(most < 60, f"{most} MiB in memory")
 

@@ -1,5 +1,5 @@
-"""What the page may change: consent, levels, capture and the queue, as the command line does it, by
-whoever gets in and sees what is there; and that running programs follow."""
+"""What the page may change: consent, levels, capture and the queue, as the command line does, by
+whoever is let in and sees the current state. Running programs follow."""
 
 import collections
 import http.server
@@ -13,7 +13,7 @@ from stores import ROOT, cat, tool, write
 from cases import Skipped, equal, holds, until
 from serving import Server, environment
 
-# Logs a line at DEBUG and one at INFO for each line of the standard input; sends what it has.
+# Logs a line at DEBUG and one at INFO for each line of the standard input; uploads on request.
 HOST = """
 import cordwood, sys
 engine = cordwood.open(sys.argv[1], level="info")
@@ -38,7 +38,7 @@ engine.close()
 
 
 class Host:
-    """A program that runs while somebody changes its store."""
+    """A program that runs while its store is changed."""
 
     def __init__(self, store, *more):
         self.process = subprocess.Popen(
@@ -62,7 +62,7 @@ class Host:
 
 
 class Taker:
-    """A server that takes bodies, or answers as it is told."""
+    """A server that accepts bodies, or answers with a given status."""
 
     def __init__(self):
         taker = self
@@ -103,7 +103,7 @@ def settings(server):
 
 
 def change(server, name, value):
-    """As the page does it: with the version that it has seen."""
+    """Changes it as the page does: with the version it has seen."""
     answer = post(server, name, {"value": value, "version": settings(server)[name]["version"]})
     if answer.status != 200:
         raise AssertionError(f"{name} {value}: {answer.status} {answer.body!r}")
@@ -111,13 +111,13 @@ def change(server, name, value):
 
 
 def files(store):
-    """Every name of a store, and what the small files hold."""
+    """Every file name of a store, and the content of the small files."""
     return {str(path.relative_to(store)): path.read_bytes() if path.stat().st_size < 4_096 else b""
             for path in sorted(store.rglob("*")) if path.is_file()}
 
 
 def who_may(folder, seed):
-    """The method, the type and every check of the head, by raw bytes; nothing is changed."""
+    """The method, the type and every check of the head, by raw bytes. Nothing changes."""
     store = folder / "store"
     write(store, 3)
     with Server(store) as server:
@@ -213,7 +213,7 @@ def as_the_command(folder, seed):
             change(server, "consent", word)
             tool("consent", commands, word)
             same(f"consent {word}")
-        # Somebody else is faster.
+        # Another change came first.
         seen = settings(server)
         tool("level", pages, "app.db=trace")
         equal("levels", post(server, "levels", {
@@ -226,7 +226,7 @@ def as_the_command(folder, seed):
 
 
 def the_queue(folder, seed):
-    """Pairs are those of `cordwood queue`; retry and quarantine change one of them, or all."""
+    """Pairs are those of `cordwood queue`. Retry and quarantine change one of them, or all."""
     store = folder / "store"
     with Taker() as taker:
         taker.status = 400
@@ -294,7 +294,7 @@ def the_queue(folder, seed):
 
 
 def hosts_follow(folder, seed):
-    """A program that runs sees levels, capture and consent without being started again."""
+    """A running program sees levels, capture and consent without a restart."""
     store = folder / "store"
     with Taker() as taker, Host(store, taker.url) as host, Server(store) as server:
         host.say("one")
@@ -316,7 +316,7 @@ def hosts_follow(folder, seed):
 
 
 def unwritable(folder, seed):
-    """Of a store on read-only media all is shown and nothing changed."""
+    """Of a store on read-only media everything is shown and nothing changed."""
     store = folder / "store"
     write(store, 3)
     mounted = subprocess.run(

@@ -1,5 +1,5 @@
-"""The list of devices: what the command line counts of each, of archives, of which only columns are
-read, and once, and of lanes; and that a question for one device leaves other archives alone."""
+"""The list of devices has the counts of the command line, from archives, of which it reads only
+columns, and each once, and from lanes. A query for one device does not open other archives."""
 
 import collections
 import datetime
@@ -13,7 +13,7 @@ from stores import ROOT, cat, plain
 from cases import Skipped, equal, holds
 from serving import CORDWOOD, Server, environment
 
-# Each device logs in a process's stead; every archive is one that a collector would have received.
+# Each device logs in place of a process. Every archive is like one that a collector received.
 FLEET = """
 import cordwood, sys
 store, first, last, records, fields = sys.argv[1], *map(int, sys.argv[2:5]), sys.argv[5:]
@@ -41,7 +41,7 @@ def fleet(store, first, last, records=20, *fields):
 
 
 def named(store, name):
-    """A store whose machine, program, logger and fields have that name."""
+    """A store with that name as machine, program, logger and field."""
     done = subprocess.run(
         [sys.executable, "-c", """
 import cordwood, sys
@@ -83,7 +83,7 @@ def figures(server, **parameters):
 
 
 def devices(folder, seed):
-    """Figures are those of `cordwood cat`, cold and warm, of archives and of lanes."""
+    """The figures are those of `cordwood cat`, cold and warm, for archives and lanes."""
     store = folder / "store"
     fleet(store, 0, 40)
     fleet(store, 1000, 1010)
@@ -130,12 +130,12 @@ def devices(folder, seed):
 
 
 def one_device(folder, seed):
-    """A question for one device opens its archives alone, and finds what a full read finds."""
+    """A query for one device opens only its archives, and finds what a full read finds."""
     if not Path("/usr/bin/strace").exists():
         raise Skipped("needs strace")
     store = folder / "store"
     fleet(store, 0, 40, 20)
-    fleet(store, 40, 42, 20, "host.name", "dev-7")  # a field comes before the attribute
+    fleet(store, 40, 42, 20, "host.name", "dev-7")  # a field has priority over the attribute
     cache = {"XDG_CACHE_HOME": str(folder / "cache")}
     queries = ["host.name:dev-7", "host.name=dev-8", "NOT host.name:dev-7",
                "host.name:dev-7 level>=error", "host.name:dev-7 OR host.name:dev-9",
@@ -160,9 +160,9 @@ def one_device(folder, seed):
 
     holds(len(set(opened())) >= 42, "the archives are fewer")
     few = opened("-q", "host.name:dev-8")
-    # Its own archive, and the two of which some record has such a field.
+    # Its own archive, and the two in which some record has such a field.
     holds(len(few) <= 3, f"{len(few)} archives are opened for one device")
-    # The command line alone: it remembers what the first question for a device had to look at.
+    # The command line alone: it remembers what the first query for a device had to read.
     cache = {"XDG_CACHE_HOME": str(folder / "another cache")}
     first, second = (opened("-q", f"host.name:dev-{number}") for number in (8, 9))
     holds(len(first) >= 42, f"{len(first)} archives are opened at first")

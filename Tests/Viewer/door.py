@@ -1,4 +1,4 @@
-"""Who gets in, and what that may cost."""
+"""Who is let in, and what that may cost."""
 
 import http.client
 import os
@@ -17,7 +17,7 @@ from serving import CORDWOOD, LINK, Server, environment
 
 
 def links(folder, seed):
-    """Once and in time, with a cookie that scripts and other sites do not get."""
+    """Valid once and for a limited time, with a cookie that scripts and other sites cannot get."""
     write(folder / "store", 3)
     master, slave = pty.openpty()
     with Server(folder / "store", stdin=slave, enters=False) as server:
@@ -46,7 +46,7 @@ def links(folder, seed):
 
 
 def the_matrix(folder, seed):
-    """Each header of a request by itself, by raw bytes."""
+    """Each header of a request separately, by raw bytes."""
     write(folder / "store", 3)
     with Server(folder / "store") as server:
         good = {"Host": server.authority, "X-Cordwood": "1", "Cookie": server.cookie,
@@ -144,7 +144,7 @@ def headers(folder, seed):
 
 
 def another_user(folder, seed):
-    """Cookie and link do not help whose socket is another user's."""
+    """Cookie and link do not help on a socket of another user."""
     if os.geteuid() != 0 or not shutil.which("setpriv"):
         raise Skipped("needs root and setpriv")
     write(folder / "store", 3)
@@ -163,13 +163,13 @@ print(connection.getresponse().status)
 
         nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
         equal("the link by another user", ask(server.link, *nobody), 403)
-        server.enter()  # still good
+        server.enter()  # still valid
         for path in ("/", "/page/app.js", "/api/store"):
             equal(f"{path} by another user", ask(path, *nobody), 403)
             equal(f"{path} by the same", ask(path), 200)
 
 
-# Asks by a Unix socket, which the first argument names, with the cookie of the second.
+# Makes a request over a Unix socket (first argument) with a cookie (second).
 STRANGER = """
 import socket, sys
 with socket.socket(socket.AF_UNIX) as own:
@@ -181,7 +181,7 @@ with socket.socket(socket.AF_UNIX) as own:
 
 
 def sockets(folder, seed):
-    """A Unix socket is its owner's alone, and is gone afterwards."""
+    """A Unix socket belongs to its owner alone, and is removed afterwards."""
     write(folder / "store", 3)
     path = folder / "viewer.socket"
     process = subprocess.Popen([CORDWOOD, "serve", str(folder / "store"), "--socket", str(path)],
@@ -206,7 +206,7 @@ def sockets(folder, seed):
     cookie = entered.split("Set-Cookie: ")[1].split(";")[0]
     holds('"records":' in ask("/api/store", cookie), "no answer")
     if os.geteuid() == 0 and shutil.which("setpriv"):
-        # Where the mode would let another user in, the socket's user does not.
+        # Even if the mode would let another user in, the check of the socket's user refuses.
         folder.chmod(0o711)
         path.chmod(0o666)
         nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
@@ -223,7 +223,7 @@ def sockets(folder, seed):
 
 
 def arguments(folder, seed):
-    """What is refused before anything listens, and how it ends."""
+    """What is refused before it listens, and how it ends."""
     write(folder / "store", 3)
     store = folder / "store"
     for address in ("0.0.0.0:0", "192.0.2.1:80", "[::]:0"):
@@ -259,7 +259,7 @@ def arguments(folder, seed):
 # ── What it may cost ──
 
 def half_open(folder, seed):
-    """1,000 connections that ask nothing give way to one that does."""
+    """1,000 connections without a request give way to one with a request."""
     write(folder / "store", 3)
     with Server(folder / "store") as server:
         crowd = []
@@ -286,8 +286,8 @@ def half_open(folder, seed):
 
 
 def slow_readers(folder, seed):
-    """Who takes nothing holds its own query up, and no memory; a fifth query is told when to come
-    back; who goes makes room at once."""
+    """A client that does not read delays only its own query, and costs no memory. A fifth query is
+    told when to retry. A client that leaves makes room at once."""
     store = folder / "store"
     write(store, 1_500, message="x" * 10_000 + " %d")
     with Server(store) as server:
@@ -309,7 +309,7 @@ def slow_readers(folder, seed):
         holds(grown < 48 << 20, f"{grown} bytes for 4 slow readers of 10 MB each")
         slow.pop().close()
         until(lambda: server.api("store").status == 200, "room again")
-        # One that reads on gets all of it.
+        # A client that resumes reading gets everything.
         slow[0].setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
         rest = b""
         while b"\r\n0\r\n\r\n" not in rest[-16:]:
@@ -322,7 +322,7 @@ def slow_readers(folder, seed):
 
 
 def a_crowd(folder, seed):
-    """200 clients that ask for 10 MB each and take nothing: 4 are served, and memory is bounded."""
+    """200 clients that request 10 MB each and read nothing: 4 are served, and memory is bounded."""
     store = folder / "store"
     write(store, 1_200, message="x" * 10_000 + " %d")
     with Server(store) as server:
@@ -343,7 +343,7 @@ def a_crowd(folder, seed):
             try:
                 served += made.recv(12) == b"HTTP/1.1 200"
             except ConnectionError:
-                pass  # It gave way to another one.
+                pass  # It gave way to another.
         grown = server.memory() - before
         holds(grown < 96 << 20, f"{grown} bytes for {served} of 200 slow readers")
         holds(0 < served <= 4, f"{served} of 200 are served at a time")
@@ -354,11 +354,11 @@ def a_crowd(folder, seed):
 
 
 def cancel(folder, seed):
-    """A query whose client has gone ends, also one that finds nothing; so does a tail."""
+    """A query ends once its client has left, even if it finds nothing; so does a tail."""
     store = folder / "store"
     write(store, 20_000)
     tool("archive", store)
-    # So often that reading them takes a while.
+    # So many that reading them takes a while.
     paths = [store] * 60
     with Server(*paths) as server:
         began = server.processor()
@@ -397,7 +397,7 @@ def cancel(folder, seed):
 
 
 def pipelines(folder, seed):
-    """Requests that come at once are answered one after the other."""
+    """Pipelined requests are answered one after the other."""
     write(folder / "store", 3)
     with Server(folder / "store") as server:
         text = "".join(f"{name}: {value}\r\n" for name, value in server.headers().items())

@@ -10,7 +10,7 @@ PAGE_BYTES_MAX = 100_000_000
 SERVER_BYTES_MAX = 60 << 20
 NODES_MAX = 3_000
 
-# Counts what tails say.
+# Counts the lines of tails.
 COUNTS = """
 window.came = {tails: 0, rows: 0, skipped: 0};
 const ask = fetch;
@@ -36,7 +36,7 @@ window.fetch = async (url, options) => {
 
 
 class Weight:
-    """What a page has in memory: at most, and what it still needs."""
+    """A page's memory: the maximum, and what it still needs."""
 
     def __init__(self, place, look):
         self.session = look.context.new_cdp_session(look.page)
@@ -57,7 +57,7 @@ class Weight:
                 self.resident = max(self.resident, int(file.read().split()[1]) * 4096)
 
     def kept(self):
-        """Bytes that are left when the garbage is collected; nodes are few."""
+        """The bytes left after garbage collection. Checks that there are few nodes."""
         self.look()
         for _ in range(2):
             self.session.send("HeapProfiler.collectGarbage")
@@ -68,7 +68,7 @@ class Weight:
 
 def follows_for_long(place):
     """None of 5,000 records a second is missed: they are shown, or counted and in the list when it
-    is scrolled to them. Neither the page nor the server grows, and the writer pays what it pays
+    is scrolled to them. Neither the page nor the server grows, and the writer's cost is that
     without a page. With --all for ten minutes."""
     count = PER_SECOND * (600 if place.everything else 8)
     store = place.directory / "store"
@@ -92,7 +92,7 @@ def follows_for_long(place):
     writer.end()
     until(lambda: page.evaluate("came.rows + came.skipped >= %d || came.tails > 1" % count), "all")
     came = page.evaluate("came")
-    # A page that got nothing for a second asks anew; what it counted before is then not all.
+    # A page that got nothing for a second reconnects; then its earlier counts are incomplete.
     holds(came["tails"] > 1 or came["rows"] + came["skipped"] <= count + 20, f"{came} of {count}")
     holds(came["skipped"] > 0, "none was skipped")
     kept.append(weight.kept())
@@ -100,14 +100,14 @@ def follows_for_long(place):
     holds(most <= SERVER_BYTES_MAX, f"{most} bytes of the server")
     holds(weight.most <= PAGE_BYTES_MAX, f"{weight.most} bytes of the page")
     holds(max(kept) <= 2 * kept[0] + 1_000_000, f"the page keeps more and more: {kept} bytes")
-    # Once nothing comes any more, the newest record is there, and no row before it is missing.
+    # After the last record, the newest is there, and no row before it is missing.
     look.until_row(f"steady {count - 1}")
     seen = set()
 
     def scrolled():
         rows = [int(text.split()[1]) for text in look.rows() if text.startswith("steady ")]
         equal("rows in order", rows, list(range(rows[0], rows[0] + len(rows))))
-        # A busy page may show the rows of one step after the next one was made.
+        # A busy page may show the rows of one step after the next step was made.
         is_next = not seen or rows[-1] + 1 >= min(seen)
         if is_next:
             seen.update(rows)

@@ -1,4 +1,4 @@
-"""Journeys of those who must not get in, of two pages, and of names that look like markup."""
+"""Journeys of visitors who must not be let in, of two pages, and of names that look like markup."""
 
 import http.server
 import socketserver
@@ -9,10 +9,10 @@ import stores
 from cases import equal, holds, until
 from manage_journeys import choose, printed
 
-# A name that leads to this machine, as one of a rebinding server would.
+# A name that resolves to this machine, like that of a rebinding server.
 ELSEWHERE = "rebound.example"
 
-# What a page of another site may try: to read, and to change something without asking to read.
+# What a page of another site may try: to read, and to change something without reading.
 ATTACK = """async (origin) => {
   const tries = [
     fetch(`${origin}/api/store`, { credentials: "include" }),
@@ -26,8 +26,8 @@ ATTACK = """async (origin) => {
 
 
 def rebinds(place):
-    """A name that was led to this machine gets nothing, and does not use a link up; neither does a
-    page of another site in the browser that has the cookie."""
+    """Under a name that was rebound to this machine nothing is served, and no link is used up. The
+    same holds for a page of another site in the browser that has the cookie."""
     store = place.directory / "store"
     stores.write(store, 5)
     server = place.server(store)
@@ -54,7 +54,7 @@ def rebinds(place):
 
 
 def two_pages(place):
-    """What one page changed, another one that has not seen it does not change, but shows."""
+    """A page does not overwrite a change by another page that it has not seen, but shows it."""
     store = place.directory / "store"
     stores.write(store, 5)
     first = place.look(place.server(store))
@@ -91,8 +91,8 @@ NAMES = ["<img src=x onerror=alert(1)>", "</title><b>", "\u202egnirts", "a\x1b]0
 
 
 def obeys_no_name(place):
-    """Stores, machines, programs, targets and loggers whose names are markup are text in every
-    view."""
+    """If the names of stores, machines, programs, targets and loggers are markup, every view shows
+    them as text."""
     paths = []
     for number, name in enumerate(NAMES):
         store = place.directory / f"{name.replace('/', '')}{number}"

@@ -4,8 +4,8 @@ Python programs write. What the page shows must be what `cordwood` prints.
 
     journeys.py [--all] [--seed S] [-k PATTERN …] [CASE …]
 
-Without Chromium or Playwright every case is skipped. Screenshots of each are in
-build/viewer-screens, to be looked at by a person."""
+Without Chromium or Playwright every case is skipped. Screenshots are in build/viewer-screens, for a
+person to look at."""
 
 import importlib.util
 import json
@@ -39,7 +39,7 @@ SCREENS = ROOT / "build/viewer-screens"
 WAIT_MS = 30_000
 NODES_MAX = 1_500
 
-# Lines from the standard input become records; the process lives until it ends.
+# Lines of the standard input become records. The process lives until it ends.
 HOST = """
 import cordwood, json, sys
 engine = cordwood.open(sys.argv[1], process_name=sys.argv[2], level="trace")
@@ -56,7 +56,7 @@ engine.close()
 
 
 class Writer:
-    """A program that logs what it is told."""
+    """A program that logs lines on request."""
 
     def __init__(self, store, name="shop"):
         self.process = subprocess.Popen(
@@ -87,7 +87,7 @@ class Server:
                          if word.startswith("http://"))
 
     def memory(self):
-        """The most that it ever had in memory, in bytes."""
+        """Its peak memory, in bytes."""
         text = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(re.search(r"VmHWM:\s+(\d+) kB", text)[1]) * 1024
 
@@ -97,7 +97,7 @@ class Server:
 
 
 class Look:
-    """A page on a server, with all that it did: what it asked for, reported and logged."""
+    """A page on a server, with its requests, reports and console lines."""
 
     def __init__(self, browser, link, **options):
         self.context = browser.new_context(
@@ -121,11 +121,11 @@ class Look:
         return page
 
     def settled(self):
-        """Everything is counted."""
+        """Waits until everything is counted."""
         self.page.locator("#count").filter(has_text=re.compile(r"match(es)?\b")).wait_for()
 
     def count(self):
-        """Of the whole result. Another question may begin between waiting and looking."""
+        """The count of the whole result. Another query may begin between waiting and reading."""
         while True:
             self.settled()
             text = self.page.locator("#count").text_content()
@@ -133,14 +133,14 @@ class Look:
                 return int(found[1].replace("\u202f", ""))
 
     def ask(self, query):
-        """By hand: the query's field, Enter."""
+        """As by hand: the query's field, Enter."""
         self.page.keyboard.press("Escape")
         self.page.locator("#query-text").fill(query)
         self.page.locator("#query-text").press("Enter")
         self.settled()
 
     def rows(self):
-        """The texts of the rows that are elements, in the order of the list."""
+        """The texts of the rows present as elements, in list order."""
         return self.page.evaluate(
             "[...document.querySelectorAll('.row')].sort((a, b) => a.ariaRowIndex - b.ariaRowIndex)"
             ".map((row) => row.querySelector('.text').textContent)")
@@ -149,7 +149,7 @@ class Look:
         self.page.locator(".row .text", has_text=text).first.wait_for()
 
     def end(self):
-        """Nothing left for elsewhere, nothing was forbidden, nothing failed."""
+        """No request went elsewhere, nothing was forbidden, nothing failed."""
         equal("reports of the policy", self.page.evaluate("window.reports"), [])
         equal("the console", self.said, [])
         away = [url for url in self.asked if not url.startswith((self.origin + "/", "blob:"))]
@@ -181,7 +181,7 @@ def filled(place, count=2_000):
 # ── The journeys ──
 
 def opens_once(place):
-    """The link works once; a browser without the cookie is told so."""
+    """The link works once. A browser without the cookie is told so."""
     server = place.server(filled(place, 50))
     look = place.look(server)
     equal("matches", look.count() >= 50, True)
@@ -215,13 +215,13 @@ def finds(place):
     look.page.locator("#query-error:not([hidden])").wait_for()
     at = look.page.evaluate("document.getElementById('query-text').selectionStart")
     holds(at >= 13, f"the error's column: {at}")
-    look.said.clear()  # the browser's own line about the answer 400
+    look.said.clear()  # the browser's own line about the 400 answer
     place.screen(look, "finds")
     look.end()
 
 
 def scrolls(place):
-    """From the newest record to the oldest and back: each is seen, and only rows that can be seen
+    """From the newest record to the oldest and back: each is seen, and only rows that are visible
     are elements."""
     count = 4_000 if place.everything else 1_500
     look = place.look(place.server(filled(place, count)))
@@ -255,7 +255,7 @@ def scrolls(place):
 
 
 def brushes(place):
-    """Dragging over the histogram narrows the time; keys move and widen it, over silence, too."""
+    """Dragging over the histogram narrows the time. Keys move and widen it, also over silence."""
     store = place.directory / "store"
     for burst in range(3):
         stores.write(store, 100, times=1_800_000_000.0 + burst * 1_000)
@@ -284,8 +284,8 @@ def brushes(place):
 
 
 def follows(place):
-    """New records come as they are written, those of the query alone, over a roll; a reader that
-    scrolled up is left where it is."""
+    """New records appear as they are written, only those of the query, also over a roll. A reader
+    that scrolled up stays in place."""
     store = place.directory / "store"
     writer = Writer(store)
     writer.log("before %N", count=100)
@@ -309,7 +309,7 @@ def follows(place):
 
 
 def leaves(place):
-    """A reader that follows and goes elsewhere follows no more, and the page says so."""
+    """A reader that navigates away stops following, and the page says so."""
     store = place.directory / "store"
     writer = Writer(store)
     writer.log("old %N", count=700)
@@ -337,7 +337,7 @@ def leaves(place):
         page.keyboard.press("G")
         look.until_row(f"seen {number}")
         equal("what it says", follow.get_attribute("aria-pressed"), "false")
-    # With all of it in the list there is no way to leave.
+    # With everything in the list there is no way to leave.
     look.ask('"seen"')
     page.keyboard.press("Escape")
     with page.expect_request("**/api/tail?*"):  # sent once the list is there
@@ -351,7 +351,7 @@ def leaves(place):
 
 
 def survives_a_kill(place):
-    """The host is killed; its last record is there, and the page goes on."""
+    """The host is killed: its last record is there, and the page continues."""
     store = place.directory / "store"
     writer = Writer(store)
     look = place.look(place.server(store))
@@ -368,7 +368,7 @@ def survives_a_kill(place):
 
 
 def links_last(place):
-    """A link to a record opens it after its lane was archived, from another page."""
+    """A link to a record opens it after its lane was archived, also from another page."""
     store = place.directory / "store"
     writer = Writer(store)
     writer.log("record %N", count=500)
@@ -393,7 +393,7 @@ def links_last(place):
 
 
 def keyboard_only(place):
-    """Query, list, detail, a value added and excluded, copied, closed: without a mouse."""
+    """Query, list, detail, a value included and excluded, copied, closed: without a mouse."""
     store = filled(place)
     look = place.look(place.server(store))
     keys = look.page.keyboard
@@ -444,7 +444,7 @@ HOSTILE = [
 
 
 def obeys_nothing(place):
-    """Records, names and fields that are markup, control characters or very long are text."""
+    """Records, names and fields that are markup, control characters or very long appear as text."""
     store = place.directory / "store"
     writer = Writer(store, name="<b>shop</b>")
     for text in HOSTILE:
@@ -471,7 +471,7 @@ def obeys_nothing(place):
 
 
 def has_no_violations(place):
-    """axe, in light, dark and at 200 %; screenshots of each."""
+    """axe, in light, dark and at 200 %, with screenshots of each."""
     look = place.look(place.server(filled(place)))
     for name, page in place.looks(look):
         page.goto(look.origin)
@@ -525,7 +525,7 @@ class Place:
         return Look(self.browser, server.link)
 
     def looks(self, look):
-        """(name, page) of the same session in light, dark and at 200 %. Ends the look."""
+        """(name, page) of the same session in light, dark and at 200 %. Closes the look."""
         state = look.context.storage_state()
         look.end()
         for name, scheme, scale in (("light", "light", 1), ("dark", "dark", 1),
@@ -539,7 +539,7 @@ class Place:
 
     @staticmethod
     def has_no_violation(page, name):
-        """By axe. Keeps a screenshot of that name."""
+        """Checks with axe. Keeps a screenshot of that name."""
         folder = Path(importlib.util.find_spec("axe_core_python").origin).parent
         page.evaluate(next(folder.rglob("axe.min.js")).read_text())
         found = page.evaluate("axe.run()")["violations"]

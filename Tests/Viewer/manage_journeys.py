@@ -18,7 +18,7 @@ def choose(look, word):
 
 
 def uploads(place):
-    """Consent that a running host sees; what failed, why, and again, by mouse and keyboard."""
+    """Consent that a running host sees; failures, causes and retries, by mouse and keyboard."""
     store = place.directory / "store"
     with changes.Taker() as taker:
         taker.status = 400
@@ -43,7 +43,7 @@ def uploads(place):
         failed.get_by_role("button", name="Preview").click()
         page.locator("#pair h2", has_text="What would be sent").wait_for()
         page.locator("#pair dd", has_text=f"POST {taker.url}…").wait_for()
-        # An archive as it is, in hexadecimal.
+        # A raw archive, in hexadecimal.
         page.locator("#pair pre", has_text="CWARCH").wait_for()
         equal("nothing was sent", taker.bodies, [])
         place.screen(look, "uploads-preview")
@@ -64,7 +64,7 @@ def uploads(place):
             page.locator("#said", has_text="consent is granted").wait_for()
             equal("sent", host.say("send"), "False")
             holds(taker.bodies, "nothing arrived")
-            # Somebody else was faster than the page.
+            # Another change came before the page's.
             changes.tool("consent", store, "pending")
             choose(look, "pending")
             page.locator("#said", has_text="somebody else").wait_for()
@@ -77,7 +77,7 @@ def uploads(place):
 
 
 def fleet_of(place):
-    """Devices, their figures, the way to the records of one; levels and capture in Store."""
+    """Devices, their figures, the way to the records of one. Levels and capture in Store."""
     store = place.directory / "store"
     devices.fleet(store, 0, 12)
     devices.fleet(store, 12, 13, 20, "host.name", "<b>x</b>")
@@ -117,7 +117,7 @@ def fleet_of(place):
 
 
 def read_only(place):
-    """What cannot be changed is shown so."""
+    """What cannot be changed is marked so."""
     store = place.directory / "store"
     changes.write(store, 3)
     look = place.look(place.server("--read-only", store))

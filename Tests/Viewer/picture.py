@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes docs/pictures/viewer.png again: the page over a store that is drawn by seed, with times,
-names and places that are nobody's. Needs what journeys.py needs.
+"""Makes docs/pictures/viewer.png again: the page over a seeded store, with invented times, names
+and places. Needs what journeys.py needs.
 
     picture.py [FILE]"""
 
@@ -63,7 +63,7 @@ def chunk(kind, data):
 
 
 def pixels(png):
-    """Width, and rows of (red, green, blue), of what Chromium writes: 8 bits, no interlacing."""
+    """Width, and rows of (red, green, blue), of Chromium's output: 8 bits, no interlacing."""
     width, height, depth, color = struct.unpack(">IIBB", png[16:26])
     size = {2: 3, 6: 4}[color]
     cases.equal("bits", depth, 8)
@@ -92,7 +92,7 @@ def pixels(png):
 
 
 def in_few_colours(png):
-    """The same picture with 256 colours at most: the frequent ones; others by the nearest."""
+    """The same picture with at most 256 colours: the frequent ones; others become the nearest."""
     width, rows = pixels(png)
     found = collections.Counter(one for row in rows for one in row)
     palette = [color for color, _ in found.most_common(256)]

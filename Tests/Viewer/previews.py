@@ -1,5 +1,5 @@
-"""What the viewer shows of uploads that wait: byte for byte what a server then receives, with no
-secret in it, and nothing of the store changed by it."""
+"""The viewer's previews of waiting uploads: byte for byte what a server then receives, without
+secrets, and without a change to the store."""
 
 import gzip
 import http.server
@@ -30,7 +30,7 @@ TARGETS = {
 
 
 class Recorder:
-    """A server that notes requests by their id, and takes nothing until it is told to."""
+    """A server that records requests by id, and refuses everything until it is told to accept."""
 
     def __init__(self):
         recorder = self
@@ -61,7 +61,7 @@ class Recorder:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def upload(self, store, name, codes=(0,)):
-        """As a program does it that has this target."""
+        """Like a program with this target."""
         kind, *options = TARGETS[name]
         path = "/hidden-9/" if kind == "http" else ""
         tool("upload", store, "--to", f"{self.origin}{path}", "--kind", kind, "--name", name,
@@ -80,7 +80,7 @@ def decoded(headers, body):
 
 
 def shown(server, pair):
-    """Every request of a pair: what is said of it, its body as sent, its content."""
+    """Every request of a pair: its description, its body as sent, its content."""
     asked = {"archive": pair["archive"], "target": pair["target"], "store": pair["store"]}
     part, found = 0, []
     while part is not None:
@@ -98,7 +98,7 @@ def shown(server, pair):
 
 
 def previews(folder, seed):
-    """Equal to what arrives, request by request; nothing is sent, written or locked for it."""
+    """Equal to what arrives, request by request. Nothing is sent, written or locked for it."""
     store = folder / "store"
     for name in ("app", "other.db", "noise"):
         write(store, 30, message="f\u00fcr %d", name=name)
@@ -148,7 +148,7 @@ def previews(folder, seed):
 
 
 def preview_refusals(folder, seed):
-    """Names of others, archives that do not wait, and registrations that say too little."""
+    """Names of other stores, archives that do not wait, and incomplete registrations."""
     store, other = folder / "store", folder / "other"
     for one in (store, other):
         write(one, 5)
@@ -191,14 +191,14 @@ def preview_refusals(folder, seed):
 
 
 def keep(store, recorder):
-    """Another target for which its archives stay."""
+    """Adds another target that keeps its archives."""
     recorder.takes = False
     recorder.upload(store, "loki", codes=(5,))
     recorder.takes = True
 
 
 def preview_of_media(folder, seed):
-    """A store on read-only media is shown as well."""
+    """A store on read-only media is previewed as well."""
     store = folder / "store"
     write(store, 5)
     tool("archive", store)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The viewer's server: who gets in, what a request may cost, and that its answers and changes are
+"""The viewer's server: who is let in, what a request may cost, and that its answers and changes are
 those of the command line.
 
     run.py [--all] [--seed S] [-k PATTERN …] [CASE …]
 
-With --all, or CORDWOOD_TEST_ALL in the environment, 400 queries instead of 200, a link that is left
-for a minute, and twenty minutes of records."""
+With --all, or CORDWOOD_TEST_ALL in the environment, 400 queries instead of 200, a link that is not
+used for a minute, and twenty minutes of records."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""A `cordwood serve` for a test: started, its link opened, asked by HTTP or by raw bytes."""
+"""A `cordwood serve` for a test: started, its link opened, queried by HTTP or by raw bytes."""
 
 import contextlib
 import http.client
@@ -84,7 +84,7 @@ class Server:
         return answer
 
     def enter(self, link=None):
-        """Opens a link, and keeps the cookie."""
+        """Opens a link and keeps the cookie."""
         answer = self.request(link or self.link)
         equal("the link's status", answer.status, 303)
         equal("where it leads", answer.headers["Location"], "/")
@@ -92,7 +92,7 @@ class Server:
         return answer
 
     def headers(self, **more):
-        """What the page sends."""
+        """The headers that the page sends."""
         return {"Cookie": self.cookie, "X-Cordwood": "1", "Sec-Fetch-Site": "same-origin", **more}
 
     def api(self, path, connection=None, **parameters):
@@ -117,7 +117,7 @@ class Server:
 
     @contextlib.contextmanager
     def stream(self, path, **parameters):
-        """An answer that is read line by line, and left."""
+        """An answer that is read line by line, and may be left early."""
         connection = self.connect()
         query = urllib.parse.urlencode(parameters)
         connection.request("GET", f"/api/{path}?{query}", headers=self.headers())
@@ -130,7 +130,7 @@ class Server:
             connection.close()
 
     def raw(self, data, sock=None, end=b"\r\n\r\n"):
-        """The status and the head that these bytes get."""
+        """The status and the head that answer these bytes."""
         own = sock or self.socket()
         own.sendall(data)
         head = b""
@@ -145,12 +145,12 @@ class Server:
         return int(head.split()[1]), head
 
     def memory(self):
-        """The most that it ever had in memory, in bytes."""
+        """Its peak memory, in bytes."""
         text = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(re.search(r"VmHWM:\s+(\d+) kB", text)[1]) * 1024
 
     def processor(self):
-        """Seconds of the processor that it has used."""
+        """The processor seconds that it has used."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

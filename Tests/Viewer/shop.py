@@ -1,5 +1,5 @@
-"""A shop's two stores: a client's transactions and requests, and what its server did of them.
-Bodies are drawn by seed; nothing is sent anywhere."""
+"""A shop's two stores: a client's transactions and requests, and its server's side of them. Bodies
+are seeded. Nothing is sent anywhere."""
 
 import json
 import os
@@ -11,10 +11,10 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-# Orders are a second apart; all are over.
+# Orders are a second apart. All are in the past.
 BASE = time.time_ns() // 10**9 * 10**9 - 60 * 10**9
 
-# Runs in a process of its own: argv is the store, client or server, a seed, how many, the address.
+# Runs in its own process: argv is the store, client or server, a seed, the count, the address.
 PROGRAM = r'''
 import json, os, random, sys
 import cordwood

@@ -1,9 +1,9 @@
-/* Writes records at a steady rate, and says what they cost the writing thread.
+/* Writes records at a steady rate, and prints their cost for the writing thread.
  *
  *   steady STORE COUNT PER_SECOND
  *
  * Prints "ready", waits for a line, writes "steady 0", "steady 1" … in bursts of 10 ms, and prints
- * the thread's page faults and its id. Its instructions are those of `burst`, under callgrind. */
+ * the thread's page faults and its id. Under callgrind, `burst` contains its instructions. */
 
 #define _GNU_SOURCE
 #include <cordwood/cordwood.h>
@@ -22,7 +22,7 @@ static long faults(void) {
     return used.ru_minflt + used.ru_majflt;
 }
 
-/* Not inlined: callgrind counts from here. */
+/* Not inlined: callgrind starts counting here. */
 __attribute__((noinline)) static void burst(cw_logger *log, long first, long end) {
     for (long number = first; number < end; number++) CW_INFO(log, "steady %ld", number);
 }

@@ -1,5 +1,5 @@
-"""A program that writes at a steady rate (steady.c), and what its thread pays for that while
-somebody reads its store, and while nobody does."""
+"""A program that writes at a steady rate (steady.c), and the cost for its thread with and without a
+reader of its store."""
 
 import contextlib
 import re
@@ -14,7 +14,7 @@ PER_SECOND = 5_000
 
 
 class Steady:
-    """Has written a record, and writes `count` more once it is told to begin."""
+    """Has written a record, and writes `count` more when told to begin."""
 
     def __init__(self, folder, store, count, *under):
         program = folder / "steady"
@@ -34,15 +34,15 @@ class Steady:
         self.process.stdin.flush()
 
     def end(self):
-        """Its thread's page faults, and its thread."""
+        """Returns its thread's page faults, and the thread's id."""
         text, _ = self.process.communicate()
         equal("the writer ended", self.process.returncode, 0)
         return tuple(map(int, text.split()))
 
 
 def costs(folder, beside, count=2 * PER_SECOND):
-    """Page faults, system calls and instructions of the thread that writes so many records.
-    `beside(store)` is a context, which a reader may be."""
+    """Page faults, system calls and instructions of the thread that writes that many records.
+    `beside(store)` is a context, such as a reader."""
     for tool in ("strace", "valgrind"):
         if not shutil.which(tool):
             raise Skipped(f"needs {tool}")
@@ -67,7 +67,7 @@ def costs(folder, beside, count=2 * PER_SECOND):
 
 
 def equal_costs(folder, reader, count=2 * PER_SECOND):
-    """A writer pays as much for a record with a reader as without. Says how much."""
+    """A writer's cost per record is the same with a reader. Returns the figures."""
     alone = costs(folder, lambda _: contextlib.nullcontext(), count)
     read = costs(folder, reader, count)
     for what, before, after, more in zip(

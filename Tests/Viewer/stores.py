@@ -1,4 +1,4 @@
-"""Stores for the viewer's tests, and what the command line says of them."""
+"""Stores for the viewer's tests, and the command line's output for them."""
 
 import json
 import os
@@ -41,7 +41,7 @@ def plain(row):
 
 
 def write(store, count, message="record %d", times=None, name="app", roll=0, **fields):
-    """Records by the Python binding, in a process of its own. roll: an archive has so many."""
+    """Writes records by the Python binding, in its own process. roll: records per archive."""
     program = f"""
 import logging, sys
 import cordwood
@@ -81,7 +81,7 @@ def writer(folder, store, seed, process, *more, records):
 
 
 def mixed(folder, seed, records=700):
-    """A store of archives, and of a lane that a stopped process holds."""
+    """A store of archives, and of a lane held by a stopped process."""
     store = folder / "mixed"
     first = writer(folder, store, seed, "desk", "roll", 150, records=records)
     first.communicate(timeout=60)
@@ -94,7 +94,7 @@ def mixed(folder, seed, records=700):
 
 
 def oracle(store):
-    """A function that counts what a query finds by the records that the oracle decodes, with a
+    """A function that counts what a query finds among the records that the oracle decodes, with a
     plain filter written from QUERY.md."""
     found = Store(str(store))
     holds(not found.problems, f"the oracle: {found.problems[:3]}")

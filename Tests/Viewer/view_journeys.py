@@ -17,7 +17,7 @@ def opened(place, seed=1, count=12, address="https://shop.example.com"):
 
 
 def said(look, view):
-    """What the view's line says, when it has been read."""
+    """The text of the view's status line, once it is complete."""
     line = look.page.locator(f"#view-{view} .bar [role=status]").first
     line.filter(has_text=re.compile(r"\d+ (exchange|trace|use case|transaction)s?")).wait_for()
     return line.text_content()
@@ -28,7 +28,7 @@ def clipboard(look):
 
 
 def repeats_a_request(place):
-    """HTTP by keyboard: a list, presets, a detail with its tabs, and a curl command that runs."""
+    """HTTP by keyboard: a list, presets, a detail with its tabs, and a working curl command."""
     listening, address = little()
     (client, _), look = opened(place, count=8, address=address)
     keys, page = look.page.keyboard, look.page
@@ -75,7 +75,7 @@ def repeats_a_request(place):
 
 
 def shows_bodies(place):
-    """JSON as a tree that is searched, markup as text, an image, bytes; HAR of the filtered."""
+    """JSON as a searchable tree, markup as text, an image, bytes; HAR of the filtered list."""
     (client, _), look = opened(place, count=8)
     page = look.page
     page.keyboard.press("2")
@@ -107,8 +107,8 @@ def shows_bodies(place):
 
 
 def views_have_no_violations(place):
-    """axe in each view, in light, dark and at 200 %, with and without what opens; empty views say
-    so."""
+    """axe in each view, in light, dark and at 200 %, with and without open parts. Empty views say
+    that they are."""
     _, look = opened(place, count=30)
     for name, page in place.looks(look):
         page.goto(look.origin)
@@ -131,8 +131,8 @@ def views_have_no_violations(place):
 
 
 def leads_from_a_funnel(place):
-    """Use cases by keyboard: the figures and the funnel are the command's; a stuck one leads to its
-    records of both processes."""
+    """Use cases by keyboard: the figures and the funnel are the command's. A stuck one leads to its
+    records in both processes."""
     stores, look = opened(place, count=15)
     keys, page = look.page.keyboard, look.page
     wanted = printed("transactions", "--json", *stores)
@@ -168,8 +168,8 @@ def leads_from_a_funnel(place):
 
 
 def follows_a_trace(place):
-    """One request by keyboard, from its exchange to the trace of both processes, where the clocks
-    differ; a span leads back to the exchange, a tick's record to the list."""
+    """One request by keyboard, from its exchange to the trace of both processes, with different
+    clocks. A span leads back to the exchange, a tick's record to the list."""
     stores, look = opened(place)
     keys, page = look.page.keyboard, look.page
     keys.press("5")
@@ -203,7 +203,7 @@ def follows_a_trace(place):
     look.end()
 
 
-# One use case that asked a hundred times, each with the server's side; argv is the store.
+# One use case with a hundred requests, each with the server's side. argv is the store.
 MANY = shop.PROGRAM.split("BASE =")[0] + """
 with engine.transaction(17) as one:
     for number in range(110):
@@ -218,7 +218,7 @@ engine.close()
 
 
 def folds(place):
-    """Of a trace of more than 200 spans those below others are hidden until they are opened."""
+    """In a trace of more than 200 spans nested ones are hidden until opened."""
     store = place.directory / "store"
     subprocess.run([sys.executable, "-c", MANY, store, "client", "1", "1", "https://x.example"],
                    check=True, env=shop.environment())

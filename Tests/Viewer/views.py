@@ -1,5 +1,5 @@
-"""What the views' parts of the API answer: what `cordwood http` and `cordwood transactions` print
-of the same stores."""
+"""The answers of the views' parts of the API: what `cordwood http` and `cordwood transactions`
+print of the same stores."""
 
 import json
 import random
@@ -26,7 +26,7 @@ def exchanges_of(server, **parameters):
         found += [line["exchange"] for line in lines if "exchange" in line]
         done = lines[-1]["done"]
         first = first or done
-        # A later page by time reads no more than it needs.
+        # A later page by time reads no more than necessary.
         counted = key is None or parameters.get("sort") == "duration"
         equal("counts", "matched" in done, counted)
         if done["next"] is None:
@@ -39,7 +39,7 @@ def without(one, *names):
 
 
 def check_exchange(server, row, wanted):
-    """A row, its detail and its bodies are what the command prints of it."""
+    """A row, its detail and its bodies are those that the command prints."""
     known = ("request", "response", "key", "start_ns")
     equal("a row", without(row, *known), without(wanted, *known))
     whole = server.get(f"http/{row['key']}").json
@@ -113,7 +113,7 @@ def http(folder, seed):
 
 
 def http_pending(folder, seed):
-    """What has not ended is there while its process lives; its key leads to its end."""
+    """An unfinished exchange is there while its process lives. Its key leads to its end."""
     store = folder / "store"
     program = shop.PROGRAM.split("chance =")[0] + """
 engine = cordwood.open(store)
@@ -148,7 +148,7 @@ sys.stdin.readline()
 
 
 class Little(BaseHTTPRequestHandler):
-    """Answers with what it was sent."""
+    """Answers with the request's content."""
     seen = []
 
     def do_POST(self):
@@ -167,14 +167,14 @@ class Little(BaseHTTPRequestHandler):
 
 
 def little():
-    """A server on this machine, and its address."""
+    """A local server, and its address."""
     made = HTTPServer(("127.0.0.1", 0), Little)
     threading.Thread(target=made.serve_forever, daemon=True).start()
     return made, f"http://127.0.0.1:{made.server_port}"
 
 
 def http_again(folder, seed):
-    """The curl command of the API sends what was captured, to a real server."""
+    """The API's curl command sends the captured request to a real server."""
     listening, address = little()
     client, _ = shop.stores(folder, seed, 6, address)
     wanted = printed("http", "list", "--json", client, "-q", "method=POST")
@@ -196,8 +196,8 @@ def http_again(folder, seed):
 
 
 def transactions(folder, seed):
-    """Figures, funnels, stuck ones and records of transactions of two stores, without deleted
-    ones, are what the command prints."""
+    """Figures, funnels, stuck ones and records of the transactions in two stores, without deleted
+    ones, are those that the command prints."""
     stores = shop.stores(folder, seed, 16)
     wanted = printed("transactions", "--json", *stores)
     listed = printed("transactions", "--json", "--list", *stores)
@@ -241,7 +241,7 @@ def transactions(folder, seed):
 
 
 def figures_of(stores):
-    """Of each trace, what the records that `cat` prints add up to."""
+    """The totals of each trace, from the records that `cat` prints."""
     found = {}
     for row in (row for store in stores for row in cat(store)):
         if row.get("trace_id"):
@@ -255,7 +255,7 @@ def figures_of(stores):
 
 def traces(folder, seed):
     """Traces over a client's and a server's store: their figures, by pages and by queries, and the
-    spans of one with what caused what, and how much clocks differ."""
+    spans of one trace with their causes, and the difference of the clocks."""
     stores = shop.stores(folder, seed, 14)
     wanted = figures_of(stores)
     with Server(*stores) as server:

@@ -2,10 +2,10 @@
  *
  *   main STORE INPUT_FILE [--threads N] [--repeat R] [--kept FILE] [--pause-us N] [--progress]
  *
- * Lines are dealt to the threads like cards. --kept names a file of one u64 per thread, mapped
- * shared: how many of its lines that thread has kept. It is raised after each call that returned
- * CW_OK, so that after `kill -9` it says which records must be in the store. --pause-us is what a
- * thread waits after each line, as one that has other work to do.
+ * Lines are dealt to the threads like cards. --kept names a file, mapped shared, of one u64 per
+ * thread: how many of its lines the thread has kept. It is raised after each call that returned
+ * CW_OK, so that after `kill -9` it says which records must be in the store. --pause-us is how long
+ * a thread waits after each line, as if it had other work to do.
  * Build: cc -std=c11 -I include examples/c/main.c -L build/lib -lcordwood -lpthread
  */
 #define _GNU_SOURCE
@@ -143,7 +143,7 @@ static line *split(line whole, size_t *count) {
     return lines;
 }
 
-/* One counter a thread, in the file where one is named: the kernel keeps it when we are killed. */
+/* One counter per thread, in the file if one is named: the kernel keeps it if we are killed. */
 static _Atomic uint64_t *map_counters(const char *path, size_t threads) {
     size_t size = threads * sizeof(uint64_t);
     int flags = MAP_SHARED | (path == NULL ? MAP_ANONYMOUS : 0);
@@ -189,7 +189,7 @@ static void *run(void *argument) {
         for (size_t i = mine->first; i < mine->line_count; i += mine->step) {
             mine->status = write_line(mine->log, mine->lines[i], i + 1);
             if (mine->status != CW_OK) {
-                return NULL; /* refused: not counted, and the count stays a prefix */
+                return NULL; /* refused: not counted, so that the count stays a prefix */
             }
             kept++;
             /* A plain store: this thread alone writes its counter. */
@@ -216,7 +216,7 @@ static uint64_t sum(_Atomic uint64_t *counters, size_t count) {
     return total;
 }
 
-/* Starts the threads and waits for them; the first bad status, or CW_OK. */
+/* Starts the threads and waits for them; returns the first bad status, or CW_OK. */
 static cw_status run_all(job *jobs, size_t count, const arguments *given, uint64_t expected) {
     pthread_t threads[THREADS_MAX];
     _Atomic uint64_t *kept = jobs[0].kept;

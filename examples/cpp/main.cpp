@@ -2,8 +2,8 @@
 //
 //   main STORE INPUT_FILE [--threads N] [--repeat R] [--kept FILE] [--progress]
 //
-// As examples/c/main.c: lines are dealt to the threads; --kept names a file of one u64 per thread,
-// raised after each call that kept its record, which outlives `kill -9` as the records do.
+// Like examples/c/main.c: lines are dealt to the threads; --kept names a file of one u64 per
+// thread, raised after each call that kept its record. The file survives `kill -9`, as records do.
 // Build: c++ -std=c++17 -I include examples/cpp/main.cpp -L build/lib -lcordwood -lpthread
 #include <cordwood/cordwood.hpp>
 
@@ -92,7 +92,7 @@ std::vector<std::string_view> split(std::string_view text) {
     return lines;
 }
 
-// One counter per thread, in the file where one is named.
+// One counter per thread, in the file if one is named.
 counter *map_counters(const std::string &path, size_t threads) {
     size_t size = threads * sizeof(counter);
     int file = -1;
@@ -110,7 +110,7 @@ counter *map_counters(const std::string &path, size_t threads) {
     return static_cast<counter *>(counters);
 }
 
-// A counter stops at the first refused record: what it counts is a prefix of the thread's lines.
+// A counter stops at the first refused record, so it counts a prefix of the thread's lines.
 cordwood::status write_lines(cordwood::logger log, const std::vector<std::string_view> &lines,
                              size_t first, const arguments &given, counter &kept) {
     uint64_t done = 0;

@@ -2,15 +2,15 @@
  *
  *     cc -std=c11 -I include examples/http/errors.c -L build/lib -lcordwood -lcurl -o errors-c
  *
- * The failure is a record of the logger "shop.net", found by the server's transaction id, and has
- * the id of the captured exchange: cordwood grep ID STORE, cordwood http show ID STORE. */
+ * The failure is a record of the logger "shop.net". It is found by the server's transaction id, and
+ * carries the id of the captured exchange: cordwood grep ID STORE, cordwood http show ID STORE. */
 #include <cordwood/cordwood.h>
 #include <curl/curl.h>
 
 #include <cordwood/curl_error.h>
 
 typedef struct body {
-    char bytes[65536]; /* an error in it is decoded where it is whole */
+    char bytes[65536]; /* an error in it is decoded if it is complete */
     size_t length;
 } body;
 

@@ -2,9 +2,9 @@
 
     PYTHONPATH=bindings/python/src python3 examples/http/errors.py STORE URL
 
-With urllib; requests, httpx and aiohttp are the same but for their exceptions, which
-`NetworkError.of` takes, too. The failure is a record of the logger "shop.net", found by the
-server's transaction id, and has the id of the captured exchange.
+This uses urllib. requests, httpx and aiohttp differ only in their exceptions, which
+`NetworkError.of` takes, too. The failure is a record of the logger "shop.net". It is found by the
+server's transaction id, and carries the id of the captured exchange.
 """
 import sys
 import urllib.request
@@ -13,11 +13,11 @@ import cordwood
 
 
 def get(url, log):
-    """The body; raises a NetworkError, which is logged."""
+    """Returns the body; raises a NetworkError, which is logged."""
     try:
         with urllib.request.urlopen(url, timeout=30) as answer:
             return answer.read()
-    except OSError as error:  # an answer that refuses, or none: HTTPError, URLError, timeout
+    except OSError as error:  # a refusal, or no answer: HTTPError, URLError, timeout
         failed = cordwood.NetworkError.of(error)
         failed.log(log)
         raise failed from error

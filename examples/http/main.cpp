@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-// A client that is captured wherever its requests go.
+// A client whose requests are all captured.
 class client {
   public:
     explicit client(cw_engine *engine) : engine_(engine), easy_(curl_easy_init()) {}

@@ -1,4 +1,4 @@
-"""Captures requests of urllib, and of requests, httpx and aiohttp where they are installed, and the
+"""Captures requests of urllib, and of requests, httpx and aiohttp if they are installed, and the
 inbound side of a WSGI application: main.py STORE URL
 
     PYTHONPATH=bindings/python/src python3 examples/http/main.py STORE URL
@@ -11,7 +11,7 @@ import cordwood
 
 
 def application(environ, start_response):
-    """A service of its own, that asks another one."""
+    """A service that asks another one."""
     with urllib.request.urlopen(environ["shop.url"]) as answer:
         body = answer.read()
     start_response("200 OK", [("Content-Type", "application/json")])
@@ -19,7 +19,7 @@ def application(environ, start_response):
 
 
 def main(store, url):
-    """One request from inside a service that is asked itself."""
+    """One request to a service, which makes another one."""
     with cordwood.open(store) as engine:
         engine.capture_http()
         with cordwood.install_http_hooks(engine, propagate=True):

@@ -2,8 +2,8 @@
 
     python3 main.py STORE INPUT_FILE [--threads N] [--repeat R] [--kept FILE] [--progress]
 
-As examples/c/main.c: lines are dealt to the threads; --kept names a file of one u64 per thread,
-raised after each call that kept its record, which outlives `kill -9` as the records do.
+Like examples/c/main.c: lines are dealt to the threads; --kept names a file of one u64 per
+thread, raised after each call that kept its record. The file survives `kill -9`, as records do.
 """
 import argparse
 import json
@@ -38,7 +38,7 @@ def read_lines(path: str) -> List[bytes]:
 
 
 def map_counters(path: Optional[str], threads: int) -> "memoryview[int]":
-    """One counter per thread, in the file where one is named; the kernel keeps it."""
+    """One counter per thread, in the file if one is named; the kernel keeps it."""
     size = threads * 8
     if path is None:
         return memoryview(mmap.mmap(-1, size)).cast("Q")
@@ -61,7 +61,7 @@ def write_lines(log: cordwood.Logger, lines: List[bytes], first: int,
 
 
 def main() -> int:
-    """Runs the host; 1 where a record was refused."""
+    """Runs the host; returns 1 if a record was refused."""
     given = parse()
     lines = read_lines(given.input)
     kept = map_counters(given.kept, given.threads)

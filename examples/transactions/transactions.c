@@ -1,5 +1,5 @@
-/* A use case with two events, the second an error, whose id goes to a server; then all events are
- * sent to whoever collects them. transactions-c STORE URL */
+/* A use case with two events, the second an error. Prints its id as a server would get it, then
+ * sends all events to URL: transactions-c STORE URL */
 #include <cordwood/cordwood.h>
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// As transactions.c, in C++: the transaction ends with its scope. transactions-cpp STORE URL
+// Like transactions.c, in C++: the transaction ends with its scope. transactions-cpp STORE URL
 #include <cordwood/cordwood.hpp>
 
 #include <iostream>

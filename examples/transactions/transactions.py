@@ -1,4 +1,4 @@
-"""As transactions.c, in Python: names are those of enums. transactions.py STORE URL"""
+"""Like transactions.c, in Python: names come from enums. transactions.py STORE URL"""
 import enum
 import sys
 

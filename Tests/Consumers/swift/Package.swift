@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// Swift hosts outside Cordwood's package, which they name by path.
+// Swift hosts outside Cordwood's package, which refer to it by path.
 let package = Package(
     name: "consumer",
     products: [

@@ -7,13 +7,13 @@ STATUSES = {"emergency", "alert", "critical", "error", "warn", "notice", "info",
 
 
 class Fake:
-    """settings: `token`, the API key; `busy`: so many first requests are answered 429."""
+    """settings: `token`, the API key; `busy`: that many first requests are answered 429."""
 
     def __init__(self, settings):
         self.settings, self.stored, self.busy = settings, [], settings.get("busy", 0)
 
     def answer(self, method, path, headers, body):
-        """What the server says to one request."""
+        """The server's answer to one request."""
         need(method == "POST" and path == "/api/v2/logs", "no such path", 404)
         need(headers.get("dd-api-key") == self.settings.get("token", "token"), "Forbidden", 403)
         need("authorization" not in headers, "two ways to say who")
@@ -28,10 +28,10 @@ class Fake:
         starts = content.count(b"\n{\"timestamp\"") + 1
         need(starts == len(logs), "a log that spans lines")
         for line, log in zip(content.split(b"\n"), logs):
-            # Datadog would cut it, which is a loss nobody hears of.
+            # Datadog would cut it, a silent loss.
             need(len(line) - 1 <= LOG_MAX + 1, "a log over 1 MB")
             need(isinstance(log, dict) and isinstance(log.get("message"), str), "message")
-            # Milliseconds: what the receivers of this interface beside Datadog's own take.
+            # Milliseconds: accepted by the other receivers of this interface, too.
             need(type(log.get("timestamp")) is int, "timestamp")
             need(log.get("status") in STATUSES, f"status {log.get('status')!r}")
             for name in ("service", "ddsource", "ddtags", "hostname"):

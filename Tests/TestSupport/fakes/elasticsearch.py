@@ -1,5 +1,5 @@
 """A fake of Elasticsearch's bulk interface for `create` with ids: keeps each id once, answers each
-document by itself, maps fields as dynamic mapping would and refuses what contradicts that."""
+document separately, maps fields as dynamic mapping would and refuses contradictions."""
 
 import re
 from urllib.parse import parse_qs, urlsplit
@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 from strict import Answer, Refused, content_type, need, parse, plain, text
 
 BODY_MAX, ID_MAX = 100 << 20, 512
-# VictoriaLogs 1.26: -insert.maxLineSizeBytes, from which on a line is passed over.
+# VictoriaLogs 1.26: -insert.maxLineSizeBytes. Lines of this length or more are skipped.
 LINE_MAX = 256 << 10
 LONG = range(-(1 << 63), 1 << 63)
 FILTERS = {"errors", "items.create._id", "items.create.status", "items.create.error.type"}
@@ -17,21 +17,21 @@ TYPES = {400: "document_parsing_exception", 401: "security_exception",
 
 
 class Contradiction(Exception):
-    """A document that the mapping does not take."""
+    """A document that the mapping does not accept."""
 
 
 class Fake:
-    """settings: `token` of `Authorization: ApiKey`; `busy`: so often is each document whose id
-    ends in 3 answered 429 before it is taken; `forbid`: [status, times] of each document whose id
-    ends in 7; `refuse`: documents whose message has this word are refused; `unreadable`: 200
-    without saying what became of the documents."""
+    """settings: `token` of `Authorization: ApiKey`; `busy`: the number of times each document whose
+    id ends in 3 is answered 429 before it is accepted; `forbid`: [status, times] of each document
+    whose id ends in 7; `refuse`: documents whose message has this word are refused; `unreadable`:
+    200 without the documents' results."""
 
     def __init__(self, settings):
         self.settings, self.stored, self.documents, self.seen, self.mapping = (
             settings, [], {}, {}, {})
 
     def answer(self, method, path, headers, body):
-        """What the server says to one request."""
+        """The server's answer to one request."""
         parts = urlsplit(path)
         found = re.match(r"^(/insert/elasticsearch)?(?:/([a-z0-9][^/]*))?/_bulk$", parts.path)
         need(method == "POST" and found, "no such path", 404)
@@ -59,8 +59,8 @@ class Fake:
             "items": [{"create": fate(name, status)} for name, status in items]})
 
     def victoria(self, query, rows):
-        """VictoriaLogs 1.26 (app/vlinsert/elasticsearch): it knows no ids, and says 201 of lines
-        that it passes over, too."""
+        """VictoriaLogs 1.26 (app/vlinsert/elasticsearch): it ignores ids, and answers 201 also for
+        lines that it skips."""
         need(query.get("_msg_field") == ["message"], "_msg_field")
         for at in range(0, len(rows), 2):
             need('"create"' in rows[at] or '"index"' in rows[at], "unexpected command")
@@ -109,7 +109,7 @@ def fate(name, status):
 
 
 def add(mapping, place, value):
-    """The value's fields into the mapping: objects against values, numbers against text."""
+    """Adds the value's fields to the mapping: objects against values, numbers against text."""
     for key, inner in value.items():
         names = tuple(key.split("."))
         if not all(names) or any(not name.strip() for name in names):
@@ -135,7 +135,7 @@ def add(mapping, place, value):
 
 
 def note(mapping, place, kind):
-    """Numbers go into text fields, nothing else changes its kind."""
+    """Numbers may go into text fields. No other conversion is allowed."""
     known = mapping.setdefault(place, kind)
     if known != kind and not (known == "text" and kind in ("number", "boolean")):
         raise Contradiction(f"{'.'.join(place)} is {known}, not {kind}")

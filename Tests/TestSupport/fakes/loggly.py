@@ -12,13 +12,13 @@ BATCH_MAX, EVENT_MAX = 5_000_000, 1_000_000
 
 
 class Fake:
-    """settings: `token` that must stand in the URL."""
+    """settings: `token` that the URL must contain."""
 
     def __init__(self, settings):
         self.settings, self.stored = settings, []
 
     def answer(self, method, path, headers, body):
-        """What the server says to one request."""
+        """The server's answer to one request."""
         need(method == "POST", "method", 405)
         found = PATH.match(path)
         need(found, "no such path", 404)

@@ -1,6 +1,6 @@
-"""A fake of Loki's push interface with its default limits. It merges lines of one stream with the
-same time and text, as Loki does, and stores the good lines of a request that it answers 400; of a
-stream with bad labels none. As of Loki 3.8 (pkg/distributor, pkg/validation, pkg/util/errors)."""
+"""A fake of Loki's push interface with its default limits. Like Loki it merges lines of one stream
+with the same time and text, and stores the good lines of a request that it answers 400, but none of
+a stream with bad labels. As of Loki 3.8 (pkg/distributor, pkg/validation, pkg/util/errors)."""
 
 import re
 from collections import Counter
@@ -15,25 +15,25 @@ UNTIL = (1 << 63) - 1
 
 
 def text_of(stream):
-    """A stream as errors name it."""
+    """A stream as named in errors."""
     return "{" + ", ".join(f'{name}="{value}"' for name, value in sorted(stream.items())) + "}"
 
 
 def day(time):
-    """Nanoseconds as errors have them."""
+    """Nanoseconds as shown in errors."""
     return datetime.fromtimestamp(int(time) // 10**9, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class Fake:
-    """settings: `oldest_ns`, lines before it are ignored; `tenant`, the X-Scope-OrgID needed;
-    `metadata` false: structured metadata is not allowed; `enforced`: a label that each stream must
-    have."""
+    """settings: `oldest_ns`, lines before it are ignored; `tenant`, the required X-Scope-OrgID;
+    `metadata` false: structured metadata is not allowed; `enforced`: a label that every stream
+    needs."""
 
     def __init__(self, settings):
         self.settings, self.stored, self.known, self.merged = settings, [], set(), 0
 
     def answer(self, method, path, headers, body):
-        """What the server says to one request."""
+        """The server's answer to one request."""
         need(method == "POST" and path == "/loki/api/v1/push", "no such path", 404)
         need(headers.get("x-scope-orgid") == self.settings.get("tenant"), "no org id", 401)
         content_type(headers, "application/json")
@@ -81,7 +81,7 @@ class Fake:
         return None
 
     def line(self, labels, value):
-        """Stores one line, or says what is wrong with it."""
+        """Stores one line, or returns what is wrong with it."""
         need(isinstance(value, list) and len(value) in (2, 3), "a value is [time, line, metadata]")
         time, line = value[:2]
         metadata = value[2] if len(value) == 3 else {}

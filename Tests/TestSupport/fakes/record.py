@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Records what a real server answers, for recorded.json, which dialects are tested with.
+"""Records a real server's answers in recorded.json, with which dialects are tested.
 
     record.py SERVER VERSION URL [KIND]    sends the requests of that server's entries, of that kind
                                            or all, to URL, and puts its answers and that version
                                            into recorded.json
 
-An entry: `kind`, `case`, `request` (path, headers, body), `entries`, the records in the body;
-`answer` (status, headers, body); `means`, what the dialect must make of it. An entry with a
-`source` has no request: its answer was read there."""
+An entry: `kind`, `case`, `request` (path, headers, body); `entries`, the records in the body;
+`answer` (status, headers, body); `means`, the dialect's expected result. An entry with a `source`
+has no request: its answer was read there."""
 
 import http.client
 import json
@@ -18,7 +18,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 RECORDED = Path(__file__).resolve().parent / "recorded.json"
-# The others say nothing of what became of the body.
+# The others do not reveal the fate of the body.
 HEADERS = ("content-type", "location", "retry-after", "www-authenticate")
 
 
@@ -27,7 +27,7 @@ def load():
 
 
 def body_of(request):
-    """`hex:…` are bytes; {now} and {date} are filled in, {x*N} is that often an x."""
+    """`hex:…` means bytes. {now} and {date} are filled in; {x*N} becomes N times x."""
     body = request["body"]
     if body.startswith("hex:"):
         return bytes.fromhex(body[4:])

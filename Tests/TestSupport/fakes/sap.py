@@ -1,5 +1,5 @@
-"""A fake of SAP Mobile Services' log upload: 204, or 400 for a line that is not of SAP's form, 403
-where the policy is off."""
+"""A fake of SAP Mobile Services' log upload: 204, or 400 for a line that is not in SAP's form, 403
+if the policy is off."""
 
 import re
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -20,7 +20,7 @@ class Fake:
         self.settings, self.stored = settings, []
 
     def answer(self, method, path, headers, body):
-        """What the server says to one request."""
+        """The server's answer to one request."""
         need(method == "POST", "method", 405)
         parts = urlsplit(path)
         found = PATH.match(parts.path)

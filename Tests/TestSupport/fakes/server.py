@@ -5,13 +5,13 @@
     server.py --check KIND SETTINGS PATH HEADERS FILE…
                                               what the server would say to these bodies
 
-SETTINGS is JSON; what each kind knows stands in its file. `faults` is for all: the n-th request
-meets the n-th of them: {"status": 503, "headers": {}, "body": ""} answers so without looking at
-the request; {"action": "lose"} takes it and closes without an answer; {"action": "drop"} closes
-first; {"delay": 10} takes so many seconds to answer; {} lets it pass.
-DIRECTORY/requests.jsonl gets a line for each request (number, method, path, headers, bytes,
-status, said); DIRECTORY/stored.jsonl what the server has, rewritten after each. It lives as long
-as its stdin.
+SETTINGS is JSON; each fake's file documents its own. `faults` is for all: the n-th request meets
+the n-th of them: {"status": 503, "headers": {}, "body": ""} answers so without reading the request;
+{"action": "lose"} accepts it and closes without an answer; {"action": "drop"} closes first;
+{"delay": 10} waits that many seconds before it answers; {} lets it pass.
+DIRECTORY/requests.jsonl gets a line for each request (number, method, path, headers, bytes, status,
+said). DIRECTORY/stored.jsonl is what the server has, rewritten after each. It lives as long as its
+stdin.
 """
 import http.server
 import importlib
@@ -41,7 +41,7 @@ def make(kind, settings):
 
 
 def ask(fake, method, path, headers, body):
-    """The fake's answer, also where it refuses."""
+    """The fake's answer, also if it refuses."""
     try:
         return fake.answer(method, path, headers, body)
     except Refused as error:
@@ -49,7 +49,7 @@ def ask(fake, method, path, headers, body):
 
 
 def check(kind, settings, path, headers, files):
-    """Prints the rows as JSON lines; says on stderr what was refused and fails."""
+    """Prints the rows as JSON lines. Prints refusals on stderr and fails."""
     fake = make(kind, json.loads(settings))
     for file in files:
         answer = ask(fake, "POST", path, json.loads(headers), Path(file).read_bytes())
@@ -62,17 +62,17 @@ def check(kind, settings, path, headers, files):
 
 
 def serve(directory, kind, settings):
-    """Until stdin ends."""
+    """Serves until stdin ends."""
     fake, lock, count = make(kind, settings), threading.Lock(), [0]
     faults = settings.get("faults", [])
 
     class Handler(http.server.BaseHTTPRequestHandler):
-        """Hands each request to the fake, one at a time."""
+        """Passes each request to the fake, one at a time."""
 
         protocol_version = "HTTP/1.1"
 
         def log_message(self, format, *arguments):
-            """Silent."""
+            """Logs nothing."""
 
         def take(self):
             """One request."""
@@ -107,7 +107,7 @@ def serve(directory, kind, settings):
                 self.wfile.write(answer.body)
 
         def note(self, number, headers, length, answer):
-            """Writes down what was asked, said and stored."""
+            """Records the request, the answer and what is stored."""
             line = {"number": number, "method": self.command, "path": self.path, "bytes": length,
                     "headers": headers, "status": answer.status,
                     "said": answer.body.decode(errors="replace")[:2000]}

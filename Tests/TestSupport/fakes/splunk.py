@@ -1,5 +1,5 @@
-"""A fake of Splunk's HTTP Event Collector (`/services/collector/event`). As Splunk does, it stores
-the events before one that it refuses (seen at Splunk 7, moby/moby #35862)."""
+"""A fake of Splunk's HTTP Event Collector (`/services/collector/event`). Like Splunk, it stores the
+events before a refused one (seen with Splunk 7, moby/moby #35862)."""
 
 import re
 
@@ -10,19 +10,19 @@ RESERVED = {"time", "host", "source", "sourcetype", "index", "linecount", "punct
 
 
 def fail(status, code, words, **more):
-    """An error as Splunk words it."""
+    """An error in Splunk's words."""
     return Answer(status, {"text": words, "code": code, **more})
 
 
 class Fake:
-    """settings: `token`; `busy`: so many first requests are answered 503 code 9; `indexes` that
-    there are; `channel` that is asked for; `body_max`."""
+    """settings: `token`; `busy`: that many first requests are answered 503 code 9; `indexes` that
+    exist; `channel`, the required one; `body_max`."""
 
     def __init__(self, settings):
         self.settings, self.stored, self.busy = settings, [], settings.get("busy", 0)
 
     def answer(self, method, path, headers, body):
-        """What the server says to one request."""
+        """The server's answer to one request."""
         if method != "POST" or path != "/services/collector/event":
             return fail(404, 404, "The requested URL was not found on this server.")
         given = headers.get("authorization")
@@ -55,7 +55,7 @@ class Fake:
         return fail(200, 0, "Success")
 
     def check(self, event):
-        """Code and words of what is wrong with an event."""
+        """Code and words for what is wrong with an event."""
         if not isinstance(event, dict) or set(event) - KEYS:
             return 6, "Invalid data format"
         if "event" not in event:

@@ -1,5 +1,5 @@
-"""What all fakes are strict about: bodies in one piece, JSON without doubt, headers that must be
-there. A body that a lenient server might take is refused here, with a word of what is wrong."""
+"""What all fakes check strictly: bodies in one piece, unambiguous JSON, required headers. A body
+that a lenient server might accept is refused here, with the reason."""
 
 import json
 import re
@@ -7,7 +7,7 @@ import zlib
 
 
 class Refused(Exception):
-    """How a request is answered that is not as it should be."""
+    """The answer to an incorrect request."""
 
     def __init__(self, status, text, headers=None):
         super().__init__(text)
@@ -24,7 +24,7 @@ class Answer:
 
 
 def plain(headers, body, encodings=("gzip",)):
-    """The body without its encoding: one gzip member, nothing behind it."""
+    """The body without its encoding: one gzip member, nothing after it."""
     encoding = headers.get("content-encoding", "identity")
     if encoding == "identity":
         return body
@@ -78,7 +78,7 @@ def check_strings(value):
 
 
 def parse(string):
-    """One JSON value and nothing else; no key twice, no NaN."""
+    """Exactly one JSON value; no key twice, no NaN."""
     try:
         value = DECODER.decode(string)
         check_strings(value)
@@ -88,7 +88,7 @@ def parse(string):
 
 
 def concatenated(string):
-    """JSON values one behind the other."""
+    """Concatenated JSON values."""
     values, at = [], 0
     space = re.compile(r"[ \t\r\n]*")
     while True:
@@ -114,7 +114,7 @@ def lines(string):
 
 
 def need(condition, what, status=400):
-    """Refuses where it does not hold."""
+    """Refuses unless it holds."""
     if not condition:
         raise Refused(status, what)
 

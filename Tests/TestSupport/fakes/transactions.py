@@ -1,6 +1,6 @@
-"""A fake of a server of application transactions (B-TXN-4, B-TXN-5): one POST a set, 200; strict
-about every byte of it. It knows ids that it had before: a transaction may come again with other
-events, the same request (Idempotency-Key) is stored once."""
+"""A fake of a server of application transactions (B-TXN-4, B-TXN-5): one POST a set, 200. Checks
+every byte. It remembers ids: a transaction may come again with other events, but the same request
+(Idempotency-Key) is stored once."""
 
 import re
 from datetime import datetime, timezone
@@ -17,14 +17,14 @@ DESCRIPTION = "apptxnlog/in-ctx-err-desc"
 
 
 class Fake:
-    """settings: `content_type`, `authorization` as they must be, byte by byte; `path`;
-    `events_max`, `body_max`; `any_key`: none is asked for."""
+    """settings: `content_type` and `authorization` in exact bytes; `path`; `events_max`,
+    `body_max`; `any_key`: no key is required."""
 
     def __init__(self, settings):
         self.settings, self.stored, self.keys = settings, [], set()
 
     def answer(self, method, path, headers, body):
-        """What the server says to one request."""
+        """The server's answer to one request."""
         need(method == "POST", "method", 405)
         need(path == self.settings.get("path", path), "no such path", 404)
         wanted = self.settings.get("authorization", 'Token token="token"')

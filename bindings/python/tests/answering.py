@@ -1,11 +1,11 @@
-"""An HTTP server in this process that answers as it is told, one answer after the other."""
+"""An HTTP server in this process that gives prepared answers, one after the other."""
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Dict, List, NamedTuple, Tuple
 
 
 class Answer(NamedTuple):
-    """What one request gets; delay: seconds before it (at most until the server closes)."""
+    """The answer to one request; delay: seconds before it (at most until the server closes)."""
     status: int = 200
     body: bytes = b""
     headers: Tuple[Tuple[str, str], ...] = ()
@@ -13,7 +13,7 @@ class Answer(NamedTuple):
 
 
 class Answering:
-    """`script` has the answers to come; when it is empty every request gets `then`."""
+    """`script` holds the next answers; once it is empty, every request gets `then`."""
 
     def __init__(self, *script: Answer, then: Answer = Answer()) -> None:
         self.script: List[Answer] = list(script)
@@ -46,7 +46,7 @@ class Answering:
                 """Silent."""
 
         class Server(ThreadingHTTPServer):
-            """Silent where a client leaves."""
+            """Stays silent when a client leaves."""
             daemon_threads = True
 
             def handle_error(self, request: Any, client_address: Any) -> None:

@@ -1,5 +1,5 @@
-"""Runs the tests of the Python package; with --accelerated on a copy of it in build/python that has
-the accelerator, built here with all warnings.
+"""Runs the tests of the Python package; with --accelerated, on a copy in build/python that has the
+accelerator, built here with all warnings.
 
     python3 bindings/python/tests/run.py [--accelerated] [-k PATTERN …] [--list]
 """
@@ -19,7 +19,7 @@ SOURCE = HERE.parent / "src"
 
 
 def fingerprint() -> str:
-    """Of all that the package is built from."""
+    """The digest of everything that the package is built from."""
     taken = hashlib.sha256(repr((sys.version, os.environ.get("CC"))).encode())
     for place in (SOURCE / "cordwood", HERE.parent / "speed", ROOT / "include"):
         for path in sorted(place.rglob("*")):
@@ -29,8 +29,8 @@ def fingerprint() -> str:
 
 
 def build() -> Path:
-    """The package with its accelerator; the directory to import it from. Made once of the same
-    sources: other suites may be using it."""
+    """Builds the package with its accelerator; the directory to import it from. Made once for the
+    same sources: other suites may be using it."""
     target = ROOT / "build" / "python" / (sys.implementation.cache_tag or "python")
     stamp = target / "sources.txt"
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -44,7 +44,7 @@ def build() -> Path:
 
 
 def compile_into(target: Path) -> None:
-    """A copy of the package and its accelerator."""
+    """Copies the package and compiles its accelerator."""
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(SOURCE / "cordwood", target / "cordwood",
                     ignore=shutil.ignore_patterns("__pycache__", "*.so"))

@@ -1,4 +1,4 @@
-"""What every test of the Python package uses: a store of its own, and the records in it."""
+"""Shared by all tests of the Python package: a store for each, and the records in it."""
 import sys
 import tempfile
 import unittest
@@ -34,7 +34,7 @@ class StoreCase(unittest.TestCase):
                 if not record.logger.startswith("Cordwood")]
 
     def only(self, **which: Any) -> cordwood.Record:
-        """The one record that there must be."""
+        """The record, which must be the only one."""
         found = self.records(**which)
         self.assertEqual(len(found), 1, [record.message for record in found])
         return found[0]

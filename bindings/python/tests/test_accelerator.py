@@ -1,5 +1,5 @@
-"""Which Logger is in use, that both write the same, and that the one in C leaks and waits for
-nothing. CORDWOOD_TEST_ACCELERATED says which one this run of the tests is for."""
+"""Which Logger is in use, that both write the same, and that the C one leaks nothing and holds up
+no other thread. CORDWOOD_TEST_ACCELERATED says which one this run of the tests is for."""
 import gc
 import inspect
 import json
@@ -17,7 +17,7 @@ from support import StoreCase, cordwood
 
 from cordwood import _abi, _accelerator, _logger, _place
 
-# One record after the other, of every kind; the same program for both ways.
+# Logs records of every kind, one after the other; the same program for both Loggers.
 PROGRAM = r'''
 import collections, decimal, enum, fractions, json, logging, os, sys
 import cordwood
@@ -137,7 +137,7 @@ for record in cordwood.read(sys.argv[1]):
 json.dump(out, sys.stdout)
 '''
 
-# Every record of a store, and all that can be asked of it.
+# Every record of a store, with everything that can be asked of it.
 SHOW = r'''
 import json, sys
 import cordwood
@@ -151,8 +151,8 @@ for record in cordwood.read(sys.argv[1], kinds="all"):
 json.dump(out, sys.stdout)
 '''
 
-# A cursor over a library of sem_wait alone: its reader is a semaphore. One of two threads waits in
-# it, and the other is refused; this one runs meanwhile, and closes it.
+# A cursor over a library of sem_wait alone: its reader is a semaphore. Of two threads, one waits in
+# it and the other is refused; meanwhile the main thread runs and closes it.
 WAIT = r'''
 import ctypes, threading, time
 from cordwood import _accelerator
@@ -185,7 +185,7 @@ print(told)
 
 
 class WhichTest(StoreCase):
-    """The choice, and what does not depend on it."""
+    """Which Logger is chosen, and what does not depend on it."""
 
     def python(self, program: str, **environment: str) -> "subprocess.CompletedProcess[str]":
         """Runs a program that imports this package."""
@@ -283,13 +283,13 @@ class WhichTest(StoreCase):
 
 
 class LeakTest(StoreCase):
-    """Calls that keep nothing but their records."""
+    """Calls leave nothing behind except their records."""
 
     def test_nothing_is_left_behind(self) -> None:
         log = self.open(segment_bytes=65536).logger("a")
 
         class Silent:
-            """Has no text."""
+            """Its str() raises."""
 
             def __str__(self) -> str:
                 raise RuntimeError("silent")
@@ -316,7 +316,7 @@ class LeakTest(StoreCase):
 
         for _ in range(50):
             work()
-        # What each round leaves behind grows every time; a table that grows does so once.
+        # A leak grows in every round; a table grows only once.
         grown: List[Tuple[int, int]] = []
         tracemalloc.start()
         try:

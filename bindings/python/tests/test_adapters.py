@@ -1,6 +1,6 @@
-"""loguru and structlog through cordwood.LoguruSink and cordwood.StructlogProcessor. Unless they are
+"""loguru and structlog through cordwood.LoguruSink and cordwood.StructlogProcessor. If they are not
 installed, the packages come from PyPI into a virtual environment (requirements.txt beside this
-file). Where they cannot be had, these tests are skipped."""
+file). If that fails, these tests are skipped."""
 import asyncio
 import contextlib
 import decimal
@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "Tests" / "TestSupp
 
 
 def package(name: str) -> Any:
-    """The package; skips where it cannot be had."""
+    """Imports the package; skips the test if it is unavailable."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError:
@@ -37,7 +37,7 @@ BOUND: Dict[str, Any] = {"order": 7, "price": 2.5, "paid": True, "none": None, "
 
 
 class LoguruTest(StoreCase):
-    """A logger of loguru whose only sink is ours."""
+    """A loguru logger whose only sink is ours."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -73,7 +73,7 @@ class LoguruTest(StoreCase):
         self.assertEqual((record.file, record.line, record.function, record.logger, record.level),
                          (source["file"].path, source["line"],
                           "test_place_time_level_and_logger", __name__, "NOTICE"))
-        # A float, which has a quarter of a microsecond.
+        # A float, with a resolution of a quarter of a microsecond.
         self.assertLess(abs(record.time_ns - source["time"].timestamp() * 1e9), 2_000)
 
     def test_levels(self) -> None:
@@ -193,7 +193,7 @@ class StructlogTest(StoreCase):
         self.assertEqual((self.only().message, self.only().fields), ("x", {"a": 1}))
 
     def test_tasks(self) -> None:
-        """Run by a thread of structlog's: no place rather than a wrong one."""
+        """A thread of structlog's runs it: no place is better than a wrong one."""
         asyncio.run(self.log().ainfo("x", a=1))
         record = self.only()
         self.assertEqual((record.message, record.fields), ("x", {"a": 1}))

@@ -114,7 +114,7 @@ class ContextTest(StoreCase):
                          [({}, TRACE, SPAN), ({"order": 7}, None, None), ({}, None, None)])
 
     def test_ends_in_a_copy_of_its_context(self) -> None:
-        """As a generator that is not read to its end, which asyncio closes in another task."""
+        """Like a generator that is not read to its end, which asyncio closes in another task."""
         async def main() -> None:
             inside = cordwood.context(request=1)
             inside.__enter__()

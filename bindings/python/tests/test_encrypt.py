@@ -1,5 +1,5 @@
-"""Encrypted archives: recipients, identities, and reading without them. The keys are the example of
-the age specification."""
+"""Encrypted archives: recipients, identities, and reading without them. The keys are those of
+the age specification's example."""
 import os
 import unittest
 from pathlib import Path
@@ -16,13 +16,13 @@ class EncryptTest(StoreCase):
     """open(encrypt_to=…, identity_file=…) and read(identity=…)."""
 
     def key(self, content: str, name: str = "key.txt") -> str:
-        """An identity file."""
+        """Writes an identity file."""
         path = Path(self.store).parent / name
         path.write_text(content + "\n")
         return str(path)
 
     def archived(self, **options: object) -> None:
-        """Two records in an archive."""
+        """Makes an archive of two records."""
         engine = self.open(**options)
         engine.logger("a").info("one")
         engine.logger("a").info("two")
@@ -31,7 +31,7 @@ class EncryptTest(StoreCase):
             os.sched_yield()
 
     def found(self, identity: Optional[str]) -> "tuple[int, int, int]":
-        """Records, archives that stay closed, damaged places."""
+        """The numbers of records, of archives that stay closed, and of damaged places."""
         with cordwood.read(self.store, logger="a", identity=identity) as reader:
             return sum(1 for _ in reader), reader.encrypted, reader.damaged
 

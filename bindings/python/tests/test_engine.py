@@ -116,7 +116,7 @@ class EngineTest(StoreCase):
             for number in range(2000):
                 log.info("record %d", number)
             self.assertEqual(len(list(cordwood.read(self.store))), 2000)
-        # Closed, all of it lies in the store.
+        # After closing, everything lies in the store.
         links = [path for path in Path(self.store).rglob("*") if path.is_symlink()]
         self.assertEqual(links, [])
         self.assertEqual(len(list(cordwood.read(self.store))), 2000)

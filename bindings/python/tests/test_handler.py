@@ -13,14 +13,14 @@ from cordwood import _handler
 
 
 class Unprintable:
-    """Has no text."""
+    """Its repr() raises."""
 
     def __repr__(self) -> str:
         raise RuntimeError("no text")
 
 
 class HandlerTest(StoreCase):
-    """A logger of `logging` with the handler alone."""
+    """A logger of `logging` with no other handler."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -167,8 +167,8 @@ class HandlerTest(StoreCase):
         self.assertEqual(len(self.records()), len(names))
 
     def both_ways(self, call: Any) -> List[Any]:
-        """What a call gives by the shortest way, if there is one, and by emit's own. The results of
-        the shortest way stand in `self.put`."""
+        """The records of a call by the shortest path, if there is one, and by emit's own.
+        `self.put` holds the results of the shortest path."""
         put = _handler._put_usual
         self.put: List[bool] = []
 

@@ -1,4 +1,4 @@
-"""Hooks of HTTP clients and the server's middlewares, with what the standard library has."""
+"""Hooks of HTTP clients and server middlewares, tested with the standard library alone."""
 import asyncio
 import http.client
 import socket
@@ -29,10 +29,10 @@ class Echo(BaseHTTPRequestHandler):
         """Nothing on stderr."""
 
     def do_POST(self) -> None:
-        """What came."""
+        """Sends the body back."""
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         if "chunked" in self.headers.get("Transfer-Encoding", ""):
-            # An answer before the body has come would break the pipe of a client that sends it.
+            # Answering before the body has come would break the pipe of the client that sends it.
             while size := int(self.rfile.readline(), 16):
                 body += self.rfile.read(size)
                 self.rfile.readline()
@@ -51,12 +51,12 @@ class Echo(BaseHTTPRequestHandler):
 
 
 class Server(ThreadingHTTPServer):
-    """Of clients that leave as they like."""
+    """A server whose clients may leave at any time."""
 
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """None."""
+        """Reports none."""
 
 
 class HookCase(StoreCase):
@@ -74,13 +74,13 @@ class HookCase(StoreCase):
         self.url = f"http://127.0.0.1:{self.port}"
 
     def install(self, **options: Any) -> cordwood.HTTPHooks:
-        """Hooks that go with the test."""
+        """Installs hooks, removed when the test ends."""
         hooks = cordwood.install_http_hooks(self.engine, **options)
         self.addCleanup(hooks.remove)
         return hooks
 
     def ended(self) -> List[Fields]:
-        """The exchanges that are over."""
+        """The exchanges that have ended."""
         return [dict(record.fields) for record in cordwood.read(self.store, kinds="http")
                 if record.fields["http.op"] == "end"]
 
@@ -92,7 +92,7 @@ class HookCase(StoreCase):
 
 class Client(HookCase):
     def post(self, body: Any, path: str = "/") -> bytes:
-        """Over http.client itself."""
+        """A request by http.client itself."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port)
         try:
             connection.request("POST", path, body)
@@ -287,7 +287,7 @@ class Inbound(HookCase):
         self.assertEqual(self.only().trace_id, TRACE)
 
     def asgi(self, app: Any, messages: Any, **scope: Any) -> List[Dict[str, Any]]:
-        """One call of an application."""
+        """Calls an application; what it sent."""
         sent: List[Dict[str, Any]] = []
         waiting = list(messages)
 

@@ -1,5 +1,5 @@
-"""What HTTP capture hands to C lives until C has read it: hosts whose allocator overwrites what is
-freed (PYTHONMALLOC=debug), and those that fork while a request is under way."""
+"""What HTTP capture hands to C lives until C has read it: in hosts whose allocator overwrites freed
+memory (PYTHONMALLOC=debug), and in hosts that fork during a request."""
 import os
 import subprocess
 import sys
@@ -18,10 +18,10 @@ engine.capture_http()
 
 
 class HTTPMemory(StoreCase):
-    """Hosts that are processes of their own."""
+    """Hosts in separate processes."""
 
     def python(self, program: str) -> None:
-        """Runs a program with an engine that captures; it has to end well."""
+        """Runs a program with an engine that captures; it must exit with 0 and print no error."""
         package = str(Path(cordwood.__file__).resolve().parents[1])
         environment = {**os.environ, "PYTHONPATH": package, "PYTHONMALLOC": "debug"}
         ended = subprocess.run(
@@ -55,7 +55,7 @@ class HTTPMemory(StoreCase):
                  f"y{i}" * 30])
 
     def test_a_fork_during_an_exchange(self) -> None:
-        """Who began it ends it: one that is collected, or ended, in a child is not its."""
+        """The process that began it ends it: a child that collects or ends one does not."""
         self.python(
             "from cordwood._capture.hooks import HTTPHooks\n"
             "from cordwood._capture.record import begin\n"
@@ -84,8 +84,8 @@ class HTTPMemory(StoreCase):
         self.assertEqual([one for one in found if "error.type" in one], [])
 
     def test_a_handle_that_another_thread_is_about_to_use(self) -> None:
-        """A connection that one thread closes while another reads: what the reader has in its
-        hands is no exchange any more when the exchange is freed, and it is freed once."""
+        """One thread closes a connection while another reads: the reader's handle is cleared before
+        the exchange is freed, and it is freed once."""
         self.python(
             "one = calls.begin(engine._handle, 'GET', 'http://h/', [])\n"
             "in_hand, real, seen = one._handle, calls._end, []\n"

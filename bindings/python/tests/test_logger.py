@@ -10,14 +10,14 @@ from support import StoreCase, cordwood
 
 
 class Unprintable:
-    """An object that cannot be shown."""
+    """Its str() raises."""
 
     def __str__(self) -> str:
         raise RuntimeError("no")
 
 
 class Unrepresentable(Unprintable):
-    """And has no repr."""
+    """Its repr() raises, too."""
 
     __repr__ = Unprintable.__str__
 

@@ -1,5 +1,5 @@
-"""The server's middlewares against servers and applications that stretch their protocols: whatever
-comes, the request is answered as without them."""
+"""Server middlewares with servers and applications that stretch their protocols: whatever comes,
+the request is answered as without them."""
 import asyncio
 import io
 import logging
@@ -19,7 +19,7 @@ START = {"type": "http.response.start", "status": 200, "headers": []}
 
 
 class Unprintable(Exception):
-    """An error that cannot be shown."""
+    """An error whose str() raises."""
 
     def __str__(self) -> str:
         raise Unprintable
@@ -34,7 +34,7 @@ class MiddlewareCase(StoreCase):
         self.engine.capture_http(keep_text="* */*")
 
     def ended(self) -> List[Fields]:
-        """The exchanges that are over."""
+        """The exchanges that have ended."""
         return [dict(record.fields) for record in cordwood.read(self.store, kinds="http")
                 if record.fields["http.op"] == "end"]
 
@@ -44,7 +44,7 @@ class MiddlewareCase(StoreCase):
                 if record.logger == "Cordwood.HTTP"]
 
     def wsgi(self, app: Any, **changed: Any) -> bytes:
-        """One request, without a validator between."""
+        """One request, without validators."""
         environ: Dict[str, Any] = {
             "REQUEST_METHOD": "GET", "PATH_INFO": "/x", "QUERY_STRING": "", "SERVER_NAME": "h",
             "SERVER_PORT": "80", "SERVER_PROTOCOL": "HTTP/1.1", "wsgi.url_scheme": "http",
@@ -55,7 +55,7 @@ class MiddlewareCase(StoreCase):
         return b"".join(result)
 
     def asgi(self, app: Any, scope: Fields) -> List[Fields]:
-        """One call of an application; what it sent."""
+        """Calls an application; what it sent."""
         sent: List[Fields] = []
 
         async def receive() -> Fields:
@@ -137,7 +137,7 @@ class WSGI(MiddlewareCase):
                          ("Unprintable", "<unprintable Unprintable object>"))
 
     def test_a_log_that_raises(self) -> None:
-        """The diagnostic of a mistake goes to Python's log where the engine is closed."""
+        """If the engine is closed, the diagnostic of a mistake goes to Python's log."""
         def refuse(record: logging.LogRecord) -> bool:
             heard.append(record.getMessage())
             raise LookupError("a host's filter")
@@ -217,10 +217,10 @@ class ASGI(MiddlewareCase):
 
 
 class Conversations(MiddlewareCase):
-    """What a client says its conversation is, in the records of the application."""
+    """The conversation that a client names, in the records of the application."""
 
     def inside(self, header: str, value: str) -> List[Any]:
-        """The field of a record that is written in a request with that header."""
+        """The field of a record written within a request with that header."""
         log = self.engine.logger("app")
 
         def app(environ: Any, start_response: Any) -> Any:
@@ -249,8 +249,8 @@ class Conversations(MiddlewareCase):
         self.assertEqual(self.inside("X-Shop-Visit", "7d1f"), ["7d1f"])
 
     def test_patterns(self) -> None:
-        """A pattern may match what a client says: nothing of it stands in the application's
-        records, nor in the exchange's; what the host says itself does."""
+        """A pattern may match what a client says, so neither the application's records nor the
+        exchange's contain it; they do contain what the host itself says."""
         card = "4111111111111111"
         self.engine.capture_http(redact_patterns=iter(["[0-9]{16}"]))
         self.assertEqual(self.inside("X-Conversation-Id", card), [None])
@@ -265,7 +265,7 @@ class Conversations(MiddlewareCase):
     def test_names_are_those_of_the_engine(self) -> None:
         source = (Path(__file__).resolve().parents[3] / "Sources" / "CordwoodTrace" / "HTTP"
                   / "Redaction" / "SecretDefaults.swift").read_text()
-        # Those of URLs and forms alone are no header's.
+        # The others occur only in URLs and forms, not in headers.
         listed = re.findall(r'"([^"]+)"', source.partition("static let items")[0])
         self.assertGreater(len(listed), 50)
         self.assertEqual([name for name in listed if not is_secret(name)], [])

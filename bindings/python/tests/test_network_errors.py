@@ -1,5 +1,5 @@
-"""B-NET for a host's own requests: NetworkError of what urllib, http.client and objects that look
-like answers of other clients give; its words; its record, and the exchange it belongs to. The real
+"""B-NET for a host's own requests: NetworkError from urllib, http.client and objects that look like
+the answers of other clients; its words, its record, and the exchange it belongs to. The real
 clients are in Tests/Behaviour."""
 import asyncio
 import http.client
@@ -42,7 +42,7 @@ def asked(url: str) -> Any:
 
 
 class Plain:
-    """An answer as requests and httpx have it."""
+    """An answer like those of requests and httpx."""
 
     def __init__(self, status: int, body: bytes = b"", headers: Optional[Dict[str, str]] = None,
                  url: str = "https://api.example.com/teams?token=hush") -> None:
@@ -52,7 +52,7 @@ class Plain:
 
 
 class Rest:
-    """What has not come yet: of an answer of aiohttp, or of a connection."""
+    """What has not come yet of an aiohttp answer or a connection."""
 
     def __init__(self, body: bytes) -> None:
         self.file, self.most = io.BytesIO(body), 0
@@ -64,12 +64,12 @@ class Rest:
         return self.file.read(count)
 
     def unread_data(self, body: bytes) -> None:
-        """They are the next again."""
+        """Makes these bytes the next ones again."""
         self.file = io.BytesIO(body + self.file.read())
 
 
 class Awaited:
-    """One as aiohttp has it."""
+    """An answer like aiohttp's."""
     method, url = "GET", "https://api.example.com/teams"
 
     def __init__(self, status: int, body: bytes) -> None:
@@ -84,7 +84,7 @@ class Awaited:
 
 
 class Streamed:
-    """One as httpx has it, whose body nobody has read."""
+    """An answer like httpx's, whose body has not been read."""
     method, url = "GET", "https://api.example.com/teams"
 
     def __init__(self, status: int, pieces: Iterator[bytes], **headers: str) -> None:
@@ -110,7 +110,7 @@ class Streamed:
 
 
 class Lazy:
-    """One as requests has it, asked for with stream=True."""
+    """An answer like that of requests with stream=True."""
     method, url = "GET", "https://api.example.com/teams"
 
     def __init__(self, status: int, pieces: Iterator[bytes]) -> None:
@@ -128,16 +128,16 @@ class Lazy:
 
 
 class NetworkErrorTest(StoreCase):
-    """What there is to know of a request that failed."""
+    """What a NetworkError says about a failed request."""
 
     def server(self, answer: Answer) -> Answering:
-        """One that answers so, always."""
+        """A server that always answers so."""
         server = Answering(then=answer)
         self.addCleanup(server.close)
         return server
 
     def error(self, ended: Any) -> cordwood.NetworkError:
-        """Of what failed."""
+        """The error of what failed."""
         found = cordwood.NetworkError.of(ended)
         assert found is not None
         return found
@@ -164,7 +164,7 @@ class NetworkErrorTest(StoreCase):
 
     def test_b_net_1_no_answer(self) -> None:
         with socket.socket() as taken:
-            taken.bind(("127.0.0.1", 0))  # and nobody listens
+            taken.bind(("127.0.0.1", 0))  # but nothing listens
             error = self.error(asked(f"http://127.0.0.1:{taken.getsockname()[1]}/?token=hush"))
         self.assertIs(type(error), cordwood.NetworkRequestFailed)
         self.assertEqual((error.http_status, error.cause), (0, "Connection refused"))
@@ -179,7 +179,7 @@ class NetworkErrorTest(StoreCase):
                   "ValueError: no for https://a.example:80/b"),
                  (ValueError("no for http://[::1]:80/b:c/d@e and //a.example:8/@x:y"),
                   "ValueError: no for http://[::1]:80/b:c/d@e and //a.example:8/@x:y")]
-        # What is in a password as it is, and what else is said of it.
+        # Unescaped characters in a password, and other messages that quote it.
         for mark in "/?#":
             cases += [(ValueError(f"Failed to parse: https://svc:ab{mark}c@d@host/odata"),
                        "ValueError: Failed to parse: https://host/odata"),
@@ -204,7 +204,7 @@ class NetworkErrorTest(StoreCase):
 
     def test_b_net_1_an_answer_that_is_not_understood(self) -> None:
         class ContentTypeError(OSError):
-            """As aiohttp has it."""
+            """Like aiohttp's."""
             status, headers = 200, {"Content-Type": "text/html"}
 
         for raised, status, cause in (
@@ -454,7 +454,7 @@ class NetworkErrorTest(StoreCase):
 
     def test_odd_answers(self) -> None:
         class Raising:
-            """Every look at it raises."""
+            """Every attribute raises."""
 
             def __getattr__(self, name: str) -> Any:
                 raise RuntimeError(name)
@@ -468,7 +468,7 @@ class NetworkErrorTest(StoreCase):
                 self.method = self.content = Raising()  # type: ignore[assignment]
 
             def read(self) -> Any:
-                """Empty."""
+                """Breaks off."""
                 raise OSError("broken off")
 
         with self.assertRaises(TypeError):

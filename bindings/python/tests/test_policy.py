@@ -1,5 +1,5 @@
-"""B-SAP-8 and B-SAP-9: policies from the host and from a URL, what they change while an engine
-runs, and what the next start begins with."""
+"""B-SAP-8 and B-SAP-9: policies from the host and from a URL, what they change in a running engine,
+and what the next start begins with."""
 import contextlib
 import fcntl
 import functools
@@ -17,7 +17,7 @@ from test_upload_errors import eventually
 
 
 def policy(**keys: Any) -> Answer:
-    """A policy as a server gives it."""
+    """A policy as a server sends it."""
     return Answer(200, json.dumps(keys).encode())
 
 
@@ -44,10 +44,10 @@ class PolicyTest(StoreCase):
                          [True, False, True])
         self.assertTrue(new.enabled("debug"))
         self.assertTrue(engine.logger("app.db.late").enabled("debug"))
-        # The host names a prefix again: its word holds.
+        # The host sets the prefix again, and that holds.
         engine.set_level("app.q", "error")
         self.assertFalse(new.enabled("warn"))
-        # The next policy replaces the one before; what it does not name is the host's.
+        # The next policy replaces this one; the host's levels hold for what it does not name.
         engine.apply_policy({"levels": {"app.dbx": "trace"}})
         self.assertEqual([log.enabled("debug"), log.enabled("info"), other.enabled("trace")],
                          [False, True, True])
@@ -56,9 +56,9 @@ class PolicyTest(StoreCase):
         self.assertFalse(other.enabled("debug"))
 
     def refused(self) -> Tuple[Answering, Callable[[cordwood.Engine], object], cordwood.Engine]:
-        """A server that refused the second of three records, and took it the next time; what adds
-        it as a target; an engine that has uploaded to it."""
-        # The record is refused once more when the third was taken.
+        """A server that refused the second of three records and will accept it the next time; a
+        function that adds it as a target; an engine that has uploaded to it."""
+        # The record is refused once more after the third was accepted.
         server = self.serve(Answer(200), Answer(400), Answer(200), Answer(400), then=Answer(200))
         add = functools.partial(cordwood.Engine.add_target, url=server.url, name="t", kind="http",
                                 format="text", loggers="app", body_records_max=1, requests_max=1)
@@ -99,7 +99,7 @@ class PolicyTest(StoreCase):
         looks = self.serve(then=policy(retry_quarantined=1))
         kept = Path(self.store) / "policy"
         with contextlib.ExitStack() as locks:
-            # As whoever deletes archives holds them.
+            # Locked as by a process that deletes archives.
             for path in Path(self.store).glob("archives/*.cwa"):
                 file = locks.enter_context(open(path, "r+b"))
                 fcntl.fcntl(file, fcntl.F_OFD_SETLK, struct.pack(
@@ -178,7 +178,7 @@ class PolicyTest(StoreCase):
         self.assertTrue(engine.logger("a").info("y"), "logging goes on")
         engine.roll()
         engine.archive_wait(30)
-        time.sleep(1.5)  # a timer's tick, in which nothing may happen
+        time.sleep(1.5)  # longer than a timer's tick; nothing may happen
         self.assertEqual(server.requests, [])
         self.assertEqual(len(os.listdir(Path(self.store) / "archives")), 2)
         engine.apply_policy({"enabled": True})
@@ -234,14 +234,14 @@ class PolicyTest(StoreCase):
         written = 200
 
         def small_ones() -> bool:
-            # What lay ready in the old size is taken back by another thread.
+            # Another thread takes back the spare segments of the old size.
             nonlocal written
             for _ in range(500):
                 self.assertTrue(log.info(text))
             written += 500
             return engine.stats().segments_sealed - before >= 15
         eventually("small segments", small_ones)
-        # One of a megabyte is cut to what a segment holds now.
+        # A record of a megabyte is cut to what a segment now holds.
         self.assertTrue(log.info("y" * (1 << 20)))
         engine.roll()
         engine.archive_wait(30)

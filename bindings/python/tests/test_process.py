@@ -1,4 +1,4 @@
-"""Death, exit and fork of a host: what returned is in the store. What its console shows."""
+"""Death, exit and fork of a host: records whose calls returned are in the store. Console output."""
 import json
 import os
 import pty
@@ -12,7 +12,7 @@ from support import StoreCase, cordwood
 
 
 class ProcessTest(StoreCase):
-    """Hosts that are processes of their own."""
+    """Hosts in separate processes."""
 
     def python(self, program: str) -> "subprocess.CompletedProcess[str]":
         """Runs a program with `cordwood` imported and `store` set."""
@@ -44,7 +44,7 @@ class ProcessTest(StoreCase):
         self.assertEqual(self.only().message, "late")
 
     def test_console_forges_no_line(self) -> None:
-        """On the console, too, a message moves no cursor and begins no record."""
+        """On the console, too, a message cannot move the cursor or begin a record."""
         forged = "2026-01-01 00:00:00.000+00:00 FATAL init[1:1] auth: forged"
         message = f"who\x1b[2J\u009b31m\u2028\u202e\r{forged}\n{forged}\n\ttail\x7f\n"
         ended = self.python(
@@ -60,7 +60,7 @@ class ProcessTest(StoreCase):
         self.assertEqual(self.only().message, message)
 
     def test_console_of_json_on_a_terminal(self) -> None:
-        """JSON keeps every byte, and a terminal obeys nothing in it."""
+        """JSON keeps every byte, and contains nothing that a terminal obeys."""
         message = "a\u009b31m\x7f\u2028\u202e\u2066b"
         terminal, host = pty.openpty()
         program = (f"import cordwood\nengine = cordwood.open({self.store!r}, console='json')\n"
@@ -102,7 +102,7 @@ class ProcessTest(StoreCase):
         self.assertEqual({record.fields["n"] for record in self.records()}, set(range(30)))
 
     def cut(self, **options: object) -> "subprocess.CompletedProcess[str]":
-        """A program whose segments are cut again and again while it writes."""
+        """A program whose segments are truncated again and again while it writes."""
         return self.python(
             "import glob, os, resource\n"
             "resource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n"
@@ -125,7 +125,7 @@ class ProcessTest(StoreCase):
         self.assertIn("still here", [record.message for record in self.records()])
 
     def test_without_sigbus_guard(self) -> None:
-        """What the option is for: without it the host dies where it stores into the hole."""
+        """What the option is for: without it, the host dies when it stores into the hole."""
         self.assertEqual(self.cut().returncode, -signal.SIGBUS)
 
     def test_missing_library_says_what_to_do(self) -> None:

@@ -85,7 +85,7 @@ class ReaderTest(StoreCase):
         self.assertEqual(first.record_id[32:], f"{first.sequence:016x}")
         self.assertEqual(first.record_id[:32], second.record_id[:32])
         self.assertLess(first.record_id, second.record_id)
-        # A record's dict is its own.
+        # Each record has its own dict.
         first.resource.clear()
         self.assertEqual(second.service, "shop")
 
@@ -157,7 +157,7 @@ class ReaderTest(StoreCase):
         path, = Path(self.store).glob("archives/*.cwa")
         engine.logger("a").info("whole")
         engine.close()
-        # No sooner than where it stops to be an archive at all, of which it is told, too.
+        # What is too short to be an archive at all is reported, too.
         for size in (0, 100, 200, 300, path.stat().st_size // 2):
             os.truncate(path, size)
             with self.subTest(size), self.assertWarns(cordwood.DamageWarning) as told:
@@ -190,7 +190,7 @@ class ReaderTest(StoreCase):
         self.assertEqual((record.message, record.fields), ("x", {"key": "value"}))
 
     def damage(self) -> None:
-        """An archive without its end, and a record."""
+        """Makes an archive without its end, and a record."""
         with self.open() as engine:
             engine.logger("a").info("first")
             engine.roll()
@@ -200,7 +200,7 @@ class ReaderTest(StoreCase):
         os.truncate(path, path.stat().st_size // 2)
 
     def test_errors_come_where_they_belong(self) -> None:
-        """Records that were read ahead come before the warning; closing twice is nothing."""
+        """Records that were read ahead come before the warning; closing twice does nothing."""
         self.damage()
         with cordwood.read(self.store, kinds="all") as reader:
             with self.assertWarns(cordwood.DamageWarning):
@@ -223,17 +223,17 @@ class ReaderTest(StoreCase):
                     raised.append(str(warning))
                 except StopIteration:
                     break
-                with self.assertRaises(cordwood.NotFoundError):  # what failed last is another thing
+                with self.assertRaises(cordwood.NotFoundError):  # replaces the last error
                     cordwood.read(self.store + "/nowhere")
         self.assertEqual([text for text in found if text == "second"], ["second"])
         self.assertEqual([text.count(".cwa") for text in raised], [1, 1])
 
 
 class RecordTest(StoreCase):
-    """A record is a tuple with names, however it was made."""
+    """A record is a named tuple, however it was made."""
 
     def made(self) -> cordwood.Record:
-        """A record with much in it."""
+        """A record with many kinds of values."""
         log = self.open(process_name="p").logger("app.db")
         with cordwood.trace("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331", 1):
             log.write("warn", b"caf\xe9 \0")

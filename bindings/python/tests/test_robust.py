@@ -1,5 +1,5 @@
-"""Rubbish, nesting, interruption: a log call harms nobody, whatever it is given and wherever it is
-made."""
+"""Rubbish, nesting, interruption: a log call does no harm, whatever its arguments and wherever it
+is made."""
 import copy
 import itertools
 import os
@@ -16,7 +16,7 @@ from support import StoreCase, cordwood
 
 
 class Loud:
-    """Logs while it is shown."""
+    """Its str() logs."""
 
     def __init__(self, log: Any, depth: int = 3) -> None:
         self.log, self.depth = log, depth
@@ -28,7 +28,7 @@ class Loud:
 
 
 class RubbishTest(StoreCase):
-    """What no host should pass."""
+    """Arguments that no host should pass."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -37,7 +37,7 @@ class RubbishTest(StoreCase):
 
     def test_messages_and_arguments(self) -> None:
         class Liar:
-            """Is not what it says it is."""
+            """Claims to be a str."""
 
             __class__ = str  # type: ignore[assignment]
 
@@ -45,7 +45,7 @@ class RubbishTest(StoreCase):
                 return self
 
             def encode(self) -> int:
-                """An address, for who believes it."""
+                """An address, for a caller that trusts it."""
                 return 8
 
             def __len__(self) -> int:
@@ -69,13 +69,13 @@ class RubbishTest(StoreCase):
 
     def test_levels_that_are_none(self) -> None:
         class Odd(str):
-            """Raises where it is asked."""
+            """Its strip() raises."""
 
             def strip(self, chars: Optional[str] = None, /) -> str:
                 raise RuntimeError("no")
 
         class Index:
-            """A number, as those of numpy are."""
+            """A number like those of numpy."""
 
             def __index__(self) -> int:
                 return 17
@@ -98,7 +98,7 @@ class RubbishTest(StoreCase):
 
     def test_numbers_that_are_none(self) -> None:
         class Odd(int):
-            """Cannot become a number."""
+            """Cannot be converted to a number."""
 
             def __int__(self) -> int:
                 raise RuntimeError("no")
@@ -128,7 +128,7 @@ class RubbishTest(StoreCase):
 
     def test_what_is_no_exception_goes_through(self) -> None:
         class Exit:
-            """Ends the host while it is shown."""
+            """Its str() ends the host."""
 
             def __str__(self) -> str:
                 raise SystemExit(3)
@@ -176,7 +176,7 @@ class NestingTest(StoreCase):
 
     def test_signal_handlers_log(self) -> None:
         seen: List[int] = []
-        numbers = itertools.count()  # in one step: the next signal may come between any two
+        numbers = itertools.count()  # atomic: the next signal may come between any two steps
 
         def handler(number: int, frame: Any) -> None:
             index = next(numbers)

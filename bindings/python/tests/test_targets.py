@@ -1,4 +1,4 @@
-"""What a target is told, and what is kept of it: values that are refused, callbacks that go."""
+"""A target's options, and what is kept of them: values that are refused, callbacks that go."""
 import gc
 import math
 import sys
@@ -15,7 +15,7 @@ from cordwood import _abi, _callbacks, _transport
 
 
 class Called:
-    """A callable of a host's, of which it is seen when it goes."""
+    """A host's callable, which shows when it is released."""
 
     def __init__(self) -> None:
         self.seen: List[Any] = []
@@ -35,20 +35,20 @@ class TargetTest(StoreCase):
         self.engine = self.open(upload_interval_s=3600)
 
     def add(self, **options: Any) -> int:
-        """A target that sends nowhere unless it says how."""
+        """Adds a target that sends nowhere unless the options say how."""
         return self.engine.add_target(
             **{"url": "http://127.0.0.1:9", "name": "t", "kind": "http", "format": "ndjson",
                **options})
 
     def refused(self, call: Callable[[], Any]) -> str:
-        """What an ArgumentError says, or a ValueError."""
+        """The message of an ArgumentError or a ValueError."""
         with self.assertRaises(ValueError) as caught:
             call()
         self.assertNotIn("s3cret", str(caught.exception))
         return str(caught.exception)
 
     def until_gone(self, reference: "weakref.ref[Any]") -> None:
-        """The library's thread may still be on its way out of the callable."""
+        """Waits, since the library's thread may still be returning from the callable."""
         for _ in range(2000):
             gc.collect()
             if reference() is None:
@@ -117,7 +117,7 @@ class TargetTest(StoreCase):
             reference = weakref.ref(done)
             del done
             self.until_gone(reference)
-            # The engine says "busy" until its thread is through.
+            # The engine says "busy" until its thread has finished.
             self.engine.upload()
         self.assertEqual(_callbacks._dones, {})
 

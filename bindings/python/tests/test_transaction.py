@@ -1,4 +1,4 @@
-"""Transactions: handles and scopes, contextvars and asyncio, enums, threads, what is not valid."""
+"""Transactions: handles and scopes, contextvars and asyncio, enums, threads, invalid input."""
 
 import asyncio
 import enum
@@ -89,7 +89,7 @@ class TransactionTest(StoreCase):
                 for message, record in self.logged().items()}
 
     def logs(self, message: str) -> None:
-        """By each way that a record takes."""
+        """Logs the message in each way that there is."""
         self.log.info(message)
         self.log.write("info", (message + ", bytes").encode())
         logger = logging.Logger("std")
@@ -114,7 +114,7 @@ class TransactionTest(StoreCase):
                 self.logs("reading")
                 break
             gc.collect()
-            for _ in range(3_000):  # asyncio closes the generator, in a task of its own
+            for _ in range(3_000):  # asyncio closes the generator in a separate task
                 if self.engine.transactions()[0].ended:
                     break
                 await asyncio.sleep(0.01)
@@ -234,7 +234,7 @@ class TransactionTest(StoreCase):
         self.assertNotIn("txn.usecase.name", self.written()[-1].fields)
 
     def test_ended_by_another_thread(self) -> None:
-        """A handle that goes while others use it is an error of theirs, never a crash."""
+        """Threads that use a handle while it ends get an error, never a crash."""
         for _ in range(30):
             one = self.engine.transaction(1)
             begin = threading.Barrier(4)
@@ -288,7 +288,7 @@ class TransactionTest(StoreCase):
             self.engine.join_transaction("bad \ud83d")
 
     def in_child(self, work: Callable[[], object]) -> None:
-        """That in a forked child; its outcome."""
+        """Runs it in a forked child, which must succeed."""
         child = os.fork()
         if child == 0:
             status = 1

@@ -1,4 +1,4 @@
-"""Uploads to a server in this process: what it gets, and what the host is told."""
+"""Uploads to a server in this process: what it receives, and what the host is told."""
 import gzip
 import json
 import threading
@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, List, Tuple
 from support import StoreCase, cordwood
 
 
-# What add_target took by keyword in 0.1.
+# The keywords of add_target in 0.1.
 KEYWORDS = """url name kind format encoding headers parameters method auth_token auth_user
 auth_password ca_file client_certificate_file client_key_file client_key_password proxy proxy_auth
 http_version level loggers connect_timeout request_timeout bytes_per_s body_bytes_max
@@ -82,7 +82,7 @@ class UploadTest(StoreCase):
                          {"s3cret", None})
 
     def test_keywords_of_0_1(self) -> None:
-        """A URL with the options by keyword is what a Target with the same options is."""
+        """A URL with options by keyword equals a Target with the same options."""
         files = {}
         for name in ("ca", "certificate", "key"):
             files[name] = Path(self.store).parent / name

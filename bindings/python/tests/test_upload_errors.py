@@ -1,5 +1,5 @@
-"""B-NET: each way in which a transfer fails, as Python sees it; what is logged of it; and that the
-uploader's own records never make it upload."""
+"""B-NET: each way in which a transfer fails, as Python sees it; what is logged about it; and that
+the uploader's own records never trigger an upload."""
 import json
 import os
 import subprocess
@@ -34,7 +34,7 @@ class UploadErrorTest(StoreCase):
     """What upload raises, and what is logged."""
 
     def failure(self, answer: Answer, **options: Any) -> cordwood.TransferError:
-        """Uploads one record to a server that answers so, always; what came of it."""
+        """Uploads one record to a server that always answers so; the resulting error."""
         server = Answering(then=answer)
         self.addCleanup(server.close)
         engine = self.open()
@@ -168,7 +168,7 @@ class UploadErrorTest(StoreCase):
         self.assertEqual(cordwood.outcome_text(99), cordwood.outcome_text(6))
 
     def test_b_net_4_own_records_make_no_archives(self) -> None:
-        """A second stands for the day after which segments are rolled by age."""
+        """Here, segments are rolled by age after a second instead of a day."""
         engine = self.open(roll_age_s=1, upload_interval_s=1)
         engine.add_target("http://127.0.0.1:9", kind="http", format="ndjson")
         engine.logger("a").info("x")

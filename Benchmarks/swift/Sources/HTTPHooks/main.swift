@@ -1,6 +1,6 @@
-// What capturing a request of URLSession costs, beside the same session without it: `none`, `off`
-// (installed, capture off), `on`. HTTPHooks URL [REQUESTS [ROUNDS]]; the server is
-// Benchmarks/http_hooks.py --serve, which prints its URL. The ways take turns; microseconds.
+// The cost of capturing a URLSession request, compared with the same session without it: `none`,
+// `off` (installed, capture off), `on`. HTTPHooks URL [REQUESTS [ROUNDS]]; the server is
+// Benchmarks/http_hooks.py --serve, which prints its URL. The three take turns; microseconds.
 
 import Cordwood
 import CordwoodHTTPCapture

@@ -1,8 +1,8 @@
 // One record, seen from a Swift host: HotSwift STORE MODE N WORKLOAD
 //
-//   bursts N    mean of each burst of 1,000 calls, a burst a millisecond, as Benchmarks/hot.c
+//   bursts N    mean of each burst of 1,000 calls, one a millisecond, like Benchmarks/hot.c
 //   count N     N calls and nothing else; callgrind counts instructions of two such runs, with
-//               --toggle-collect=write_WORKLOAD (- in it is _). Strip the program of its debug
+//               --toggle-collect=write_WORKLOAD (with _ for -). Strip the program of its debug
 //               information first (strip -g): valgrind cannot read it.
 //   costs N     allocations of the writing thread in N bursts of 100
 //
@@ -114,7 +114,7 @@ func fail(_ why: String) -> Never {
     exit(1)
 }
 
-/// Means of bursts, ns a record. The pause is slept, as a host waits for its next request.
+/// Means of bursts, ns a record. Sleeps between them, as a host waits for its next request.
 func bursts(_ run: (Int) -> Void, _ count: Int) -> [Double] {
     var means = [Double](repeating: 0, count: count)
     run(10_000)
@@ -133,7 +133,7 @@ func bursts(_ run: (Int) -> Void, _ count: Int) -> [Double] {
 
 func rounded(_ value: Double) -> Double { (value * 10).rounded() / 10 }
 
-/// Of the store, or lines of the file.
+/// Counts records of the store, or lines of the file.
 func countRecords(_ path: String, isFile: Bool) throws -> Int {
     if isFile {
         guard let file = fopen(path, "r") else { return 0 }
@@ -177,7 +177,7 @@ case "count":
     run(count)
     try engine?.close()
 case "costs":
-    run(100_000)  // chunks have grown to their full size
+    run(100_000)  // until chunks have their full size
     let before = counting_allocations()
     for _ in 0..<count { run(100) }
     let allocated = counting_allocations() - before

@@ -1,5 +1,5 @@
-// A middleware that records what a Hummingbird server is asked and what it answers: the inbound
-// side of docs/HTTP.md. Bodies pass through piece by piece.
+// A middleware that records the requests and answers of a Hummingbird server: the inbound side of
+// docs/HTTP.md. Bodies pass through piece by piece.
 
 import Cordwood
 import HTTPTypes
@@ -9,8 +9,8 @@ import NIOCore
 struct CaptureMiddleware<Context: RequestContext>: RouterMiddleware {
     let engine: Engine
 
-    /// Inside, `traceparent`, X-Transaction-Id and the conversation's header are in force, also
-    /// where nothing is captured: what handlers log and ask belongs to the caller's trace.
+    /// Inside, `traceparent`, X-Transaction-Id and the conversation's header are in force, even if
+    /// nothing is captured: records and requests of handlers belong to the caller's trace.
     func handle(
         _ request: Request, context: Context,
         next: (Request, Context) async throws -> Response
@@ -51,7 +51,7 @@ struct CaptureMiddleware<Context: RequestContext>: RouterMiddleware {
             }
             return response
         } catch let error as any HTTPResponseError {
-            // Hummingbird makes an answer of it: a route that there is not, a guard's refusal.
+            // Hummingbird turns it into an answer: a missing route, a guard's refusal.
             answered(exchange, error.status, (error as? HTTPError)?.headers ?? [:])
             exchange.end()
             throw error
@@ -80,7 +80,7 @@ struct CaptureMiddleware<Context: RequestContext>: RouterMiddleware {
     }
 }
 
-/// The answer's writer, that tells what is written.
+/// The answer's writer, which reports what is written.
 private struct Told: ResponseBodyWriter {
     var writer: any ResponseBodyWriter
     let exchange: HTTPExchange

@@ -1,5 +1,5 @@
-// The example's command line, as examples/README.md has it.
-// Pure; a bad one ends the program with the usage.
+// The example's command line, as described in examples/README.md.
+// Pure; an invalid one ends the program with the usage.
 
 import Glibc
 
@@ -37,7 +37,7 @@ private func number(_ word: String?, for option: String) -> Int {
     return value
 }
 
-/// On stderr.
+/// Prints on stderr.
 func say(_ text: String) {
     var text = text
     text.withUTF8 { _ = Glibc.write(2, $0.baseAddress, $0.count) }

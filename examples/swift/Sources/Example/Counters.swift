@@ -1,5 +1,5 @@
-// One UInt64 per thread, mapped shared: how many of its lines a thread has kept. In a file the
-// kernel keeps them when the program is killed: they say which records must be in the store.
+// One UInt64 per thread, mapped shared: how many of its lines a thread has kept. In a file, the
+// kernel keeps them if the program is killed: they say which records must be in the store.
 // Owner: main, for the life of the process. Each word is written by its own thread alone.
 
 import Glibc

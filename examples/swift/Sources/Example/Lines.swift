@@ -1,5 +1,5 @@
-// The input file, mapped, and where its lines are, without their newlines. Every other byte stays
-// as it is. Owner: main, for the life of the process; read only, so any thread may.
+// The mapped input file and the ranges of its lines, without their newlines. Every other byte stays
+// as it is. Owner: main, for the life of the process; read-only, so any thread may use it.
 
 import Glibc
 

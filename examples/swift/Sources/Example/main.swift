@@ -3,7 +3,7 @@
 //   swift run -c release Example STORE INPUT_FILE [--threads N] [--repeat R] [--kept FILE]
 //       [--progress]
 //
-// As examples/c/main.c: lines are dealt to the threads, each counts what it has kept.
+// Like examples/c/main.c: lines are dealt to the threads, and each counts the lines it has kept.
 
 import Cordwood
 import Glibc
@@ -24,8 +24,8 @@ let kept = Counters(path: given.kept, count: given.threads)
     }
 }
 
-/// Every fourth line carries its number, every other fourth is interpolated. Swift's strings are
-/// UTF-8, so a line that is not is written as the bytes it is.
+/// One line in four carries its number, another one in four is interpolated. Swift's strings are
+/// UTF-8, so a line that is not UTF-8 is written as bytes.
 @Sendable func write(_ log: Logger, _ line: UnsafeRawBufferPointer, number: Int) -> Int32 {
     if number.isMultiple(of: 4), let text = String(validating: line, as: UTF8.self) {
         return log.info(text, fields: ["line": number])

@@ -13,7 +13,7 @@ import FoundationNetworking
 guard CommandLine.arguments.count == 3, let url = URL(string: CommandLine.arguments[2]) else {
     exit(2)
 }
-// Where the store cannot be opened it is said once, and requests go on as without it.
+// If the store cannot be opened, that is reported once, and requests go on without capture.
 let engine = HTTPCapture.engine {
     let engine = try Engine(directory: CommandLine.arguments[1])
     var options = HTTPCaptureOptions()
@@ -23,11 +23,11 @@ let engine = HTTPCapture.engine {
     return engine
 }
 
-// The host's own configuration; what the session asks is recorded.
+// The host's own configuration; the session's requests are recorded.
 let configuration = URLSessionConfiguration.ephemeral
 configuration.timeoutIntervalForRequest = 10
 let session = HTTPCapture.session(engine, configuration: configuration)
-// The record belongs to the conversation, and so does what the server makes of it.
+// The record belongs to the conversation, and so do the server's records of the request.
 let body = try await Context.withConversation { _ in
     try await session.data(for: HTTPCapture.propagated(URLRequest(url: url))).0
 }

@@ -20,7 +20,7 @@ options.isEnabled = true
 try engine.setHTTPCapture(options)
 let session = HTTPCapture.session(engine, configuration: .ephemeral)
 
-// What fails is thrown typed, after a record of the logger says it, with the exchange's id.
+// A failure is thrown typed, after the logger has recorded it with the exchange's id.
 do throws(NetworkError) {
     _ = try await session.checkedData(from: url, log: engine.logger("shop.net"))
 } catch {
@@ -28,7 +28,7 @@ do throws(NetworkError) {
     print(detail.kind.word, detail.httpStatus, detail.odata?.code ?? "", error.transactionID)
     print(error)
     print(error.localizedDescription(language: "de"))
-    // For whom the case decides.
+    // If the case matters.
     if case .client(let refused) = error, refused.detail.httpStatus == 401 {
         print("sign in again")
     }

@@ -1,5 +1,5 @@
-// As examples/transactions/transactions.c, in Swift: names are those of enums' cases, and records
-// of the tasks inside carry the id. Transactions STORE URL
+// Like examples/transactions/transactions.c, in Swift: names come from the enums' cases, and
+// records of the tasks inside carry the id. Transactions STORE URL
 
 import Cordwood
 import Foundation

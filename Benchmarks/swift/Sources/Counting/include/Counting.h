@@ -1,5 +1,5 @@
 /* Allocations of the calling thread since it began, and workloads by their C names: callgrind
- * toggles at functions of these names only where they are called by them. */
+ * toggles at these functions only if they are called by these names. */
 #ifndef COUNTING_H
 #define COUNTING_H
 #include <stdint.h>

@@ -1,4 +1,4 @@
-// The smallest Swift host, as consumer.c.
+// The smallest Swift host, like consumer.c.
 
 import Cordwood
 

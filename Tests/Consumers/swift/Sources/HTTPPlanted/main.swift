@@ -1,4 +1,4 @@
-// A host of URLSession that gets planted bodies and sends each on, as Tests/Behaviour's
+// A URLSession host that gets planted bodies and sends each on, as Tests/Behaviour's
 // http_planted.py does.
 //
 //     HTTPPlanted STORE BASE FIRST COUNT
@@ -29,7 +29,7 @@ let session = HTTPCapture.session(engine, configuration: configuration)
 var whole = 0
 for number in first..<first + count {
     guard let url = URL(string: "\(words[2])/\(number)") else { exit(2) }
-    // Broken answers throw what the session has for them.
+    // Broken answers throw whatever error the session has for them.
     guard let (body, response) = try? await session.data(from: url) else { continue }
     whole += 1
     var request = URLRequest(url: url)

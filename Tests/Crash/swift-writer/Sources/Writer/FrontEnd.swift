@@ -1,5 +1,5 @@
-// swift-log over Cordwood's handler: the front end tells its callers nothing, so a call counts as
-// kept while the engine has refused no record of any thread. Behind the first refusal, none counts.
+// swift-log over Cordwood's handler. The front end returns no status, so a call counts as kept
+// while the engine has refused no record of any thread. After the first refusal, none counts.
 
 import Cordwood
 import CordwoodLogging
@@ -14,8 +14,8 @@ struct FrontEnd: Sendable {
         log = Logging.Logger(label: label) { CordwoodLogHandler(label: $0, engine: engine) }
     }
 
-    /// Every second record has metadata. Returns what Cordwood's own calls do: 0, or -11 where the
-    /// record may have been refused.
+    /// Every second record has metadata. Returns like Cordwood's own calls: 0, or -11 if the record
+    /// may have been refused.
     func info(_ message: Logging.Logger.Message, number: UInt64) -> Int32 {
         if number % 2 == 0 {
             log.info(message)

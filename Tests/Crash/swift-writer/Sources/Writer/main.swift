@@ -1,7 +1,7 @@
-// As writer.c, by interpolated messages: writes at full rate from eight threads until it is killed.
-// What each thread was told is kept stands in a shared mapping, which outlives the process.
+// Like writer.c, with interpolated messages: eight threads write at full rate until it is killed. A
+// shared mapping, which outlives the process, counts what each thread was told is kept.
 //
-//     Writer STORE KEPT_FILE SEGMENT_BYTES SEED [HOW RECORDS]  HOW: main dies so, of itself
+//     Writer STORE KEPT_FILE SEGMENT_BYTES SEED [HOW RECORDS]  HOW: how main dies by itself
 //     Writer STORE values [close]  all kinds of arguments once, for the oracle
 //     Writer STORE places          one call as 66,550 places, more than a process has
 //
@@ -41,7 +41,7 @@ final class Job: Sendable {
     }
 
     private func filler(_ number: UInt64) -> Substring {
-        // A view of one string: nothing is taken from the heap.
+        // A view of one string: nothing is allocated.
         let start = text.index(text.startIndex, offsetBy: Int(number % 26))
         return text[start..<text.index(start, offsetBy: fillerLength(number))]
     }
@@ -67,7 +67,7 @@ final class Job: Sendable {
         var number: UInt64 = 0
         while true {
             let status = write(number)
-            // CW_E_FULL: see writer.c. What was refused is not kept; this thread ends.
+            // CW_E_FULL: see writer.c. A refused record is not kept; this thread ends.
             if status == -11 { return }
             guard status == 0 else { fail("status \(status)") }
             number += 1
@@ -88,7 +88,7 @@ func start(_ job: Job) -> pthread_t {
     return id
 }
 
-/// Numbers and strings of which a reader could make something else.
+/// Numbers and strings that a reader could misread.
 func writeValues(_ log: Logger) {
     let doubles: [Double] = [
         0, -0.0, 1, 5, 0.1, 1e15, 1e16, 1e17, 1e22, 9_007_199_254_740_992, 9_007_199_254_740_994,
@@ -120,7 +120,7 @@ func writeValues(_ log: Logger) {
     log.info("\(String(repeating: "z", count: 1 << 21)) cut", fields: ["a": 1])
 }
 
-/// Other digits are other places. The last ones cannot be registered and carry their definition.
+/// Other digits make other places. The last cannot be registered and carry their definition.
 func writePlaces(_ log: Logger) {
     for a in 0..<55 {
         for b in 0..<55 {
