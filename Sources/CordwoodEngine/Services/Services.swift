@@ -483,7 +483,7 @@ import CordwoodTrace
 
     private var hasMore: Bool { monitor.locked { !sealedWaiting.isEmpty } }
 
-    /// It was planned for now or earlier.
+    /// A planned upload is due.
     private var isUploadPlanned: Bool {
         uploads.nextWakeMonotonicMs <= cw_monotonic_ns() / 1_000_000
     }

@@ -24,8 +24,8 @@ public enum UTF8Scan {
         return at
     }
 
-    /// Length of the character at `at`. If there is none, minus the length that one U+FFFD
-    /// replaces: the longest beginning of a character, at least one byte.
+    /// The length of the character at `at`. Negative for invalid UTF-8: the number of bytes that
+    /// one U+FFFD replaces, which are the longest start of a character, at least one byte.
     @safe package static func length(_ text: UnsafeRawBufferPointer, _ at: Int) -> Int {
         let first = unsafe text[at]
         var low: UInt8 = 0x80

@@ -160,7 +160,8 @@ struct BlockRecords {
         return plain || formats.contains { $0.isPossible }
     }
 
-    /// The monotonic time of the next record; nil: `next` reports what comes instead.
+    /// The monotonic time of the next record. nil: the block has ended or is damaged, as `next`
+    /// reports.
     var nextTime: UInt64? {
         var peeked = time
         guard left > 0, !isDamaged, let step = peeked.zigzag() else { return nil }
@@ -183,8 +184,8 @@ struct BlockRecords {
         return .record
     }
 
-    /// The next record, if it is not after these times; false: it is, or `next` reports what comes
-    /// instead.
+    /// Reads the next record. False: it is after one of these times, or the block has ended or is
+    /// damaged, as `next` reports.
     @inline(__always)
     mutating func next(
         into record: inout RecordRef, through lastMonotonic: UInt64, offset: UInt64,

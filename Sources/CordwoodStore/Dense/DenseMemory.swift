@@ -127,7 +127,8 @@ enum DenseProblem: Error {
         return unsafe Memory.find(byte, in: start, count) != nil
     }
 
-    /// The first place from `at` on with a byte below `end`, at most 128; `count`: there is none.
+    /// The first place from `at` on whose byte is below `end`, which is at most 128; `count` if no
+    /// byte is.
     @inline(__always) func firstLow(below end: UInt8, from at: Int) -> Int {
         guard let start = unsafe start else { return count }
         let ones: UInt64 = 0x0101_0101_0101_0101

@@ -242,7 +242,7 @@ struct TimeForm {
         let bytes: Int
     }
 
-    /// The time that begins at `at`, which is a digit. nil: there is none, or digits follow it.
+    /// Reads the time that begins with the digit at `at`. nil: it is not a time, or digits follow.
     @inline(__always)
     static func read(_ text: Slice, at: Int, after last: inout LastDate) -> Found? {
         guard text.count &- at >= 8, let start = unsafe text.start else { return nil }
@@ -315,8 +315,8 @@ struct TimeForm {
             number: days(century &* 100 &+ years, month, day) &* Self.day &+ seconds, bytes: 20)
     }
 
-    /// The stamp of 15 bytes that begins with the month at `at`; nil: there is none, or a digit
-    /// follows.
+    /// Reads the stamp of 15 bytes that begins with the month at `at`. nil: it is not a stamp, or a
+    /// digit follows.
     static func stamp(_ text: Slice, at: Int, after last: inout LastDate) -> Found? {
         guard text.count &- at >= 15, let start = unsafe text.start else { return nil }
         let bytes = unsafe (start + at).assumingMemoryBound(to: UInt8.self)

@@ -65,7 +65,7 @@ final class LaneContext {
         }
     }
 
-    /// The journal's copy of the lane's header; nil: there is none that can be read. Throws if the
+    /// The journal's copy of the lane's header; nil if it is missing or unreadable. Throws if the
     /// process lacks memory to read it.
     private static func savedHead(
         _ journal: Journal, _ files: LaneFiles

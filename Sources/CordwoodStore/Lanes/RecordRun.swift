@@ -21,7 +21,7 @@ package class RunSource {
     var nextTime: UInt64? { nil }
 
     /// The messages of the next records, up to one that is after these times, has sections, or is
-    /// not a program's message; nil: there are none, or it is not known.
+    /// not a program's message; nil if no message can be taken this way.
     func texts(
         through lastMonotonic: UInt64, offset: UInt64, _ lastOrdering: UInt64
     ) -> RunTexts? { nil }
@@ -52,7 +52,7 @@ package class RunSource {
 
     var nextTime: UInt64? { unsafe source._withUnsafeGuaranteedRef { $0.nextTime } }
 
-    /// The next record; false: the merge returns it, or reports what comes instead.
+    /// Reads the next record. False: ask the merge, which returns the next record or the error.
     @inline(__always)
     func next(_ record: inout RecordRef) -> Bool {
         unsafe source._withUnsafeGuaranteedRef {
@@ -60,7 +60,7 @@ package class RunSource {
         }
     }
 
-    /// The messages of the next records, which are then passed; nil: there are none. After that it
+    /// Takes the messages of the next records; nil if none can be taken this way. After nil it
     /// stops looking, because a search may take as long as it saves.
     mutating func texts() -> RunTexts? {
         if !mayHaveTexts { return nil }

@@ -207,8 +207,7 @@ package final class MergeSource: RecordSource {
     }
 
     /// In order: the run of the source that has the next record, or had the last one, up to where
-    /// another source comes first. nil: `next` returns the next record, or reports what comes
-    /// instead.
+    /// another source comes first. nil: call `next` for the next record or the error.
     package func run() -> RecordRun? {
         guard isOrdered, let slot = unsafe order.heap.entries.first?.item, !slot.hasRecord,
             slot.input == nil, var run = slot.source?.run(), let process = run.process

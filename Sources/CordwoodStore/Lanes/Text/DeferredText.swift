@@ -210,7 +210,7 @@ struct ArgumentPrinter: ~Copyable {
         return true
     }
 
-    /// The offset of an argument of this size; less than 0: there is none.
+    /// The offset of an argument of this size and type; negative if it is missing.
     @inline(__always)
     private mutating func place(
         _ index: Int, _ type: UInt8, _ bytes: Int, _ record: DeferredParts
