@@ -2,10 +2,10 @@
 dense blocks and of `zstd -19`. Measures the instructions and memory of archiving, and the cost of
 typed records like a service's. Sizes, instructions and memory gate."""
 
-import math
 import os
 import resource
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -189,7 +189,7 @@ def typed(house, records, threads):
 
 def mean(rows, name):
     """The geometric mean."""
-    return round(math.exp(sum(math.log(row[name]) for row in rows) / len(rows)), 3)
+    return round(statistics.geometric_mean(row[name] for row in rows), 3)
 
 
 def gates(house, rows, files):
@@ -202,10 +202,8 @@ def gates(house, rows, files):
                    limits["large_of_zstd3"])
         house.gate("large files, dense of zstd -19", mean(large, "dense_of_zstd19"),
                    limits["of_zstd19"])
-        slower = [row["zstd3_mb_s_core"] / row["dense_mb_cpu_s"] for row in large]
-        house.gate("large files, zstd -3 times as fast as dense, the mean",
-                   round(math.exp(sum(map(math.log, slower)) / len(slower)), 2),
-                   limits["zstd3_times_as_fast"])
+        house.more["dense_of_zstd3_seconds"] = round(statistics.geometric_mean(
+            row["zstd3_mb_s_core"] / row["dense_mb_cpu_s"] for row in large), 2)
     if small:
         house.gate("small files, dense of zstd -3", mean(small, "dense_of_zstd3"),
                    limits["small_of_zstd3"])
@@ -217,6 +215,8 @@ def gates(house, rows, files):
         for key, what in (("instructions_a_byte", "instructions a byte"),
                           ("out_instructions_a_byte", "instructions a byte given back")):
             house.gate(f"{what}, {name}", row[key], limits[key].get(name, limits[key]["any"]))
+        house.gate(f"instructions, of zstd -3, {name}", row["of_zstd3_instructions"],
+                   limits["of_zstd3_instructions"])
         house.gate(f"KiB over nothing, {name}", row["kib"], limits["kib"])
         house.gate(f"KiB over nothing, compacting {name}", row["compact_kib"],
                    limits["compact_kib"])

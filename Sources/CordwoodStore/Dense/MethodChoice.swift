@@ -8,7 +8,6 @@ import CordwoodCore
 
 struct MethodChoice: ~Copyable {
     private var lines = GrowingBytes()
-    private let seed = UInt64.random(in: .min ... .max)
     /// The actual size by method 1 relative to its estimate, in hundredths, at most 100; and the
     /// number of blocks for which that holds.
     private var share = 0
@@ -16,6 +15,9 @@ struct MethodChoice: ~Copyable {
     private var estimate = 0
 
     static let sampleBytes = 32 << 10
+    /// The same in all writers, so the same payload always gets the same method. Lines chosen to
+    /// mislead it can only cost size, as lines of random letters do anyway.
+    private static let seed: UInt64 = 0x9E37_79B9_7F4A_7C15
     /// Method 1 is tried on every smaller payload.
     static let payloadLeast = 4 * sampleBytes
     /// The assumed minimum of the actual size by method 1 relative to its estimate, in hundredths.
@@ -66,7 +68,7 @@ struct MethodChoice: ~Copyable {
         while rest > 0, lines.count < 2 * Self.sampleBytes {
             let end = unsafe Memory.find(0x0A, in: at, rest) ?? at + (rest - 1)
             let line = unsafe Slice(start: at, count: end - at + 1)
-            if SliceTable.hash(line, seed) &>> 32 & mask == 0 { lines.append(line.bytes) }
+            if SliceTable.hash(line, Self.seed) &>> 32 & mask == 0 { lines.append(line.bytes) }
             unsafe at += line.count
             rest -= line.count
         }
