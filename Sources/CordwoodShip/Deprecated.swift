@@ -1,4 +1,4 @@
-// Properties under the names they had before 0.2. Each one only forwards to its replacement.
+// Earlier names of properties. Each one only forwards to its replacement.
 
 import CordwoodCore
 

@@ -325,8 +325,7 @@ typedef struct cw_record {
  * cw_write and costs a little more, in proportion to what the record carries. The library cuts and
  * marks a record that no segment can hold: first the stack trace, then the message, then fields
  * from the end. If the message and the fields are both too large, the message gets half of the
- * room. Blocks, fork: as cw_write. Signals: safe, but in a handler the record itself holds the
- * place.
+ * room. Blocks, signals, fork: as cw_write.
  * CW_OK · CW_DISABLED · CW_E_ARGUMENT · CW_E_STRUCT_SIZE · CW_E_STRUCT_TAIL · CW_E_LEVEL ·
  * CW_E_LIMIT · CW_E_FULL · CW_E_CLOSED */
 cw_status cw_write_record(cw_logger *logger, const cw_record *record);

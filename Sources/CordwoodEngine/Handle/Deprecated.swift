@@ -1,4 +1,4 @@
-// Calls under the names they had before 0.2. Each one only forwards to its replacement.
+// Earlier names of calls. Each one only forwards to its replacement.
 
 import CordwoodCore
 import CordwoodShip
