@@ -451,4 +451,41 @@ final class StoreReaderTests: XCTestCase {
         XCTAssertEqual(got, (1...300).reversed().map { "of \($0)" })
         XCTAssertEqual(reader.problemCount, 0)
     }
+
+    /// Processes that began in the same second and log at the same times, as with a coarse clock:
+    /// what else is read does not change the order of their records.
+    func testEqualTimesComeInOneOrder() throws {
+        for pid in [1210, 1200, 1220, 1205] {
+            let lane = LaneBuilder(
+                store: store, name: "20261121T081530Z-\(pid)-9f3c5a0de1b27788", id: UInt64(pid))
+            let chunk = lane.first.chunk(thread: 1, sequence: 0, base: 100)
+            for index in UInt64(0)..<60 {
+                chunk.text(
+                    "\(pid) \(index)", at: 100 + index / 7,
+                    level: (index * 31 + UInt64(pid)) % 5 == 0 ? 17 : 9)
+            }
+            lane.write()
+            if pid % 20 == 0 { try archive(lane, 0...0) }
+        }
+        let expected = (0..<9).flatMap { time in
+            [1200, 1205, 1210, 1220].flatMap { pid in
+                (0..<60).filter { $0 / 7 == time }.map { "\(pid) \($0)" }
+            }
+        }
+        XCTAssertEqual(all(try StoreReader(path: store)), expected)
+        var options = ReaderOptions()
+        options.level = 17
+        let errors = expected.filter {
+            let numbers = $0.split(separator: " ").map { Int($0) ?? 0 }
+            return (numbers[1] * 31 + numbers[0]) % 5 == 0
+        }
+        XCTAssertEqual(all(try StoreReader(path: store, options: options)), errors)
+        options = ReaderOptions()
+        for count in [1, 10, 50] {
+            options.last = count
+            XCTAssertEqual(
+                all(try StoreReader(path: store, options: options)),
+                expected.suffix(count))
+        }
+    }
 }

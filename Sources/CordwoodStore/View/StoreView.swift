@@ -26,6 +26,10 @@ final class StoreView {
     /// The merge's inputs for the followed lanes.
     private var feeds: [LaneID: LaneFeed] = [:]
     private var knownLanes: Set<String> = []
+    /// Those of the start, sorted, and those found since, numbered after them. Among equal times,
+    /// records come in this order, whatever else is read.
+    private var sortedLanes: [String] = []
+    private var laterLanes: [String: Int] = [:]
     private var lostBefore = 0
     /// Following: records of this boot that are younger than this wait (monotonic ns).
     private var heldFrom: UInt64?
@@ -173,10 +177,11 @@ final class StoreView {
         for chain in chains {
             if let process = chain.process { merge.learn(process, lane: chain.lane) }
         }
-        for chain in chains { add(chain) }
+        sortedLanes = chains.map(\.lane)
+        for (index, chain) in chains.enumerated() { add(chain, firstOrder &+ UInt64(index)) }
     }
 
-    private func add(_ chain: Chain) {
+    private func add(_ chain: Chain, _ order: UInt64) {
         let isFollowed = isFollowed(chain.source)
         if startedNs != 0, !isFollowed { return }
         if chain.archives.isEmpty, let lane = chain.source?.laneID ?? chain.closedAgain?.id,
@@ -198,7 +203,7 @@ final class StoreView {
         if let process = chain.process { bound = merge.orderingTime(process, chain.created) }
         // Opening a source needlessly costs little; opening it late shows its records late.
         if isFollowed || chain.source != nil && chain.archives.isEmpty { bound = 0 }
-        var input = MergeInput(lowerBound: bound, order: order(chain.lane)) {
+        var input = MergeInput(lowerBound: bound, order: order) {
             () throws(ReadProblem) -> (any RecordSource)? in ChainSource(parts)
         }
         input.isFollowed = isFollowed
@@ -266,12 +271,16 @@ final class StoreView {
         }
     }
 
-    /// Orders lanes with equal times by name, which begins with the start time.
     private func order(_ lane: String) -> UInt64 {
-        let seconds = (LaneName.start(lane) ?? 0) / 1_000_000_000
-        var rest: UInt64 = 0
-        for byte in lane.utf8.dropFirst(17).prefix(2) { rest = rest << 8 | UInt64(byte) }
-        return firstOrder &+ seconds << 18 &+ rest
+        var (low, high) = (0, sortedLanes.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if sortedLanes[middle] < lane { low = middle + 1 } else { high = middle }
+        }
+        if low < sortedLanes.count, sortedLanes[low] == lane { return firstOrder &+ UInt64(low) }
+        let later = laterLanes[lane] ?? laterLanes.count
+        laterLanes[lane] = later
+        return firstOrder &+ UInt64(sortedLanes.count + later)
     }
 
     /// Reopens a lane that was closed to save descriptors; segments that have disappeared by then
