@@ -28,31 +28,47 @@ final class JSONFieldTests: XCTestCase {
 
     func testPaths() {
         let order = #"{"id":7, "items":[{"sku":"x","n":-2.5},{"sku":"y"},[{"sku":"z"}],5]}"#
-        XCTAssertEqual(values("id", order), ["int 7"])
+        XCTAssertEqual(values("id", order), ["json 7"])
         XCTAssertEqual(values("items.0.sku", order), ["string x"])
         XCTAssertEqual(values("items.1.n", order), [])
         XCTAssertEqual(values("items.sku", order), ["string x", "string y", "string z"])
         XCTAssertEqual(values("items.2.0.sku", order), ["string z"])
         XCTAssertEqual(values("items.00", order), [])
-        XCTAssertEqual(values("items.3", order), ["int 5"])
+        XCTAssertEqual(values("items.3", order), ["json 5"])
         XCTAssertEqual(values("items.3.x", order), [])
         XCTAssertEqual(values("items.0", order), [#"json {"sku":"x","n":-2.5}"#])
         XCTAssertEqual(values("item", order), [])
         XCTAssertEqual(values("items.", order), [])
         let points = #"{"a.b":1,"a":{"b":2,"":3},"a":{"b":null}}"#
-        XCTAssertEqual(values("a.b", points), ["int 1", "int 2", "json null"])
+        XCTAssertEqual(values("a.b", points), ["json 1", "json 2", "json null"])
         XCTAssertEqual(values("x", "7"), [])
     }
 
     func testTypes() {
-        XCTAssertEqual(values("", " 18446744073709551615 "), ["uint 18446744073709551615"])
-        XCTAssertEqual(values("", "1e3"), ["double 1000.0"])
+        XCTAssertEqual(values("", " 12.50 "), ["json  12.50 "], "as `cat` prints it")
         XCTAssertEqual(values("", "1e999"), ["string 1e999"])
         XCTAssertEqual(values("", "false"), ["bool false"])
         XCTAssertEqual(values("", #""\ud83d\ude00\u00e9\n\"\/""#), ["string 😀é\n\"/"])
         XCTAssertEqual(values("", "\"\""), ["string "])
-        XCTAssertEqual(values("", " [ ] "), ["json [ ]"])
+        XCTAssertEqual(values("", " [ ] "), ["json  [ ] "])
         XCTAssertEqual(values("gr\u{FC}n", #"{"gr\u00fcn":true}"#), ["bool true"])
+    }
+
+    /// What OTLP sends.
+    func testScalars() {
+        for (text, expected) in [
+            ("7", "int 7"), (" 18446744073709551615 ", "uint 18446744073709551615"),
+            ("18446744073709551616", "string 18446744073709551616"),
+            ("-9223372036854775809", "string -9223372036854775809"), ("1e3", "double 1000.0"),
+            ("1e999", "string 1e999"), ("\"x\"", "string x"), ("true", "bool true"),
+            (" {} ", "json {}"),
+        ] {
+            var found = ""
+            unsafe Array(text.utf8).withUnsafeBytes {
+                JSONWalk.scalar($0) { found = Self.shown($0) }
+            }
+            XCTAssertEqual(found, expected)
+        }
     }
 
     func testOneLine() {

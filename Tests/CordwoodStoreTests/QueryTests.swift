@@ -69,7 +69,14 @@ final class QueryTests: XCTestCase {
             ("order=07", named("order", .equal, text("07"))),
             ("x>=-2.5e1", named("x", .atLeast, .number(.double(-25)))),
             ("x<18446744073709551615", named("x", .less, .number(.uint(.max)))),
-            ("x=18446744073709551616", named("x", .equal, .number(.double(0x1p64)))),
+            (
+                "x=-18446744073709551616",
+                named(
+                    "x", .equal,
+                    .number(.whole(isNegative: true, digits: Array("18446744073709551616".utf8))))
+            ),
+            ("logger=*", .compare(.logger, .equal, .anything)),
+            ("message:*", .compare(.message, .equal, .anything)),
             ("x!=true", named("x", .unequal, .bool(true))),
             ("x=True", named("x", .equal, text("True"))),
             ("x=*", named("x", .equal, .anything)), ("x:*", named("x", .equal, .anything)),
@@ -160,10 +167,21 @@ final class QueryTests: XCTestCase {
 
     func testNumbersAreComparedExactly() throws {
         let big = Int64(1) << 53
+        func whole(_ text: String) throws -> QueryNumber {
+            try XCTUnwrap(QueryNumber(Array(text.utf8)))
+        }
         let ordered: [QueryNumber] = [
-            .double(-.infinity), .double(-0x1p64), .int(.min), .int(-1), .double(-0.5), .int(0),
+            .double(-.infinity), try whole("-1" + String(repeating: "0", count: 400)),
+            try whole("-18446744073709551617"), .double(-0x1p64),
+            try whole("-18446744073709551615"), .double(-0x1p63 - 2048),
+            try whole("-9223372036854775809"), .int(.min), .int(-1), .double(-0.5), .int(0),
             .double(0.5), .int(1), .int(big), .int(big + 1), .double(0x1p53 + 2), .int(.max),
-            .double(0x1p63), .uint(1 << 63 + 1), .uint(.max), .double(0x1p64), .double(.infinity),
+            .double(0x1p63), .uint(1 << 63 + 1), .uint(.max), .double(0x1p64),
+            try whole("18446744073709551617"), .double(0x1p64 + 4096),
+            .double(1e22), try whole("10000000000000000000001"),
+            try whole("99999999999999991611391"), .double(1e23),
+            try whole("99999999999999991611393"), .double(.greatestFiniteMagnitude),
+            try whole("1" + String(repeating: "0", count: 309)), .double(.infinity),
         ]
         for (i, a) in ordered.enumerated() {
             for (j, b) in ordered.enumerated() {
@@ -173,6 +191,8 @@ final class QueryTests: XCTestCase {
         }
         XCTAssertEqual(QueryNumber.double(-0x1p63).order(to: .int(.min)), 0)
         XCTAssertEqual(QueryNumber.double(7).order(to: .uint(7)), 0)
+        XCTAssertEqual(try whole("18446744073709551616").order(to: .double(0x1p64)), 0)
+        XCTAssertEqual(try whole("-0"), .int(0))
     }
 
     /// For fields whose names have no meaning of their own.

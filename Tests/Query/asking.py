@@ -14,7 +14,10 @@ KEYS = ["order", "user", "price", "ok", "fields.level", "file", '"odd key"', "ho
 NAMES = ["line", "function", "tid", "pid", "process", "trace", "span_id", "record_id", "service",
          "host", "method", "url", "path", "status", "txn", "usecase", "host.name", "service.name",
          "exception.type", "exception.message", "txn.event", "http.duration", "nothing"]
-VALUES = ["7", "42", "-3", "7.5", "7.0", "0", "42.125", "1e3", "18446744073709551615", "true",
+VALUES = ["7", "42", "-3", "7.5", "7.0", "0", "42.125", "1e3", "1e2", "100", "12.50",
+          "18446744073709551615", "18446744073709551616", "18446744073709551617",
+          "-9223372036854775809", "1e20",
+          "100000000000000000000", "true",
           "false", "anna", "order", '"7"', '"true"', '"timed out"', "Timeout", "i:TIMEOUT",
           "i:Anna", "db.c", "src/db.c", "run", "shop", "desk", "dev-7", "dev-8", "GET", "POST",
           "/orders", "/", "/orders/7", "api.example.com", "https://api.example.com/orders?id=7",
@@ -67,7 +70,7 @@ class Asking:
         if chance == 9:
             return name + self.pick("~", "~") + self.expression()
         if chance == 10:
-            return name + self.pick("=*", ":*")
+            return self.pick(name, name, name, "logger", "message") + self.pick("=*", ":*")
         value = self.chance.choice(VALUES)
         operator = self.pick(":", ":", "=", "=", "==", *ORDERS)
         if value.startswith("i:") and operator not in (":", "=", "!="):

@@ -32,19 +32,23 @@ class Wrong(Exception):
 # ── Values ──
 
 def number(text):
-    """The number that JSON reads, or None. Whole numbers that fit 64 bits are exact."""
+    """The number that JSON reads, or None. Whole numbers are exact."""
     match = NUMBER.fullmatch(text)
     if not match:
         return None
     if match[2] is None and match[3] is None:
-        whole = int(text)
-        if -2**63 <= whole < 2**64:
-            return whole
+        return int(text)
     value = float(text)
     return value if abs(value) != float("inf") else None
 
 
+class JSONNumber(bytes):
+    """A number in JSON, as it is written."""
+
+
 def kind_of(value):
+    if isinstance(value, JSONNumber):
+        return "number"
     if isinstance(value, JSONText):
         return "json"
     return "bool" if isinstance(value, bool) else "text" if isinstance(value, bytes) else "number"
@@ -80,6 +84,8 @@ def is_true_of(operator, value, folded, found):
             return True, False
         if folded:
             value, found = lower(value), lower(found)
+        if isinstance(found, JSONNumber):
+            found = number(found.strip(BLANKS))
         return True, ORDERS[operator](found, value)
     if asked == "number" and has == "text":
         read = number(found) if len(found) <= 64 else None
@@ -160,14 +166,15 @@ def rest_of(path, name):
 
 def at_path(path, text):
     """The values at that path."""
-    text = text.strip(" \t\r\n")
+    whole, text = text, text.strip(" \t\r\n")
     if not path:
+        if NUMBER.fullmatch(text.encode()):
+            known = number(text.encode()) is not None
+            return [JSONNumber(whole.encode()) if known else text.encode()]
         value = json.loads(text)
         if isinstance(value, bool):
             return [value]
-        if isinstance(value, (int, float)):
-            read = number(text.encode())
-            return [text.encode() if read is None else read]
+        text = whole
         return [value.encode() if isinstance(value, str) else JSONText(text.encode())]
     found = []
     if text[0] in "[{":
@@ -413,9 +420,12 @@ class Parser:
         text, quoted, folded = self.value()
         if name in (b"time", b"level", b"kind"):
             return self.fixed(name, operator, text, at)
+        is_star = text == b"*" and not quoted and not folded and operator in (b":", b"=")
         if name in (b"logger", b"message"):
+            if is_star:
+                return lambda record: any(self.searched(record, name))
             return self.textual(name, operator, text, folded)
-        if text == b"*" and not quoted and operator in (b":", b"="):
+        if is_star:
             return lambda record: bool(values(record, name))
         if operator == b"==":
             return lambda record: any(as_text(found) == text for found in values(record, name))

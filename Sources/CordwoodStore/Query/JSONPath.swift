@@ -7,7 +7,7 @@ import CordwoodFormats
 
 extension JSONWalk {
     /// A string, number or bool as the value of a field of that type; `null`, objects and arrays
-    /// stay JSON. A number that fits no type becomes a text.
+    /// stay JSON. A number that no type holds exactly becomes a text.
     @safe package static func scalar(
         _ text: UnsafeRawBufferPointer, _ body: (FieldValue) -> Void
     ) {
@@ -24,16 +24,32 @@ extension JSONWalk {
             case .int(let number): body(.int(number))
             case .uint(let number): body(.uint(number))
             case .double(let number): body(.double(number))
-            case nil: unsafe body(.string(value))
+            case .whole, nil: unsafe body(.string(value))
             }
         }
+    }
+
+    /// As `scalar`, but a number stays JSON, because queries also compare it as it was written.
+    @safe package static func value(_ text: UnsafeRawBufferPointer, _ body: (FieldValue) -> Void) {
+        let byte = first(text)
+        let isWritten =
+            byte == UInt8(ascii: "{") || byte == UInt8(ascii: "[") || number(text) != nil
+        if isWritten { unsafe body(.json(text)) } else { scalar(text, body) }
+    }
+
+    /// nil: `text` is no number, or no type holds a number of that size.
+    @safe package static func number(_ text: UnsafeRawBufferPointer) -> QueryNumber? {
+        let from = solid(text, 0)
+        let byte = Bytes.u8(text, from)
+        guard ASCII.isDigit(byte) || byte == UInt8(ascii: "-") else { return nil }
+        return unsafe QueryNumber(Array(part(text, from, end(text, from))))
     }
 
     /// The values at a path (docs/QUERY.md, "Paths"): `items.0.sku`.
     @safe package static func values(
         at path: ArraySlice<UInt8>, in text: UnsafeRawBufferPointer, _ body: (FieldValue) -> Void
     ) {
-        guard !path.isEmpty else { return scalar(text, body) }
+        guard !path.isEmpty else { return value(text, body) }
         var index = 0
         let isArray = first(text) == UInt8(ascii: "[")
         forEach(text) { name, value in

@@ -99,6 +99,7 @@ package enum QueryTest {
     @safe private static func isTrue(
         _ operation: QueryOperator, _ value: QueryValue, _ text: UnsafeRawBufferPointer
     ) -> Bool {
+        if case .anything = value { return text.count > 0 }
         guard case .text(let pattern) = value else { return false }
         guard operation == .below, case .literal(let prefix) = pattern else {
             return isTrue(operation, pattern, text)
@@ -181,6 +182,10 @@ package enum QueryTest {
                 (.number(let number), .double):
                 hasSame = true
                 isSame = isSame || isTrue(found, number)
+            case (.number(let number), .json(let text)):
+                guard let other = JSONWalk.number(text) else { break }
+                hasSame = true
+                isSame = isSame || isTrue(other, number)
             case (.number(let number), .string(let text)):
                 guard let other = QueryNumber(text) else { break }
                 isOther = isOther || isTrue(other, number)

@@ -39,6 +39,15 @@ extension QueryParser {
         var at: Int
 
         var text: String { String(decoding: bytes, as: UTF8.self) }
+        var isAnything: Bool { !isQuoted && !isFolded && bytes == [UInt8(ascii: "*")] }
+    }
+
+    private func anything(
+        _ operation: QueryOperator, _ value: Written
+    ) throws(QueryError) {
+        guard [.equal, .contains, .begins, .below].contains(operation) else {
+            throw wrong("* goes after = or :", value.at)
+        }
     }
 
     mutating func comparison(
@@ -56,7 +65,7 @@ extension QueryParser {
             if operation.isOrder {
                 throw wrong("\(written) takes : = != and ~", sign.at)
             }
-            return try textual(name, operation == .written ? .equal : operation, written)
+            return try textual(name, operation, written)
         case .field: return try general(name, sign.0.meaning(has: .equal), nil, written)
         case .any(_, let column):
             let operation = sign.0.meaning(has: column?.isOperator ?? .equal)
@@ -146,11 +155,16 @@ extension QueryParser {
     ) throws(QueryError) -> QueryNode {
         if operation == .like { return .compare(name, .like, .text(try like(text))) }
         let value = try written(text)
+        if value.isAnything {
+            try anything(operation, value)
+            return .compare(name, .equal, .anything)
+        }
         if operation == .below, value.isFolded {
             throw wrong("i: goes after logger= or logger!=", value.at)
         }
         return .compare(
-            name, operation, .text(.bytes(value.bytes, ignoresCase: value.isFolded)))
+            name, operation == .written ? .equal : operation,
+            .text(.bytes(value.bytes, ignoresCase: value.isFolded)))
     }
 
     private mutating func general(
@@ -158,11 +172,9 @@ extension QueryParser {
         _ text: String
     ) throws(QueryError) -> QueryNode {
         if operation == .like { return .compare(name, .like, .text(try like(text))) }
-        let isBoth = isNext("*")
         let value = try written(text)
-        if isBoth, value.bytes == [UInt8(ascii: "*")] {
-            let isIs = [.equal, .contains, .begins].contains(operation)
-            guard isIs else { throw wrong("* goes after = or :", value.at) }
+        if value.isAnything {
+            try anything(operation, value)
             return .compare(name, .equal, .anything)
         }
         if value.isFolded, operation.isOrder || operation == .written {

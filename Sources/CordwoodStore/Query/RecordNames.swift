@@ -39,7 +39,7 @@ package enum RecordNames {
 
     private static func give(_ value: FieldValue, _ body: (FieldValue) -> Void) {
         guard case .json(let text) = value else { return body(value) }
-        JSONWalk.scalar(text, body)
+        JSONWalk.value(text, body)
     }
 
     /// docs/QUERY.md, "Paths".
