@@ -101,6 +101,26 @@ final class ReadingVerbTests: CommandCase {
         XCTAssertTrue(some.contains("by logger:\n  app.n3: 48\nby process:"), some)
     }
 
+    /// Each archive has the service of its time.
+    func testStatsOfAServiceThatIsNamedLate() throws {
+        let engine = try Engine(directory: store)
+        let writer = Writer(engine: engine)
+        writer.record(kind: 0, logger: "app", [])
+        try engine.roll()
+        try engine.archiveWait(timeout: .seconds(10))
+        try engine.setResource("service.name", "shop")
+        for _ in 0..<3 { writer.record(kind: 0, logger: "app", []) }
+        XCTAssertTrue(try engine.close())
+        for isArchived in [false, true] {
+            if isArchived { XCTAssertEqual(try run("archive", store).code, 0) }
+            let shop = try run("cat", store, "-q", "service:shop").lines.count
+            XCTAssertGreaterThanOrEqual(shop, 3)
+            let object = try XCTUnwrap(run("stats", "--json", store).objects().first)
+            XCTAssertEqual(object["services"] as? [String: Int], ["shop": shop])
+            XCTAssertTrue(try run("stats", store).text.contains("\nservices  shop\n"))
+        }
+    }
+
     /// A few are named and the rest counted; processes of one service count once.
     func testStatsNameServicesAndHosts() throws {
         func writer(_ service: String, _ host: String) throws {

@@ -105,7 +105,7 @@ final class ArchiveAnswers: @unchecked Sendable {
         }
         for (index, count) in found.processes {
             let process = digest.processes[index]
-            tally.common.count(count, lane: process.lane, process.label)
+            tally.common.count(count, process)
         }
         for (second, count) in found.seconds {
             tally.common.count(count, timeNs: second &* 1_000_000_000)

@@ -45,7 +45,7 @@ struct ArchiveDigest: Equatable {
     var loggers: [[UInt8]] = []
     var processes: [Process] = []
     private var loggerPlaces: [[UInt8]: Int] = [:]
-    private var processPlaces: [LaneID: Int] = [:]
+    private var processPlaces: [Process: Int] = [:]
 
     init() {}
 
@@ -161,10 +161,10 @@ struct ArchiveDigest: Equatable {
     }
 
     private mutating func place(of process: ProcessInfo) -> Int {
-        if let place = processPlaces[process.laneID] { return place }
-        processPlaces[process.laneID] = processes.count
-        processes.append(
-            Process(lane: process.laneID, label: ProcessLabel(process)))
+        let found = Process(lane: process.laneID, label: ProcessLabel(process))
+        if let place = processPlaces[found] { return place }
+        processPlaces[found] = processes.count
+        processes.append(found)
         return processes.count - 1
     }
 

@@ -53,8 +53,9 @@ struct RecordTally {
     static let hourNs: UInt64 = 3_600_000_000_000
 
     private var loggers = Tally<[UInt8]>()
-    private var lanes = Tally<LaneID>()
-    private var processes: [LaneID: ProcessLabel] = [:]
+    private var origins = Tally<ArchiveDigest.Process>()
+    /// The process that was counted last.
+    private var lastProcess: ProcessInfo?
     private var hours = Tally<UInt64>()
 
     mutating func count(_ record: borrowing RecordRef) {
@@ -72,19 +73,21 @@ struct RecordTally {
         }
     }
 
+    /// A process may change its attributes; an archive has those of its time.
     mutating func count(_ records: UInt64, process: ProcessInfo) {
-        count(records, lane: process.laneID, ProcessLabel(process))
+        if process === lastProcess { return origins.addAgain(records) }
+        count(
+            records, ArchiveDigest.Process(lane: process.laneID, label: ProcessLabel(process)))
+        lastProcess = process
     }
 
-    mutating func count(
-        _ records: UInt64, lane: LaneID, _ label: @autoclosure () -> ProcessLabel
-    ) {
-        let isNew = lanes.add(records, slot: Int(truncatingIfNeeded: lane.low)) {
-            $0 == lane
+    mutating func count(_ records: UInt64, _ origin: ArchiveDigest.Process) {
+        lastProcess = nil
+        origins.add(records, slot: Int(truncatingIfNeeded: origin.lane.low)) {
+            $0 == origin
         } make: {
-            lane
+            origin
         }
-        if isNew { processes[lane] = label() }
     }
 
     /// - Parameter timeNs: UTC.
@@ -100,9 +103,7 @@ struct RecordTally {
     /// Names with bytes that are not UTF-8 may coincide.
     var byLogger: RecordCounts<String> { loggers.sum { String(decoding: $0, as: UTF8.self) } }
 
-    var byProcess: RecordCounts<ProcessLabel> {
-        lanes.sum { processes[$0] ?? ProcessLabel(name: "", id: 0) }
-    }
+    var byProcess: RecordCounts<ProcessLabel> { origins.sum(\.label) }
 
     /// By the start of the hour, UTC ns.
     var byHour: RecordCounts<UInt64> {
@@ -123,39 +124,48 @@ package struct Tally<Key: Hashable & Sendable> {
     /// Places of recently seen keys, by slot; -1: none.
     private var cache = [Int](repeating: -1, count: slots)
     private var others: UInt64 = 0
+    /// Of the key added last; -1: one of the others.
+    private var last = -1
 
     package init() {}
 
     /// - Parameter slot: any number that different keys seldom share.
-    /// - Returns: true if the key is new.
-    @inline(__always) @discardableResult
+    @inline(__always)
     package mutating func add(
         _ records: UInt64, slot: Int, isKey: (Key) -> Bool, make: () -> Key
-    ) -> Bool {
+    ) {
         let slot = slot & (Tally.slots - 1)
         let cached = cache[slot]
         if cached >= 0, isKey(keys[cached]) {
             counts[cached] &+= records
-            return false
+            last = cached
+        } else {
+            addSlowly(records, slot, make())
         }
-        return addSlowly(records, slot, make())
     }
 
-    private mutating func addSlowly(_ records: UInt64, _ slot: Int, _ key: Key) -> Bool {
+    /// More records of the key added last.
+    mutating func addAgain(_ records: UInt64) {
+        if last >= 0 { counts[last] &+= records } else { others &+= records }
+    }
+
+    private mutating func addSlowly(_ records: UInt64, _ slot: Int, _ key: Key) {
         if let place = places[key] {
             cache[slot] = place
             counts[place] &+= records
-            return false
+            last = place
+            return
         }
         guard keys.count < Tally.keysMax else {
             others &+= records
-            return false
+            last = -1
+            return
         }
-        cache[slot] = keys.count
-        places[key] = keys.count
+        last = keys.count
+        cache[slot] = last
+        places[key] = last
         keys.append(key)
         counts.append(records)
-        return true
     }
 
     /// The most frequent first; equal counts always in the same order.
