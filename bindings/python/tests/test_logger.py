@@ -111,9 +111,13 @@ class LoggerTest(StoreCase):
         self.log.info("parts", value={
             2: "key", None: b"caf\xe9", "bad": Unprintable(), "nan": math.nan,
             "many": [math.inf, -math.inf, 1 << 63, "\udce9", 1e300], Unprintable(): 1,
-            "True": "first", True: "second"})
-        self.assertEqual(self.only().fields["value"], {
-            "2": "key", "None": "caf\ufffd", "bad": "<unprintable Unprintable object>",
+            "True": "first", True: "second", "huge": 10 ** 5000, "exact": 1 << 70})
+        self.log.info("alone", value=10 ** 5000)
+        parts, alone = self.records()
+        self.assertEqual(alone.fields["value"], hex(10 ** 5000))
+        self.assertEqual(parts.fields["value"], {
+            "huge": hex(10 ** 5000), "exact": 1 << 70, "2": "key",
+            "None": "caf\ufffd", "bad": "<unprintable Unprintable object>",
             "nan": "NaN", "many": ["Infinity", "-Infinity", 1 << 63, "\ufffd", 1e300],
             "<unprintable Unprintable object>": 1, "True": "first"})
 

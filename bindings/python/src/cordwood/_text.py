@@ -56,6 +56,8 @@ def safe_str(value: Any) -> str:
     try:
         return str(value)
     except Exception:  # whatever a host's __str__ raises stays here
+        if type(value) is int:  # Python writes no more than 4,300 decimal digits
+            return hex(value)
         return f"<unprintable {type(value).__name__} object>"
 
 
@@ -129,8 +131,11 @@ def recovered(message: Any, args: Tuple[Any, ...], text: Any,
 
 def _part(value: Any, depth: int) -> Any:
     """A value as json.dumps takes it, with the types that fields have."""
-    if value is None or type(value) is bool or type(value) is int:
+    if value is None or type(value) is bool:
         return value
+    if type(value) is int:
+        text = "" if INT_MIN <= value <= UINT_MAX else safe_str(value)
+        return text if "x" in text else value
     if _is(value, str):
         return encode(value).decode("utf-8", "replace")
     if _is(value, dict, list, tuple):
