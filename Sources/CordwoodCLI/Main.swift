@@ -51,6 +51,7 @@ enum Main {
         Machine.raiseDescriptorLimit()
         Memory.keepLittle()
         do {
+            try checkBytes()
             let words = CommandLine.arguments.dropFirst()
             if words.elementsEqual(["help", QueryHelp.word]) {
                 Output.standard.append(QueryHelp.text + "\n")
@@ -103,6 +104,19 @@ enum Main {
                 return word
             }
             return "-\(letter)\(count)"
+        }
+    }
+
+    /// Swift would replace other bytes, and the command would look for something else.
+    private static func checkBytes() throws(Failure) {
+        for number in 1..<max(Int(CommandLine.argc), 1) {
+            guard let word = unsafe CommandLine.unsafeArgv[number] else { return }
+            if unsafe String(validatingCString: word) == nil {
+                throw Failure(
+                    .usage,
+                    "argument \(number) is not UTF-8; quoted text in a query may name such bytes: "
+                        + #"cat -q '"caf\xe9"'"#)
+            }
         }
     }
 

@@ -149,6 +149,22 @@ final class GrepTests: CommandCase {
         XCTAssertEqual(try run("grep", "-n", "--json", "x", store).code, 2)
     }
 
+    /// Nothing is looked for that was not asked for, and nothing is shown that did not match.
+    func testBytesThatAreNotUTF8() throws {
+        let text: [UInt8] = Array("caf".utf8) + [0xE9, 0x0A, 0x31, 0x32, 0xA4, 0xA4, 0x20]
+        try run(
+            "log", "--store", store, "--logger", "app", input: Data(text + Array("grün\n".utf8)))
+        for option in ["-F", "-E"] {
+            let done = try shell(
+                "\(Self.program) grep \(option) \"$(printf 'caf\\351')\" \(store)")
+            XCTAssertEqual(done.code, 2)
+            XCTAssertTrue(done.error.contains("argument 3 is not UTF-8"), done.error)
+        }
+        XCTAssertEqual(try run("cat", store, "-q", #""caf\xe9""#).out.split(separator: 10).count, 1)
+        XCTAssertEqual(try run("grep", "-o", "[0-9]+", store).text, "12\n")
+        XCTAssertEqual(try run("grep", "-o", "gr.", store).text, "grü\n")
+    }
+
     func testManyPatternsAndCounts() throws {
         try both {
             XCTAssertEqual(try count("-e", "line 1$", "-e", "order=7"), 2)

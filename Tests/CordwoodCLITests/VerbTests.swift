@@ -180,6 +180,20 @@ final class VerbTests: CommandCase {
         XCTAssertTrue(seen.contains("before") && seen.contains("after"), seen)
     }
 
+    func testTailEndsWhenNobodyReads() throws {
+        try log("only\n")
+        let process = prepare(
+            ["60", Self.program, "tail", "-f", store],
+            program: URL(fileURLWithPath: "/usr/bin/timeout"))
+        let pipe = Pipe()
+        process.standardOutput = pipe
+        try process.run()
+        XCTAssertFalse(pipe.fileHandleForReading.availableData.isEmpty)
+        try pipe.fileHandleForReading.close()
+        process.waitUntilExit()
+        XCTAssertEqual(process.terminationStatus, 0)
+    }
+
     func testGrep() throws {
         try log("one\ntwo\nthree\nTWO\n")
         XCTAssertEqual(try run("grep", "two", store).lines.count, 1)

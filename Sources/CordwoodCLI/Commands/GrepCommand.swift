@@ -65,7 +65,7 @@ struct GrepCommand: ParsableCommand {
             let reading = try Reading(paths: stores, options: options)
             if shown.quiet {
                 // As for any grep: found is found, whatever else is damaged.
-                if search.findsOne(in: reading, style) { return ReadProgress.clear() }
+                if search.findsOne(in: reading, style) { return reading.leave() }
             } else {
                 var output = GrepOutput(shown, style, search)
                 found = output.print(reading)

@@ -81,10 +81,21 @@ final class GrepSearch {
 
     /// Expressions match bytes; a terminal gets characters.
     private func whole(_ range: Range<Int>, _ bytes: [UInt8]) -> Range<Int> {
-        func isInside(_ at: Int) -> Bool { at < bytes.count && bytes[at] & 0xC0 == 0x80 }
-        var (from, to) = (range.lowerBound, range.upperBound)
-        while from > 0, isInside(from) { from -= 1 }
-        while isInside(to) { to += 1 }
+        let from = character(at: range.lowerBound, bytes)?.lowerBound ?? range.lowerBound
+        let to = character(at: range.upperBound, bytes)?.upperBound ?? range.upperBound
         return from..<to
+    }
+
+    /// The character that an offset cuts; nil: it cuts none.
+    private func character(at: Int, _ bytes: [UInt8]) -> Range<Int>? {
+        func isInside(_ at: Int) -> Bool { at < bytes.count && bytes[at] & 0xC0 == 0x80 }
+        guard isInside(at) else { return nil }
+        var from = at
+        while from > 0, at - from < 3, isInside(from) { from -= 1 }
+        let size = min((~bytes[from]).leadingZeroBitCount, bytes.count - from)
+        guard (2...4).contains(size), from + size > at,
+            (from + 1..<from + size).allSatisfy(isInside)
+        else { return nil }
+        return from..<from + size
     }
 }

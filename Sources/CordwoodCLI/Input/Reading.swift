@@ -59,7 +59,7 @@ final class Reading {
             let isLast = until > 0 && now >= until && now - until >= Reading.lateNs
             look()
             Output.standard.flush()
-            if isLast { return }
+            if isLast || Output.standard.isAbandoned { return }
             reader.wait()
         }
     }
@@ -78,11 +78,16 @@ final class Reading {
         if problemCount <= Reading.toldMax { Complaint.tell(problem.line) }
     }
 
-    /// The command's exit code.
-    func end() throws(Failure) {
+    /// Ends without a look at problems.
+    func leave() {
         ReadProgress.clear()
         Output.standard.flush()
         Reading.facts?.save()
+    }
+
+    /// The command's exit code.
+    func end() throws(Failure) {
+        leave()
         if reader.unverifiedCount > 0 {
             let (count, verb) = (reader.unverifiedCount, reader.unverifiedCount == 1 ? "is" : "are")
             Complaint.tell(Counted.text(count, "record") + " \(verb) unverified (unclean boot)")

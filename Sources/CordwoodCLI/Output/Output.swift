@@ -85,6 +85,9 @@ final class Output {
         unsafe PlainText.json(text).withUnsafeBytes { write($0) }
     }
 
+    /// Nobody can read what is written from now on.
+    var isAbandoned: Bool { Files.isHungUp(descriptor) }
+
     /// Text is already filtered; JSON may contain control codes that terminals obey.
     private var isFiltered: Bool { isTerminal && !isExact }
 

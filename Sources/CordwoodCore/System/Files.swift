@@ -180,6 +180,12 @@ package enum Files {
         return unsafe poll(&wait, 1, timeoutMs) == 1 && Int32(wait.revents) & POLLOUT != 0
     }
 
+    /// A pipe's readers, or a socket's other end, are gone.
+    package static func isHungUp(_ descriptor: Int32) -> Bool {
+        var state = pollfd(fd: descriptor, events: 0, revents: 0)
+        return unsafe poll(&state, 1, 0) == 1 && Int32(state.revents) & (POLLERR | POLLHUP) != 0
+    }
+
     /// The next read or write begins at the file's first byte.
     package static func rewind(_ descriptor: Int32) -> Bool {
         lseek(descriptor, 0, SEEK_SET) == 0

@@ -125,7 +125,8 @@ package enum TimeArgument {
                 return unsafe parts
             }
             guard let year = digits(4), take("-"), let month = digits(2), take("-"),
-                let day = digits(2), (1...12).contains(month), (1...31).contains(day)
+                let day = digits(2), (1...12).contains(month),
+                (1...Times.days(inMonth: month, of: year)).contains(day)
             else { return nil }
             unsafe parts.tm_year = Int32(year - 1900)
             unsafe parts.tm_mon = Int32(month - 1)

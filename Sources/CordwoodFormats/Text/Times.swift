@@ -31,6 +31,12 @@ package enum Times {
             - 719_468
     }
 
+    package static func days(inMonth month: Int, of year: Int) -> Int {
+        let (year, next) = (Int64(year), Int64(month % 12 + 1))
+        let end = days(year: next == 1 ? year + 1 : year, month: next, day: 1)
+        return Int(end - days(year: year, month: Int64(month), day: 1))
+    }
+
     /// Seconds since 1970.
     package static func seconds(
         year: Int64, month: Int64, day: Int64, hour: Int64, minute: Int64, second: Int64
