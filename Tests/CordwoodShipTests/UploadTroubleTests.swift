@@ -306,6 +306,65 @@ final class UploadTroubleTests: XCTestCase {
         XCTAssertEqual(told.seen.count, 1)
     }
 
+    // ── Archives that are made during a call ──
+
+    func testACallAnswersForTheArchivesThatItFound() throws {
+        let store = try TestStore()
+        store.addArchive(1)
+        let service = try store.service()
+        let drained = Events()
+        var callbacks = TargetCallbacks()
+        callbacks.drained = { drained.add("drained") }
+        let told = try add(store, service, callbacks: callbacks) { number in
+            if number == 1 { store.addArchive(2) }
+            return UploadResponse(status: 200)
+        }
+        let (status, result) = service.pass()
+        XCTAssertEqual(status, .ok)
+        XCTAssertEqual([result.uploaded, result.failed, result.waiting], [1, 0, 0])
+        XCTAssertTrue(store.hasArchive(2))
+        XCTAssertEqual(drained.all, [], "another archive waits")
+        XCTAssertEqual(service.pass().0, .ok)
+        XCTAssertEqual(told.seen.count, 2)
+        XCTAssertEqual(drained.all, ["drained"])
+    }
+
+    /// Its records waited when the call began.
+    func testACallAnswersForWhatReplacedItsArchives() throws {
+        let store = try TestStore()
+        for number in 1...3 { store.addArchive(number) }
+        let service = try store.service()
+        _ = try add(store, service, change: { $0.requestsMax = 1 }) { number in
+            if number == 1 {
+                _ = try store.addContainer(2...3)
+                for number in 2...3 { unlink(store.paths.archive(store.stem(number))) }
+            }
+            return UploadResponse(status: 200)
+        }
+        let (status, result) = service.pass()
+        XCTAssertEqual(status, .upload)
+        XCTAssertEqual([result.uploaded, result.waiting], [1, 1])
+    }
+
+    /// An archiver makes an archive before it removes the segments. A call that comes in between
+    /// sends that archive, too.
+    func testACallWaitsForSegmentsThatAreBeingRemoved() throws {
+        let store = try TestStore()
+        for number in 1...2 { store.addArchive(number) }
+        try store.addSegment(of: 1)
+        let service = try store.service()
+        let told = try add(store, service) { number in
+            for name in try StoreFiles.list(store.paths.lanes) where number == 1 {
+                unlink(store.paths.lanes + "/" + name)
+            }
+            return UploadResponse(status: 200)
+        }
+        let (status, result) = service.pass()
+        XCTAssertEqual(status, .ok)
+        XCTAssertEqual([result.uploaded, result.waiting], [2, 0])
+        XCTAssertEqual(told.seen.count, 2)
+    }
+
     // ── Targets ──
 
     func testOneOfManyAddsATarget() throws {

@@ -15,15 +15,14 @@ final class TargetRun: @unchecked Sendable {
         var trouble: UploadStatus?
         var isOutOfTime = false
         var attempts = 0
-        /// Number of archives still to be sent.
-        var waiting: UInt32 = 0
+        var stock = UploadStock()
 
         fileprivate mutating func add(_ other: End) {
             result.add(other.result)
             trouble = trouble ?? other.trouble
             isOutOfTime = isOutOfTime || other.isOutOfTime
             attempts += other.attempts
-            waiting &+= other.waiting
+            stock.add(other.stock)
         }
     }
 
@@ -37,12 +36,15 @@ final class TargetRun: @unchecked Sendable {
     private var hold = TargetHold()
     private var archives: [UploadWork.Archive] = []
     private var sum = End()
-    /// Archives that another process was sending.
+    /// Archives that another process was sending, or whose segments another thread or process was
+    /// about to remove.
     private var elsewhere: [UploadWork.Archive] = []
     private let pause = Monitor()
     private var endedMs: UInt64?
 
     private static let lookMs: UInt64 = 20
+    /// How long an explicit call waits for segments to go after their archive was made.
+    private static let coveredMs: UInt64 = 1_000
 
     init(
         _ runner: TargetRunner, _ service: UploadService, _ work: UploadWork, explicit: Bool,
@@ -84,7 +86,8 @@ final class TargetRun: @unchecked Sendable {
             loop()
             runner.gate.join()
             awaitOthers()
-            sum.waiting = runner.takeStock(service, didSomething: sum.attempts > 0)
+            sum.stock = runner.takeStock(
+                service, covered: archives, didSomething: sum.attempts > 0)
             if !runner.isGone { runner.callDrained(sum) }
             runner.gate.leave()
         }
@@ -135,6 +138,7 @@ final class TargetRun: @unchecked Sendable {
     /// too. Polls, because a process that dies releases its lock without notice.
     private func awaitOthers() {
         guard explicit else { return }
+        let coverEndMs = service.clock.monotonicMs() &+ TargetRun.coveredMs
         var transport: (any Transport)?
         while mayGoOn {
             let left = runner.gate.withLock {
@@ -143,7 +147,11 @@ final class TargetRun: @unchecked Sendable {
             }
             guard !left.isEmpty else { return }
             pause.locked { _ = pause.wait(until: Deadline(afterMs: TargetRun.lookMs)) }
-            for archive in left where mayGoOn { handle(archive, &transport) }
+            let isLate = service.clock.monotonicMs() >= coverEndMs
+            for archive in left where mayGoOn {
+                if isLate, service.isCovered(archive.stem) { continue }
+                handle(archive, &transport)
+            }
         }
     }
 
@@ -173,7 +181,10 @@ final class TargetRun: @unchecked Sendable {
         _ archive: UploadWork.Archive, _ transport: any Transport
     ) throws(UploadError) {
         let key = runner.target.key
-        guard !service.isCovered(archive.stem) else { return }
+        if service.isCovered(archive.stem) {
+            runner.gate.withLock { elsewhere.append(archive) }
+            return
+        }
         guard let lock = try ArchiveLock(paths: service.paths, stem: archive.stem, target: key)
         else {
             // A directory or a link with such a name is not an archive.

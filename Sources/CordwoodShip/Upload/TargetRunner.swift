@@ -206,19 +206,22 @@ final class TargetRunner: @unchecked Sendable {
     // ── The end of a run ──
 
     /// Counts the waiting archives and plans the next run.
-    func takeStock(_ service: UploadService, didSomething: Bool) -> UInt32 {
+    /// - Parameter covered: the archives that the run found when it began.
+    func takeStock(
+        _ service: UploadService, covered: [UploadWork.Archive], didSomething: Bool
+    ) -> UploadStock {
         if !didSomething {
             let monotonic = service.clock.monotonicMs()
             gate.withLock { restMonotonicMs = monotonic &+ TargetRunner.restMs }
         }
-        if isGone { return 0 }
+        if isGone { return UploadStock() }
         // If they cannot be listed, some may be waiting.
         guard let work = try? service.work() else {
             let now = service.clock.realtimeMs()
             gate.withLock { wakeRealtimeMs = now &+ TargetRunner.restMs }
-            return 1
+            return UploadStock(waiting: 1, left: 1)
         }
-        return stock(work, service)
+        return stock(work, service, covered: covered)
     }
 
     /// Sets the time of the background's next work here. A run under way does so itself when it
@@ -228,17 +231,20 @@ final class TargetRunner: @unchecked Sendable {
     }
 
     private func stock(
-        _ work: UploadWork, _ service: UploadService, unlessBusy: Bool = false
-    ) -> UInt32 {
+        _ work: UploadWork, _ service: UploadService, covered: [UploadWork.Archive] = [],
+        unlessBusy: Bool = false
+    ) -> UploadStock {
         let work = known(work)
+        let cover = UploadCover(covered)
         let (now, monotonic) = (service.clock.realtimeMs(), service.clock.monotonicMs())
         let hold = hold(work.snapshot, nowMs: now)
         var wake = UInt64.max
-        var waiting: UInt32 = 0
+        var found = UploadStock()
         for archive in work.archives {
             let state = work.snapshot.state(archive.stem, target.key)
             if state.isFinal { continue }
-            waiting += 1
+            found.left += 1
+            if cover.has(archive) { found.waiting += 1 }
             wake = min(wake, hold.wakeMs(state, nowMs: now) ?? UInt64.max)
         }
         let stems = Set(work.archives.map(\.stem))
@@ -248,13 +254,13 @@ final class TargetRunner: @unchecked Sendable {
             let rest = restMonotonicMs - min(monotonic, restMonotonicMs)
             wakeRealtimeMs = max(wake, now &+ max(rest, unlessBusy ? 0 : TargetRunner.restMs))
         }
-        return waiting
+        return found
     }
 
     func callDrained(_ end: TargetRun.End) {
         let isDrained = gate.withLock {
-            if end.attempts > 0 || end.waiting > 0 { hadWork = true }
-            guard hadWork, end.waiting == 0 else { return false }
+            if end.attempts > 0 || end.stock.left > 0 { hadWork = true }
+            guard hadWork, end.stock.left == 0 else { return false }
             hadWork = false
             return true
         }

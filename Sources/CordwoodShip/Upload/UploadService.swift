@@ -199,7 +199,7 @@ package final class UploadService: @unchecked Sendable {
                 })
             try Janitor(service: self).deleteDone()
             result.add(end.result)
-            result.waiting = end.waiting
+            result.waiting = end.stock.waiting
             return status(end, result, deadlineMonotonicMs)
         } catch {
             report(UploadDiagnostic.error, "uploading failed", [("cause", .text(error.text))])

@@ -117,6 +117,37 @@ struct UploadWork: Sendable {
     var snapshot: OutboxSnapshot
 }
 
+/// What waits for a target at the end of a run.
+struct UploadStock: Equatable {
+    /// Archives that the run found when it began and that are still to be sent.
+    var waiting: UInt32 = 0
+    /// All that are still to be sent, with those that other threads and processes made meanwhile.
+    var left: UInt32 = 0
+
+    mutating func add(_ other: UploadStock) {
+        waiting &+= other.waiting
+        left &+= other.left
+    }
+}
+
+/// The archives that a run found when it began: a call answers for these and no others, or a busy
+/// program would never see a call succeed.
+struct UploadCover {
+    private let stems: Set<String>
+    private let ids: Set<String>
+
+    init(_ archives: [UploadWork.Archive]) {
+        stems = Set(archives.map(\.stem))
+        ids = Set(archives.compactMap { $0.summary?.idText })
+    }
+
+    /// Also true for an archive that replaced some of them meanwhile.
+    func has(_ archive: UploadWork.Archive) -> Bool {
+        stems.contains(archive.stem)
+            || archive.summary.map { !ids.isDisjoint(with: $0.replaced) } ?? false
+    }
+}
+
 /// Totals since the service was made (cw_stats).
 package struct UploadTotals: Sendable {
     package var succeeded: UInt64 = 0
