@@ -114,6 +114,35 @@ final class DialectAnswerTests: XCTestCase {
         XCTAssertEqual(try bulk(item(4, 400), of: [3..<5]), .stray)
     }
 
+    /// One document of two, or one of them twice: the other one is not there.
+    func testASuccessThatLeavesDocumentsOutIsNone() throws {
+        func success(_ items: String...) throws -> AnswerVerdict? {
+            let body = #"{"errors":false,"items":[\#(items.joined(separator: ","))]}"#
+            return try target("elasticsearch").dialect.verdict(
+                outcome(200, body), delivery([0..<2]))
+        }
+        XCTAssertEqual(try success(item(0, 201), item(1, 201)), .sent(.none))
+        XCTAssertEqual(try success(item(1, 201), item(0, 409)), .sent(.none), "in any order")
+        XCTAssertEqual(try success(item(0, 201)), .stray)
+        XCTAssertEqual(try success(), .stray)
+        XCTAssertEqual(try success(item(0, 201), item(0, 201)), .stray)
+    }
+
+    // ── Datadog's ──
+
+    func testDatadogsErrorsAreNoReceipt() throws {
+        let target = try target("datadog")
+        func isReceipt(_ body: String) -> Bool {
+            target.isReceipt(outcome(202, body, type: "application/json"), delivery())
+        }
+        for body in ["", "{}", #"{"errors":[]}"#, #"{"status":"ok"}"#] {
+            XCTAssertTrue(isReceipt(body), body)
+        }
+        for body in [#"{"errors":[{"detail":"x"}]}"#, #"{"errors":"x"}"#, "ok"] {
+            XCTAssertFalse(isReceipt(body), body)
+        }
+    }
+
     /// Record ids do not contain the records' numbers: the part knows which record has which id.
     func testRecordsOwnIDsOfAnswers() throws {
         let lane = LaneID(high: 0x0102_0304_0506_0708, low: 9)

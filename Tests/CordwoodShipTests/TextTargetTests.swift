@@ -443,6 +443,10 @@ final class TextTargetTests: XCTestCase {
         XCTAssertEqual(answer?.again, [10])
         // With another number of items than were sent, none counts.
         XCTAssertNil(bulkAnswer(#"{"errors":true,"items":[\#(mixed)]}"#, [5..<6]))
+        for items in ["[]", "{}", "null", #"[{"create":{"status":201}}]"#, "[\(two),\(two)]"] {
+            XCTAssertNil(bulkAnswer(#"{"errors":false,"items":\#(items)}"#, [0..<2]), items)
+        }
+        XCTAssertNotNil(bulkAnswer(#"{"took":1,"errors":false}"#, [0..<2]), "it names none")
         XCTAssertNil(bulkAnswer(#"{"errors":true,"items":[\#(two)]}"#, [0..<3]))
     }
 

@@ -43,7 +43,7 @@ class Recorder:
                     recorder.requests[self.path, self.headers["Idempotency-Key"].strip('"')] = (
                         self.command, self.headers, body)
                 loki, splunk = "/loki/" in self.path, "/services/" in self.path
-                answer = b'{"code":0}' if splunk else b'{"errors":false,"items":[]}'
+                answer = b'{"code":0}' if splunk else b'{"errors":false}'
                 answer = answer if splunk or "_bulk" in self.path else b""
                 self.send_response((204 if loki else 200) if recorder.takes else 503)
                 self.send_header("Content-Type", "application/json")

@@ -181,11 +181,17 @@ struct BulkAnswer: Equatable {
     init?(_ body: [UInt8], _ delivery: Delivery) {
         guard let answer = AnswerText.object(body), case .bool(let hasErrors) = answer["errors"]
         else { return nil }
-        let items = answer["items"]?.elements ?? []
+        let isKnown = !delivery.ordinals.isEmpty
+        var items: [JSONValue] = []
+        if let member = answer["items"] {
+            guard case .array(let elements) = member else { return nil }
+            items = elements
+            // A server that names documents names all of them: the others are not there.
+            guard !isKnown || items.count == delivery.entries else { return nil }
+        }
         // If some failed, the answer must say which.
         guard !hasErrors || !items.isEmpty else { return nil }
-        let isKnown = !delivery.ordinals.isEmpty
-        guard !hasErrors || !isKnown || items.count == delivery.entries else { return nil }
+        var named: Set<UInt64> = []
         let ordinals = Array(delivery.ordinals.joined())
         let hasPlaces = items.count == delivery.entries && items.count == ordinals.count
         for (place, item) in items.enumerated() {
@@ -196,7 +202,8 @@ struct BulkAnswer: Equatable {
             guard
                 let ordinal = BulkAnswer.ordinal(
                     result, delivery, ordinals, place: hasPlaces ? place : nil),
-                !isKnown || delivery.ordinals.contains(where: { $0.contains(ordinal) })
+                !isKnown || delivery.ordinals.contains(where: { $0.contains(ordinal) }),
+                named.insert(ordinal).inserted
             else { return nil }
             let isIndexFault =
                 status == 404
