@@ -336,7 +336,10 @@ enum Sentences {
         case CW_E_MEMORY: return ("CW_E_MEMORY", "memory, threads or descriptors ran out")
         case CW_E_LIMIT: return ("CW_E_LIMIT", "a documented limit would be exceeded")
         case CW_E_TIMEOUT:
-            return ("CW_E_TIMEOUT", "time ran out; what was begun goes on in the background")
+            return (
+                "CW_E_TIMEOUT",
+                "time ran out; flushing and archiving go on, an upload is broken off and goes again"
+            )
         case CW_E_BUSY: return ("CW_E_BUSY", "the same operation is already running")
         case CW_E_VERSION:
             return ("CW_E_VERSION", "a store or file of a newer, incompatible format")

@@ -386,9 +386,13 @@ final class UploadServerTests: XCTestCase {
             service.pass(explicit: true, deadlineMonotonicMs: begin + 200, result: &result),
             .timeout)
         XCTAssertLessThan(UploadClock.system.monotonicMs() - begin, 25_000)
-        XCTAssertEqual(result.failed, 0)
+        XCTAssertEqual(result.failed, 1)
         XCTAssertEqual(result.waiting, 1)
         XCTAssertEqual(store.queue, ["retry-1-0-stopped"])
+        let cause = "the time of the upload call ran out"
+        XCTAssertEqual(try QueueListing(storeDirectory: store.root).list().map(\.cause), [cause])
+        XCTAssertEqual(service.failures.last(target: nil)?.detail.cause, cause)
+        XCTAssertEqual(store.events.diagnostics.count, 1, "\(store.events.diagnostics)")
 
         let ended = expectation(description: "pass ends")
         DispatchQueue.global().async {
@@ -401,6 +405,9 @@ final class UploadServerTests: XCTestCase {
         wait(for: [ended], timeout: 30)
         XCTAssertEqual(service.pass().0, .closed)
         XCTAssertTrue(store.hasArchive(1))
+        XCTAssertEqual(
+            try QueueListing(storeDirectory: store.root).list().map(\.cause),
+            ["the engine closed"])
     }
 
     func testTwoUploadersAndRetentionSendEverythingOnce() throws {

@@ -101,7 +101,7 @@ enum {
                                 cw_last_error and cw_stats say which limit */
     CW_E_MEMORY = -12,       /* memory, threads or descriptors ran out */
     CW_E_LIMIT = -13,        /* the call would exceed a documented limit */
-    CW_E_TIMEOUT = -14,      /* time ran out; the operation continues in the background */
+    CW_E_TIMEOUT = -14,      /* time ran out; flushing and archiving go on, uploads are aborted */
     CW_E_BUSY = -15,         /* the same operation is already running */
     CW_E_VERSION = -16,      /* a store or file has a newer, incompatible format */
     CW_E_DAMAGED = -17,      /* data is damaged; the rest of the store is still readable */

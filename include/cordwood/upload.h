@@ -157,11 +157,12 @@ typedef struct cw_upload_result {
 /* Seals the open segments, archives them, and makes one attempt per waiting archive and target. The
  * attempt overrides backoff and byte rate, never consent or a server's Retry-After. The call joins
  * a background attempt that is already running. Archives that other threads and processes make
- * while it sends affect neither its status nor its result; the background sends them. *out may be
- * NULL; the call writes it on every return after the checks of the arguments. Blocks: up to
- * timeout_ms, and longer for work that cannot be interrupted: a transport or credentials function
- * of the host that does not return, and the name resolver of a libcurl before 7.87. Signals: not
- * safe.
+ * while it sends affect neither its status nor its result; the background sends them. When
+ * timeout_ms is over, the call aborts its transfers: they count as failed, and the background sends
+ * those archives again. *out may be NULL; the call writes it on every return after the checks of
+ * the arguments. Blocks: up to timeout_ms, and longer for work that cannot be interrupted: a
+ * transport or credentials function of the host that does not return, and the name resolver of a
+ * libcurl before 7.87. Signals: not safe.
  * CW_OK (all sent) · CW_END (nothing waited) · CW_E_UPLOAD (some failed or must wait) ·
  * CW_E_TIMEOUT · CW_E_CONSENT · CW_E_NOT_ENABLED · CW_E_NO_TARGET · CW_E_BUSY (another one is
  * running) · CW_E_ARGUMENT · CW_E_STRUCT_SIZE · CW_E_STRUCT_TAIL · CW_E_IO · CW_E_FULL ·

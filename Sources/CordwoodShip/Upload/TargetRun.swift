@@ -281,6 +281,22 @@ final class TargetRun: @unchecked Sendable {
         return explicit || runner.gate.shouldYield ? .goUnlimited : .go
     }
 
+    /// What broke an attempt off; the raw value is its cause, for people.
+    enum Stop: String {
+        case closed = "the engine closed"
+        case noConsent = "consent was withdrawn"
+        case outOfTime = "the time of the upload call ran out"
+        case switchedOff = "a policy switched uploading off"
+        case givesWay = "it gave way to an upload call"
+    }
+
+    var stop: Stop {
+        if runner.gate.isStopped { return .closed }
+        if !service.hasConsent { return .noConsent }
+        if service.clock.monotonicMs() >= deadlineMonotonicMs { return .outOfTime }
+        return service.isEnabled ? .givesWay : .switchedOff
+    }
+
     private func shouldEnd() -> Bool {
         let isOut = service.clock.monotonicMs() >= deadlineMonotonicMs
         if isOut { runner.gate.withLock { sum.isOutOfTime = true } }

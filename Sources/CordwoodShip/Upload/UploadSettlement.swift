@@ -42,10 +42,7 @@ extension UploadAttempt {
             state = .paused(
                 attempts: attempt, httpStatus: outcome.httpStatus, progress: course.stand)
         case .retry(.stopped, _):
-            state = .retry(
-                attempts: attempt, notBeforeMs: 0, reason: .stopped, progress: course.stand)
-            record(archive, state, refusals: course.refusals)
-            return state
+            return breakOff(archive, outcome, course, &result)
         case .retry(let reason, let delayMs), .partly(_, _, let reason, let delayMs):
             var delay =
                 switch delayMs {
@@ -84,6 +81,31 @@ extension UploadAttempt {
                     : "an upload failed; it will be repeated",
             fields(archive.stem, outcome.httpStatus, outcome.cause, attempt: attempt)
                 + noted(outcome, archive.stem, attempt: attempt))
+        return state
+    }
+
+    /// The engine broke the attempt off; it is repeated at once. The host itself caused it in every
+    /// case but one, so only the end of a call's time is reported as a failed transfer.
+    private func breakOff(
+        _ archive: borrowing ArchiveLock, _ stopped: TransferOutcome, _ course: UploadCourse,
+        _ result: inout UploadResult
+    ) -> PairState {
+        let stop = run.stop
+        var outcome = stopped
+        outcome.cause = stop.rawValue
+        let state = PairState.retry(
+            attempts: course.attempt, notBeforeMs: 0, reason: .stopped, progress: course.stand)
+        record(archive, state, cause: outcome.cause, refusals: course.refusals)
+        // The call that it gives way to goes on with it.
+        if stop == .givesWay { return state }
+        result.failed += 1
+        service.count { $0.failed += 1 }
+        if stop == .outOfTime {
+            service.report(
+                UploadDiagnostic.warn, "an upload failed; it will be repeated",
+                fields(archive.stem, 0, outcome.cause, attempt: course.attempt)
+                    + noted(outcome, archive.stem, attempt: course.attempt))
+        }
         return state
     }
 
