@@ -265,13 +265,14 @@ void cw_options_init(cw_options *options, size_t size_of_options);
  * looks like "info,app.db=debug". It takes names in any case, also those of Python's logging,
  * syslog and swift-log; 1…24; and 30, 40 and 50 as in Python. The engine reports values of
  * CORDWOOD_LEVEL and CORDWOOD_CONSOLE that it does not understand once on stderr, and ignores them.
+ * A wrong CORDWOOD_TARGET makes the call fail as cw_target_add would; cw_last_error names it.
  *
  * Threads: an open engine's threads count as threads of the process. A host whose main thread ends
  * by pthread_exit must close its engines before its last thread returns, or the process lives on.
  * Blocks: for file creation. Signals: not safe.
  * CW_OK · CW_E_ARGUMENT · CW_E_STRUCT_SIZE · CW_E_STRUCT_TAIL · CW_E_LEVEL · CW_E_LIMIT ·
  * CW_E_NO_DIRECTORY · CW_E_NOT_DIRECTORY · CW_E_PERMISSION · CW_E_IO · CW_E_FULL · CW_E_MEMORY ·
- * CW_E_VERSION · CW_E_UNSUPPORTED (with policy_url: no libcurl) */
+ * CW_E_VERSION · CW_E_UNSUPPORTED (with policy_url or CORDWOOD_TARGET: no libcurl) */
 cw_status cw_open(const cw_options *options, cw_engine **out);
 
 /* Sets an attribute of the resource that logs: service.name, service.version,

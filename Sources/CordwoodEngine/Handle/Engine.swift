@@ -107,7 +107,12 @@ import CordwoodTrace
 
     private func addEnvironmentTarget() throws(CordwoodError) {
         guard let url = Environment.value("CORDWOOD_TARGET"), !url.isEmpty else { return }
-        _ = try addTarget(TargetOptions(url: url))
+        do throws(CordwoodError) {
+            _ = try addTarget(TargetOptions(url: url))
+        } catch {
+            // The host has passed no URL: without the variable's name it would search its own code.
+            throw CordwoodError(error.status, "CORDWOOD_TARGET: \(error.text)")
+        }
     }
 
     /// The engine of a block; nil after close.

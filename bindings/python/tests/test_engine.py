@@ -197,6 +197,19 @@ class EngineTest(StoreCase):
                 self.assertEqual(len(lines), 1 if told else 0, lines)
                 self.assertIn(f"cordwood: {variable}: {told}" if told else "", done.stderr)
 
+    def test_a_wrong_target_of_the_environment_is_named(self) -> None:
+        program = "import cordwood, sys; cordwood.open(sys.argv[1])"
+        for value in "gopher://h/s3cret", "logs.example", "http://":
+            with self.subTest(value=value):
+                done = subprocess.run(
+                    [sys.executable, "-c", program, self.store], check=False, capture_output=True,
+                    text=True, env=dict(os.environ, CORDWOOD_TARGET=value))
+                last = done.stderr.splitlines()[-1]
+                self.assertEqual(done.returncode, 1)
+                self.assertIn("ArgumentError: CW_E_ARGUMENT: ", last)
+                self.assertIn("(CORDWOOD_TARGET: ", last)
+                self.assertNotIn("s3cret", last)
+
     def test_version(self) -> None:
         self.assertRegex(cordwood.__version__, r"^\d+\.\d+\.\d+$")
 
