@@ -108,6 +108,25 @@ final class UploadRulesTests: XCTestCase {
         XCTAssertTrue(store.hasArchive(1))
     }
 
+    func testTargetRemovedFromOutsideCanBeAddedAgain() throws {
+        let server = try FaultServer()
+        let store = try TestStore()
+        store.addArchive(1)
+        let service = try store.service()
+        let target = try store.target(server.url)
+        let first = try service.addTarget(target)
+        try TargetRegistry(storeDirectory: store.root).remove(name: target.name)
+        XCTAssertEqual(service.pass().0, .noTarget)
+        let second = try service.addTarget(target)
+        XCTAssertNotEqual(first, second)
+        XCTAssertNil(service.target(first))
+        XCTAssertThrowsError(try service.addTarget(target)) {
+            XCTAssertEqual(($0 as? UploadError)?.status, .exists)
+        }
+        XCTAssertEqual(service.pass().0, .ok)
+        XCTAssertEqual(server.requests.count, 1)
+    }
+
     func testExpiredArchivesAreNotSent() throws {
         let store = try TestStore()
         store.addArchive(1)

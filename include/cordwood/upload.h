@@ -119,10 +119,11 @@ void cw_target_options_init(cw_target_options *options, size_t size_of_options);
  * timer tick (at most 30 s), but not within 250 ms of an added target, or at once with cw_upload.
  * The store registers the name. The engine deletes an uploaded archive when every registered target
  * has it and at least one of them is not of the kind "transactions". So add all targets one after
- * another: a target that is added later gets the archives that are left. out_target_id may be NULL.
- * The engine copies all strings. Blocks: for file creation. Signals: not safe.
+ * another: a target that is added later gets the archives that are left. A target that `cordwood
+ * target DIR remove` removed can be added again. out_target_id may be NULL. The engine copies all
+ * strings. Blocks: for file creation. Signals: not safe.
  * CW_OK · CW_E_ARGUMENT (cw_last_error says what is wrong) · CW_E_STRUCT_SIZE · CW_E_STRUCT_TAIL ·
- * CW_E_EXISTS (the engine already has a target of that name) · CW_E_UNSUPPORTED (no libcurl) ·
+ * CW_E_EXISTS (the engine has a registered target of that name) · CW_E_UNSUPPORTED (no libcurl) ·
  * CW_E_LIMIT (64 targets) · CW_E_IO · CW_E_FULL · CW_E_CLOSED */
 cw_status cw_target_add(cw_engine *engine, const cw_target_options *options,
                         uint32_t *out_target_id);

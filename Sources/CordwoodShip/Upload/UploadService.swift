@@ -78,6 +78,7 @@ package final class UploadService: @unchecked Sendable {
     /// Registers a target and releases archives that waited for its credentials.
     package func addTarget(_ target: Target) throws(UploadError) -> UInt32 {
         try target.requireTransport()
+        try dropUnregistered(target.key)
         let refusal: UploadError? = monitor.locked {
             if adding.contains(target.key)
                 || runners.contains(where: { $0.target.key == target.key })
@@ -111,6 +112,22 @@ package final class UploadService: @unchecked Sendable {
         return runner.id
     }
 
+    /// Forgets a target that was removed from outside, so that it can be added again.
+    private func dropUnregistered(_ key: TargetKey) throws(UploadError) {
+        guard let stale = currentRunners.first(where: { $0.target.key == key }),
+            // It was registered before it became a runner.
+            try !registry.keys().contains(key)
+        else { return }
+        // Another thread that adds it may have been faster.
+        monitor.locked { runners.removeAll { $0 === stale } }
+        end(stale)
+    }
+
+    private func end(_ removed: TargetRunner) {
+        removed.remove()
+        removed.gate.waitUntilIdle()
+    }
+
     /// No callback of that target is called after this returns.
     package func removeTarget(_ name: String) throws(UploadError) {
         let key = TargetKey(name: name)
@@ -120,8 +137,7 @@ package final class UploadService: @unchecked Sendable {
             }
             return runners.remove(at: index)
         }
-        removed?.remove()
-        removed?.gate.waitUntilIdle()
+        if let removed { end(removed) }
         do throws(UploadError) {
             try registry.remove(name: name)
         } catch .notFound where removed != nil {

@@ -6,6 +6,7 @@ import threading
 import time
 import unittest
 import weakref
+from pathlib import Path
 from typing import Any, Callable, Dict, List
 from unittest import mock
 
@@ -145,6 +146,21 @@ class TargetTest(StoreCase):
         calls.clear()
         for reference in references:
             self.until_gone(reference)
+
+    def test_a_target_removed_from_outside_can_be_added_again(self) -> None:
+        first, second = Called(), Called()
+        self.add(transport=first)
+        (Path(self.store) / "targets" / "t").unlink()
+        self.engine.logger("a").info("x")
+        with self.assertRaises(cordwood.UploadError) as caught:
+            self.engine.upload(timeout=30)
+        self.assertEqual(caught.exception.status, _abi.E_NO_TARGET)
+        self.add(transport=second)
+        self.assertEqual(self.engine.upload(timeout=30).uploaded, 1)
+        self.assertEqual((len(first.seen), len(second.seen)), (0, 1))
+        reference = weakref.ref(first)
+        del first
+        self.until_gone(reference)
 
     def test_refused_target_keeps_nothing(self) -> None:
         call = Called()

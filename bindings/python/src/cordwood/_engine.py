@@ -232,6 +232,9 @@ class Engine(Transactions):
         if status < 0:
             _callbacks.forget_target(calls)
         elif added.name is not None:
+            # The library forgot a target of that name that was removed from outside.
+            if added.name in self._targets:
+                _callbacks.forget_target(self._targets[added.name])
             self._targets[added.name] = calls
         check(status)
         return number.value
