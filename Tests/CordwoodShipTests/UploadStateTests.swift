@@ -268,6 +268,53 @@ final class UploadStateTests: XCTestCase {
         }
     }
 
+    /// The queue shows the server's text, without the secrets in it.
+    func testARefusalInsideA200SaysWhy() throws {
+        let store = try TestStore()
+        store.addArchive(1, content: lines(2))
+        let service = try store.service()
+        _ = try add(
+            store, service,
+            change: {
+                self.bulkTarget(&$0)
+                $0.authToken = "s3cret-token"
+            }
+        ) { _, _ in
+            UploadResponse(
+                status: 200, body: Array(#"{"error":{"reason":"no s3cret-token"}}"#.utf8))
+        }
+        XCTAssertEqual(service.pass().0, .upload)
+        let causes = try QueueListing(storeDirectory: store.root).list().map(\.cause)
+        XCTAssertEqual(causes, [#"HTTP 200: {"error":{"reason":"no ***"}}"#])
+    }
+
+    func testWhereNothingIsWantedThereWasNoTransfer() throws {
+        let store = try TestStore()
+        store.addArchive(1)
+        let service = try store.service()
+        let told = try add(store, service, change: { $0.level = 17 }) { _, _ in
+            UploadResponse(status: 200)
+        }
+        let (status, result) = service.pass()
+        XCTAssertEqual(status, .end)
+        XCTAssertEqual(told.seen.count, 0)
+        XCTAssertEqual(result.lastOutcome, OutcomeKind.none)
+    }
+
+    func testABodyTakenInPartCountsItsBytes() throws {
+        let store = try TestStore()
+        store.addArchive(1, content: lines(2))
+        let service = try store.service()
+        _ = try add(store, service, change: bulkTarget) { request, _ in
+            try UploadStateTests.bulk(request) { $0 == 0 ? 201 : 429 }
+        }
+        let (status, result) = service.pass()
+        XCTAssertEqual(status, .upload)
+        XCTAssertEqual(result.records, 1)
+        XCTAssertGreaterThan(result.bytesSent, 0)
+        XCTAssertEqual(service.totals.bytes, result.bytesSent)
+    }
+
     /// Nothing of the body was taken: that proves nothing, and the other archives wait, too.
     func testABulkRequestOfWhichNothingIsTakenIsNoSuccess() throws {
         for (status, reason) in [(429, "-busy-"), (500, "-failed-")] {

@@ -48,9 +48,10 @@ extension Services {
             result.bytesSent = after.bytes &- before.bytes
             if result.lastOutcome == .none {
                 result.lastOutcome = .success
-                result.lastHTTPStatus = 200
+                result.lastHTTPStatus = after.lastTakenHTTPStatus
             }
         }
+        result.records = max(result.records, after.records &- before.records)
         result.refused = max(
             result.refused, UInt32(truncatingIfNeeded: after.refused &- before.refused))
         let quarantined = UInt32(truncatingIfNeeded: after.quarantined &- before.quarantined)

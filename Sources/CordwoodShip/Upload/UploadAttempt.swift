@@ -180,8 +180,12 @@ struct UploadAttempt {
             outcome.cause += ", and no answer of kind \(target.kind.rawValue) that it is there"
         }
         let verdict = isOther ? .stray : meaning(of: outcome, delivery)
+        // Some servers refuse with a 200: then its text says why, unless the dialect has done so.
+        var isUntold = isOther || outcome.cause == "HTTP \(outcome.httpStatus)"
         switch verdict {
-        case .sent, .partly: runner.note(success: true)
+        case .sent, .partly:
+            isUntold = false
+            runner.note(success: true)
         case .retry(let reason, _) where reason != .stopped:
             runner.note(
                 success: false, isDown: outcome.isUnreachable || outcome.httpStatus >= 500)
@@ -189,7 +193,12 @@ struct UploadAttempt {
         }
         // The protocol has read the answer; from here on the answer is only shown.
         let request = target.request(delivery, bytesPerSecond: 0)
-        SentSecrets(request, also: delivery.credentials.secrets).clean(&outcome)
+        let secrets = SentSecrets(request, also: delivery.credentials.secrets)
+        secrets.clean(&outcome)
+        if outcome.kind == .success, isUntold {
+            let words = AnswerText.words(secrets.cleaned(outcome.body))
+            if !words.isEmpty { outcome.cause += ": \(words)" }
+        }
         return verdict
     }
 

@@ -109,6 +109,8 @@ extension UploadAttempt {
                     keep(refused, range, outcome, &course, archive.stem, &result)
                     let left = UInt32(clamping: again.count) &+ refused.count
                     noteTaken(part.entries &- min(left, part.entries), &result)
+                    result.bytesSent += outcome.bytesSent
+                    service.count { $0.bytes += outcome.bytesSent }
                     // A server that asks for records outside the part gets all of it again.
                     let isOurs = again.allSatisfy { one in
                         delivery.ordinals.contains { $0.contains(one) }

@@ -11,8 +11,11 @@ extension UploadAttempt {
         // A target that was removed meanwhile has neither state nor callbacks.
         guard !runner.isGone else { return nil }
         let outcome = step.outcome
-        result.lastHTTPStatus = outcome.httpStatus
-        result.lastOutcome = outcome.kind
+        // If nothing of it is wanted, there was no transfer.
+        if step.hasSent || step.verdict != .sent(.none) {
+            result.lastHTTPStatus = outcome.httpStatus
+            result.lastOutcome = outcome.kind
+        }
         course.countAnew()
         // The attempt ended before they were judged: they are kept.
         for refusal in course.retrials { noteRefused(archive.stem, 1, refusal.reason, &result) }
@@ -172,7 +175,10 @@ extension UploadAttempt {
         record(archive, state)
         if state != .filtered {
             result.uploaded += 1
-            service.count { $0.succeeded += 1 }
+            service.count {
+                $0.succeeded += 1
+                $0.lastTakenHTTPStatus = outcome.httpStatus
+            }
         }
         service.report(
             UploadDiagnostic.debug, state == .filtered ? "nothing of it is wanted" : "uploaded",
@@ -280,7 +286,10 @@ extension UploadAttempt {
     /// Counts records that the target has now.
     func noteTaken(_ count: UInt32, _ result: inout UploadResult) {
         result.records &+= UInt64(count)
-        if target.kind == .transactions { service.count { $0.events &+= UInt64(count) } }
+        service.count {
+            $0.records &+= UInt64(count)
+            if target.kind == .transactions { $0.events &+= UInt64(count) }
+        }
     }
 
     /// Records that this target will never get; the archive's other targets are not affected.

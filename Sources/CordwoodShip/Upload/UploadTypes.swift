@@ -153,6 +153,10 @@ package struct UploadTotals: Sendable {
     package var succeeded: UInt64 = 0
     package var failed: UInt64 = 0
     package var bytes: UInt64 = 0
+    /// Records in bodies that got a 2xx.
+    package var records: UInt64 = 0
+    /// The status of the last archive that a target took.
+    package var lastTakenHTTPStatus: Int32 = 0
     package var refused: UInt64 = 0
     /// Events of transactions that their targets accepted.
     package var events: UInt64 = 0

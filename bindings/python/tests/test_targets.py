@@ -162,6 +162,24 @@ class TargetTest(StoreCase):
         del first
         self.until_gone(reference)
 
+    def test_a_call_reports_the_background_attempt_that_it_joins(self) -> None:
+        begun, go_on = threading.Event(), threading.Event()
+
+        def send(_: Any) -> int:
+            begun.set()
+            go_on.wait(30)
+            return 202
+
+        self.add(transport=send)
+        for _ in range(3):
+            self.engine.logger("a").info("x")
+        self.engine.roll()
+        self.assertTrue(begun.wait(30))
+        threading.Timer(1, go_on.set).start()  # by then the call waits
+        result = self.engine.upload(timeout=30)
+        self.assertEqual((result.uploaded, result.records), (1, 3))
+        self.assertEqual((result.last_http_status, result.last_outcome), (202, "success"))
+
     def test_refused_target_keeps_nothing(self) -> None:
         call = Called()
         with self.assertRaises(cordwood.ArgumentError):
