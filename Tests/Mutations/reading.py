@@ -13,14 +13,6 @@ mutation("read", "ties-have-no-order", STORE + "View/StoreView.swift",
          "add(chain, firstOrder &+ UInt64(index))", "add(chain, firstOrder)",
          "swift StoreReaderTests/testEqualTimesComeInOneOrder",
          "what else is read decides the order of processes' records of equal times")
-mutation("read", "long-numbers-are-doubles", STORE + "Query/QueryNumber.swift",
-         "        if a != nearest { return", "        if true { return",
-         "swift QueryTests/testNumbersAreComparedExactly",
-         "a whole number beyond 64 bits is not equal to itself as a double")
-mutation("read", "numbers-are-not-as-written", STORE + "Query/JSONPath.swift",
-         " || number(text) != nil\n", "\n",
-         "swift JSONFieldTests/testTypes",
-         "a number in JSON is not found in the form in which cat prints it")
 mutation("read", "shown-times-decide", STORE + "View/EndPlan.swift",
          "            guard let times = times(places[at], chain), "
          "isBefore(times.greatest, time),\n",

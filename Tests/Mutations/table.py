@@ -496,3 +496,14 @@ mutation("read", "large-chunks-are-small", STORE + "Lanes/StreamCursor.swift",
          "buffer.count > ChunkHeader.largeBytes", "buffer.count > 1 << 20",
          "swift ReadLaneTests/testChunksOfAllSizesAreReadByTurns",
          "readers and archives lack the end of chunks above 1 MiB")
+
+# ── Numbers of queries ──
+
+mutation("read", "long-numbers-are-doubles", STORE + "Query/QueryNumber.swift",
+         "        if a != nearest { return", "        if true { return",
+         "swift QueryTests/testNumbersAreComparedExactly",
+         "a whole number beyond 64 bits is not equal to itself as a double")
+mutation("read", "numbers-are-not-as-written", STORE + "Query/JSONPath.swift",
+         " || number(text) != nil\n", "\n",
+         "swift JSONFieldTests/testTypes",
+         "a number in JSON is not found in the form in which cat prints it")
