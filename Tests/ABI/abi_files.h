@@ -198,7 +198,10 @@ static void case_sealed_chunks(void) {
 /* ── A close between an append's two looks at the engine (A13) ── */
 
 static cw_status close_answer, close_status;
-static void close_now(void) { close_answer = cw_close(&stand_engine, 60000); }
+static void *close_now(void *timeout_ms) {
+    close_answer = cw_close(&stand_engine, *(uint32_t *)timeout_ms);
+    return NULL;
+}
 
 static void *close_within(void *argument) {
     step_start(*(int *)argument, stand);
@@ -208,17 +211,23 @@ static void *close_within(void *argument) {
     return NULL;
 }
 
+/* A thread that stands at its nth instruction. */
+static pthread_t close_stand(int *n) {
+    pthread_t thread;
+    stand_open(64u << 10);
+    stood = 0;
+    sem_init(&stands, 0, 0);
+    sem_init(&goes_on, 0, 0);
+    pthread_create(&thread, NULL, close_within, n);
+    while (sem_wait(&stands) != 0) continue;
+    return thread;
+}
+
 static void case_close_steps(void) {
-    int steps = 0;
-    for (int n = 1; n < 2000; n += 3, steps++) {
-        stand_open(64u << 10);
-        pthread_t thread;
-        stood = 0;
-        sem_init(&stands, 0, 0);
-        sem_init(&goes_on, 0, 0);
-        pthread_create(&thread, NULL, close_within, &n);
-        while (sem_wait(&stands) != 0) continue;
-        close_now();
+    int steps = 0, n = 1;
+    for (; n < 2000; n += 3, steps++) {
+        pthread_t thread = close_stand(&n);
+        close_now(&(uint32_t){100});
         sem_post(&goes_on);
         pthread_join(thread, NULL);
         if (close_answer == CW_E_TIMEOUT) break; /* busy: close waited for it */
@@ -227,6 +236,18 @@ static void case_close_steps(void) {
     }
     HOLDS(steps > 10);
     fprintf(stderr, "%d places\n", steps);
+    /* A thread that a slow disk holds in the call: close waits for it as long as it was told. */
+    pthread_t thread = close_stand(&n), closing;
+    pthread_create(&closing, NULL, close_now, &(uint32_t){60000});
+    struct timespec later;
+    clock_gettime(CLOCK_REALTIME, &later);
+    later.tv_sec += 2;
+    EXPECT(ETIMEDOUT, pthread_timedjoin_np(closing, NULL, &later));
+    sem_post(&goes_on);
+    pthread_join(thread, NULL);
+    pthread_join(closing, NULL);
+    EXPECT(CW_OK, close_answer);
+    HOLDS(close_status == CW_OK || close_status == CW_E_CLOSED);
 }
 
 /* ── A lane's lock (R31, R32) ── */

@@ -561,7 +561,10 @@ import CordwoodTrace
             }
             return true
         }
-        return ended && finish()
+        guard ended else { return false }
+        // Without the locks of `finish`: a slow disk may hold a thread in an append for long.
+        unsafe EngineCore.waitForQuiet(engine, deadline)
+        return finish()
     }
 
     @discardableResult

@@ -505,7 +505,7 @@ public enum EngineCore {
     /// and reads as closed. False: a thread stayed inside an append for a second. The engine is
     /// then parked with its lock and files, because that record may still be kept.
     package static func finish(_ engine: EngineBlock, left: LeftLane?) -> Bool {
-        guard unsafe waitForQuiet(engine) else { return false }
+        guard unsafe waitForQuiet(engine, Deadline(afterMs: 1_000)) else { return false }
         if let lane = unsafe readyLane(engine) {
             _ = unsafe sealRetired(engine, all: true)
             unsafe putOnDisk(engine, namelessOnly: false)
@@ -560,15 +560,15 @@ public enum EngineCore {
 
     /// Call after closeHandles. Waits until the threads that were inside an append have left it;
     /// later ones see CLOSING.
-    private static func waitForQuiet(_ engine: EngineBlock) -> Bool {
-        let bound = cw_monotonic_ns() &+ 1_000_000_000
+    @discardableResult
+    package static func waitForQuiet(_ engine: EngineBlock, _ deadline: Deadline) -> Bool {
         while true {
             var isBusy = false
             unsafe ThreadBlocks.forEach(engine) {
                 if unsafe cwa_load_acquire_u64(AppendPath.busyWord($0)) != 0 { isBusy = true }
             }
             guard isBusy else { return true }
-            guard cw_monotonic_ns() < bound else { return false }
+            if deadline.hasPassed { return false }
             ThreadIdentity.pause(microseconds: 100)
         }
     }
