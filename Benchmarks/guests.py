@@ -2,7 +2,7 @@
 {"mean", "p50", "p99", "p99.9", "max", "records", "kept", …}, where kept counts the records on file,
 and `instructions` if it counts them.
 
-Python's peers come from PyPI into build/bench-venv. A missing peer is noted and fails nothing."""
+Python's peers come from PyPI (requirements.txt). A missing peer is noted and fails nothing."""
 
 import json
 import os
@@ -15,31 +15,21 @@ from house import HERE, KEPT, ROOT, WORKLOADS, last_json, output
 
 sys.path.insert(0, str(ROOT / "Tests/TestSupport"))
 
+import environments  # noqa: E402
 import swift_hosts  # noqa: E402
 
-VENV = ROOT / "build/bench-venv"
-PYPI = ("picologging", "loguru", "structlog")
 RUN_WAIT_S = 1800
 PYTHON_COUNTS = (2_000, 12_000)
 
 
 def venv(house, install):
-    """The interpreter with the peers from PyPI, or without them if they cannot be installed."""
-    python = VENV / "bin/python"
+    """The interpreter with the peers from PyPI that could be installed, or our own."""
+    python = environments.folder("bench") / "bin/python"
+    if not python.exists() and install and environments.interpreter("bench") is None:
+        house.note("PyPI did not give all of Python's peers: what it did not is left out")
     if python.exists():
         return str(python)
-    if not install:
-        house.note("no build/bench-venv: Python's peers of PyPI are left out "
-                   "(./dev bench python makes it)")
-        return sys.executable
-    done = subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=False)
-    if done.returncode == 0:
-        for package in PYPI:  # one by one: a peer without a wheel must not fail the rest
-            if subprocess.run([str(python), "-m", "pip", "install", "-q", package],
-                              check=False).returncode:
-                house.note(f"pip cannot install {package}: left out")
-        return str(python)
-    house.note("no python3-venv: Python's peers of PyPI are left out")
+    house.note("Python's peers of PyPI are left out (./dev bench python installs them)")
     return sys.executable
 
 

@@ -4,13 +4,14 @@
 server that answers 2 KB. The three take turns. Prints the median and the lowest of the rounds'
 means, in microseconds.
 
-    build/http-venv/bin/python Benchmarks/http_hooks.py [--requests N] [--rounds N]
+    http_hooks.py [--requests N] [--rounds N]
 
-Clients that are not installed are left out."""
+With the clients of Tests/Behaviour/requirements.txt; those that are not installed are left out."""
 
 import argparse
 import http.client
 import multiprocessing
+import os
 import socket
 import statistics
 import sys
@@ -20,7 +21,9 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "bindings/python/src"))
+sys.path[:0] = [str(ROOT / "bindings/python/src"), str(ROOT / "Tests/TestSupport")]
+
+import environments  # noqa: E402
 
 import cordwood  # noqa: E402
 
@@ -117,4 +120,7 @@ def main():
 
 
 if __name__ == "__main__":
+    with_clients = environments.interpreter("http")
+    if with_clients and Path(sys.prefix).resolve() != Path(with_clients).parent.parent.resolve():
+        os.execv(with_clients, [with_clients, *sys.argv])
     main()

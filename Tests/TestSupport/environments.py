@@ -1,11 +1,17 @@
 #!/usr/bin/env python3
-"""Virtual environments with the packages that suites need from PyPI, each made once: a suite reuses
-one that another made from the same requirements. A lock keeps two from making it at the same time.
+"""Virtual environments with the packages that suites need from PyPI. They do not change with our
+sources, so they lie outside of the checkout, in ${XDG_CACHE_HOME:-~/.cache}/cordwood-build, where
+every checkout finds them: `venv-KEY`, the key being that of the requirements and the interpreter.
+Nothing there is ever needed: what is missing is made again. A lock keeps two processes from making
+the same one at the same time.
 
-environments.py [NAME …]        makes those, or all: servers, http, otlp, python, viewer"""
+environments.py [NAME …]        makes those, or all: servers, http, otlp, python, viewer, bench"""
 
 import contextlib
 import fcntl
+import hashlib
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,48 +20,63 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 BUILD = ROOT / "build"
 REQUIREMENTS = {name: ROOT / folder / "requirements.txt" for name, folder in
                 (("servers", "Tests/Servers"), ("http", "Tests/Behaviour"), ("otlp", "Tests/OTLP"),
-                 ("python", "bindings/python/tests"), ("viewer", "Tests/Viewer"))}
+                 ("python", "bindings/python/tests"), ("viewer", "Tests/Viewer"),
+                 ("bench", "Benchmarks"))}
+
+
+def cache():
+    """The folder for what does not change with our sources. A path that is not absolute is not a
+    cache, says the XDG specification."""
+    named = Path(os.environ.get("XDG_CACHE_HOME") or "-")
+    home = named if named.is_absolute() else Path.home() / ".cache"
+    return home / "cordwood-build"
 
 
 @contextlib.contextmanager
-def locked(name):
+def locked(name, folder=BUILD):
     """One process at a time. The lock is the system's and ends with its holder."""
-    BUILD.mkdir(exist_ok=True)
-    with open(BUILD / f"{name}.lock", "w", encoding="utf-8") as lock:
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / f"{name}.lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
-def wanted(text):
-    return [line for line in text.splitlines() if line and not line.startswith("#")]
+def wanted(name):
+    return [line for line in REQUIREMENTS[name].read_text().splitlines()
+            if line and not line.startswith("#")]
 
 
-def has(folder, packages):
-    """Whether that environment was made with all of them."""
-    stamp = folder / "installed.txt"
-    return stamp.exists() and set(packages) <= set(wanted(stamp.read_text()))
+def folder(name):
+    """Where the environment lies, whether it is made or not."""
+    key = repr((sorted(wanted(name)), sys.version, sys.base_prefix))
+    return cache() / f"venv-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
+
+
+def is_whole(place):
+    """Whether PyPI gave it all packages; what was broken off is not."""
+    return (place / "installed.txt").exists()
 
 
 def interpreter(name):
     """The interpreter with the packages that `name` requires, or None if PyPI did not provide all.
-    Those it provided are in build/NAME-venv nevertheless."""
-    text = REQUIREMENTS[name].read_text()
-    packages = wanted(text)
-    with locked("venvs"):
+    Those it provided are there nevertheless."""
+    packages = wanted(name)
+    with locked("venvs", cache()):
         for other in REQUIREMENTS:
-            if has(BUILD / f"{other}-venv", packages):
-                return str(BUILD / f"{other}-venv/bin/python")
-        folder = BUILD / f"{name}-venv"
-        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-        pip = [folder / "bin/python", "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+            if set(packages) <= set(wanted(other)) and is_whole(folder(other)):
+                return str(folder(other) / "bin/python")
+        place = folder(name)
+        shutil.rmtree(place, ignore_errors=True)
+        subprocess.run([sys.executable, "-m", "venv", place], check=True)
+        pip = [place / "bin/python", "-m", "pip", "install", "-q", "--disable-pip-version-check"]
         if subprocess.run([*pip, *packages], check=False).returncode:
             # One by one: a missing package must not prevent the others.
             had = [subprocess.run([*pip, package], check=False).returncode == 0
                    for package in packages]
             if not all(had):
                 return None
-        (folder / "installed.txt").write_text(text)
-        return str(folder / "bin/python")
+        (place / "installed.txt").write_text("\n".join(packages) + "\n")
+        return str(place / "bin/python")
 
 
 def main():

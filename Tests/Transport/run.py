@@ -4,8 +4,8 @@ transports of the host's own, and places where no secret may be found.
 
     run.py [-k PATTERN …] [--list]
 
-Installs what is missing: tinyproxy (Debian), caddy (PyPI, into build/servers-venv, which the
-servers suite shares). The last line counts."""
+Installs what is missing: tinyproxy (Debian), caddy (PyPI, in the servers suite's virtual
+environment). The last line counts."""
 
 import subprocess
 import sys

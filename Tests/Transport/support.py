@@ -15,10 +15,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "TestSupport"))
 
 import certificates  # noqa: E402
+import environments  # noqa: E402
 from loopback import Listener, free_port, pipe, until  # noqa: E402, F401
 from sending import BUILD, ROOT, WORK, Scripted, StoreCase, cordwood  # noqa: E402, F401
 
-VENV = ROOT / "build/servers-venv"
+VENV = environments.folder("servers")
 CERTIFICATES = WORK / "certificates"
 
 

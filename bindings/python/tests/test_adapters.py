@@ -24,7 +24,7 @@ def package(name: str) -> Any:
         pass
     environments: Any = importlib.import_module("environments")
     environments.interpreter("python")
-    for folder in (environments.BUILD / "python-venv/lib").glob("python*/site-packages"):
+    for folder in environments.folder("python").glob("lib/python*/site-packages"):
         sys.path.append(str(folder))
     try:
         return importlib.import_module(name)
