@@ -18,6 +18,8 @@ let underCordwood: [Target.Dependency] = [
     "CordwoodFormats",
 ]
 
+let underTest: [Target.Dependency] = underCordwood + ["CordwoodTestSupport"]
+
 let package = Package(
     name: "cordwood",
     products: [
@@ -148,37 +150,41 @@ let package = Package(
             ] + underCordwood,
             swiftSettings: strict),
 
+        // What the tests share: sizes of a run, seeded numbers.
+        .target(name: "CordwoodTestSupport", path: "Tests/CordwoodTestSupport"),
         .testTarget(name: "CordwoodFormatsTests", dependencies: ["CordwoodFormats"]),
         .testTarget(name: "CordwoodCoreTests", dependencies: ["CordwoodCore"]),
         .testTarget(
             name: "CordwoodStoreTests",
-            dependencies: ["CordwoodStore", "CordwoodCore", "CordwoodFormats", "CShims"]),
+            dependencies: [
+                "CShims", "CordwoodStore", "CordwoodCore", "CordwoodFormats", "CordwoodTestSupport",
+            ]),
         .testTarget(
-            name: "CordwoodShipTests", dependencies: ["CordwoodURLSession"] + underCordwood),
-        .testTarget(name: "CordwoodTraceTests", dependencies: ["Cordwood"] + underCordwood),
-        .testTarget(name: "CordwoodEngineTests", dependencies: ["Cordwood"] + underCordwood),
-        .testTarget(name: "CordwoodTests", dependencies: ["Cordwood"] + underCordwood),
+            name: "CordwoodShipTests", dependencies: ["CordwoodURLSession"] + underTest),
+        .testTarget(name: "CordwoodTraceTests", dependencies: ["Cordwood"] + underTest),
+        .testTarget(name: "CordwoodEngineTests", dependencies: ["Cordwood"] + underTest),
+        .testTarget(name: "CordwoodTests", dependencies: ["Cordwood"] + underTest),
         .testTarget(
             name: "CordwoodLoggingTests",
             dependencies: [
                 "CordwoodLogging", "Cordwood", .product(name: "Logging", package: "swift-log"),
-            ] + underCordwood),
+            ] + underTest),
         .testTarget(
             name: "CordwoodCollectorTests",
-            dependencies: ["CordwoodCollector", "CordwoodServing"] + underCordwood),
+            dependencies: ["CordwoodCollector", "CordwoodServing"] + underTest),
         .testTarget(
             name: "CordwoodViewerTests",
             dependencies: [
                 "CordwoodViewer", "CordwoodServing", "Cordwood",
                 .product(name: "NIOHTTP1", package: "swift-nio"),
-            ] + underCordwood),
+            ] + underTest),
         .testTarget(
             name: "CordwoodHTTPCaptureTests",
             dependencies: ["CordwoodHTTPCapture", "CordwoodURLSession", "Cordwood"]
-                + underCordwood),
+                + underTest),
         .testTarget(
             name: "CordwoodCLITests",
             dependencies: ["CordwoodCLI", "CordwoodCollector", "CordwoodServing", "Cordwood"]
-                + underCordwood),
+                + underTest),
     ]
 )

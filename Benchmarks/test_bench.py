@@ -15,7 +15,8 @@ import xml.etree.ElementTree
 from pathlib import Path
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path[:0] = [str(Path(__file__).resolve().parent),
+                str(Path(__file__).resolve().parent.parent / "Tests/TestSupport")]
 
 import guests  # noqa: E402
 import house as shared  # noqa: E402
@@ -26,6 +27,7 @@ import peers  # noqa: E402
 import plot  # noqa: E402
 import report  # noqa: E402
 import table  # noqa: E402
+from cases import full  # noqa: E402
 
 SEED = 20260611
 PARTS = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999, "p99.99": 0.9999, "max": 1.0}
@@ -90,6 +92,7 @@ class Check(WithHouse):
             seen = self.house.check(self.store(workload), workload)
             self.assertEqual(seen, {"records": 2000, "threads": 1, "wrong": 0, "damaged": 0})
 
+    @full
     def test_cpp_writes_the_same_text(self):
         for program in (self.house.hot_cpp(), self.house.hot_macros()):
             for workload in shared.WORKLOADS:
@@ -108,6 +111,7 @@ class Check(WithHouse):
         self.house.run(self.house.hot(), "sustained", 1000, "w1")
         self.assertEqual(len(self.failed_gates()), 1)
 
+    @full
     def test_options_keep_all(self):
         for switch in ("LOAD_TMPFS", "LOAD_COARSE"):
             row = self.house.run(self.house.hot(), "sustained", 1000, "w2",
@@ -116,6 +120,7 @@ class Check(WithHouse):
         self.assertEqual(self.failed_gates(), [])
 
 
+@full
 class BesideCopy(WithHouse):
     def test_ratios_of_rounds_in_turn(self):
         hot.beside_copy(self.house)
@@ -135,12 +140,14 @@ class BesideCopy(WithHouse):
 
 
 class Lines(WithHouse):
+    @full
     def test_our_producers_share_none(self):
         seen = lines.measure(self.house, self.house.hot(), "w2")
         self.assertEqual(seen["shared"], [])
         for stored_to in seen["lines_stored_to"]:  # the thread's block, its chunk, its stack
             self.assertGreater(stored_to, 3)
 
+    @full
     def test_a_shared_line_is_found(self):
         program = self.house.program("shared", "hot.c", "-DSHARED", *shared.OURS)
         self.assertEqual(len(lines.measure(self.house, program, "w2")["shared"]), 1)
@@ -169,12 +176,14 @@ class Lines(WithHouse):
 
 
 class Kills(WithHouse):
+    @full
     def test_ours_loses_none(self):
         engine = peers.Ours(self.house, "ours", self.house.hot())
         run = engine.kill("w2")
         self.assertGreater(run["returned"], 0)
         self.assertGreaterEqual(run["on_file"], run["returned"])
 
+    @full
     def test_loss_is_counted(self):
         engine = peers.Ours(self.house, "ours", self.house.hot())
         engine.kill = lambda workload: {"returned": 1000, "on_file": 990}
@@ -192,6 +201,7 @@ class Kills(WithHouse):
 
 @unittest.skipUnless(shutil.which("lttng-sessiond"), "no LTTng here")
 class Daemons(WithHouse):
+    @full
     def test_they_end_whatever_happens(self):
         if lttng.others_run():
             self.skipTest("a session daemon of somebody else runs")

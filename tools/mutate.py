@@ -12,7 +12,7 @@ case notices is a failure, and so is one that does not compile.
               of `./dev test`, so that an entry costs the files that it changes and a link. The tree
               must not be edited or built meanwhile
     --list    lists the entries
-    --first   only entries that a case of `./dev test` catches, not those that need `--all`"""
+    --first   only entries that a case of `./dev test --full` catches, not those that need `--all`"""
 
 import argparse
 import os
@@ -26,12 +26,13 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "Tests/Mutations"))
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "Tests/TestSupport")]
 
 from entry import MUTATIONS  # noqa: E402
 import reading  # noqa: E402, F401
 import table  # noqa: E402, F401
-from run_suites import TESTS_PLACE, counts  # noqa: E402
+from run_suites import counts  # noqa: E402
+from swift_tests import PLACE as TESTS_PLACE  # noqa: E402
 
 TREE = ROOT / "build/mutate/tree"
 LOGS = ROOT / "build/mutate/logs"
@@ -49,7 +50,7 @@ SUITES = {
     "viewer": ("all", [PYTHON, "Tests/Viewer/run.py"]),
     "journeys": ("all", [PYTHON, "Tests/Viewer/journeys.py"]),
     "servers": ("all", [PYTHON, "Tests/Servers/run.py"]),
-    "swift": ("tests", ["swift", "test", "--skip-build", *TESTS_PLACE, "--filter"]),
+    "swift": ("tests", [PYTHON, "Tests/TestSupport/swift_tests.py", "-k"]),
     "model": ("nothing", [PYTHON, "Tests/Model/run.py"]),
     "python-speed": ("library", [PYTHON, "bindings/python/tests/run.py", "--accelerated"]),
 }
@@ -191,7 +192,7 @@ def case(entry, seconds):
     """(caught, output)"""
     LOGS.mkdir(parents=True, exist_ok=True)
     log = LOGS / f"{entry.name}.log"
-    extra = {"CORDWOOD_TEST_ALL": "1"} if entry.heavy else {}
+    extra = {"TEST_SWIFT_TESTS": "made"} | ({"TEST_SIZE": "all"} if entry.heavy else {})
     code, text = run([*SUITES[entry.suite][1], *entry.case.split()], log, extra, seconds)
     passed, failed = counts(text, code)
     if code < 0 or not passed + failed or "SKIPPED" in text:

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """`./dev test`: runs every suite, reads the counts it prints, and sums them into one last line.
 
-A suite is a command; its counts are the last `N passed, N failed` it prints, or the test cases that
-XCTest names. A suite that fails without naming a failed test counts as one failure. Each leaves
-JUnit XML: suites in Python write it themselves (Tests/TestSupport/cases.py); for the others it is
-made here from their output.
+A run has a size: the core, --full or --all (Tests/TestSupport/cases.py). The table of suites below
+has what each may cost in the core, its budget. A core that costs one and a half times the sum, at
+the speed of this machine at this moment, is measured again, and the second time it has failed.
+
+A suite is a command; its counts are the last `N passed, N failed` it prints. A suite that fails
+without naming a failed test counts as one failure. Each leaves JUnit XML, which suites in Python
+write themselves (Tests/TestSupport/cases.py).
 
 What several suites need is made once, before them (`makes`). Suites that measure no times run side
 by side, the longest first, as long as their shares fit two processors and a little more, since
@@ -29,140 +32,115 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "Tests/TestSupport"))
 
 import cases  # noqa: E402
-from cases import (FAILED, NOTHING, OK, SKIPPED, Outcome, read_junit,  # noqa: E402
+import swift_tests  # noqa: E402
+from cases import (FAILED, NOTHING, OK, SIZES, SKIPPED, Outcome, read_junit,  # noqa: E402
                    write_junit)
 
 LOGS = ROOT / "build/test-logs"
 # A compiler's. Those of a linker about the toolchain's own libraries are not ours to fix.
 WARNING = re.compile(r"^/\S+:\d+:\d+: warning: .*$", re.M)
 OURS = re.compile(r"(\d+) passed, (\d+) failed")
-XCTEST = re.compile(r"Test Case '([^']+)' (?:(started).*|(passed|failed|skipped) "
-                    r"\(([\d.]+) seconds\))")
-SWIFT_RESULTS = {"passed": OK, "failed": FAILED, "skipped": SKIPPED}
 TEXT_MAX = 20_000  # of what a suite printed, in its XML
-# With the invariants that no other build checks, and without what only debuggers read. (The index
-# is said to be that, too, but the tests are found in it.)
-TESTS_PLACE = ["--scratch-path", ".build-tests", "-debug-info-format", "none",
-               "-Xswiftc", "-DCORDWOOD_INVARIANTS"]
 JOBS = 2
 FULL = 1.15  # of the processors, in shares
 MINUTES_MAX = 60  # of a job
 GRACE_S = 10
+# How far over its budget the core may be, and what loop() took when the budgets were measured.
+OVER_MAX = 1.5
+LOOP_S = 0.5
 # Runs as long as its parent lives; its work does not matter.
 BUSY = "import os, sys\nwhile os.getppid() == int(sys.argv[1]):\n    for _ in range(1 << 20): pass"
 
 
-class Job:
-    """A suite, or what is made for suites. minutes: about what it takes by itself, which decides
-    the order. share: the part of that during which it uses a processor. after: what must be made
-    before. alone: nothing runs beside it. timed: nor do busy loops. selects: the option that takes
-    a part of a case's name; empty: there is none."""
+def loop():
+    """The processor seconds of a fixed piece of work: the machine's speed at this moment."""
+    started, number = time.process_time(), 0
+    for step in range(8_000_000):
+        number = (number * 31 + step) & 0xFFFF
+    return time.process_time() - started
 
-    def __init__(self, name, *command, minutes=1.0, share=1.0, after=(), alone=False,
-                 timed=False, heavy=False, is_suite=True, selects="-k"):
-        self.name, self.command, self.minutes, self.share = name, command, minutes, share
+
+class Job:
+    """A suite, or what is made for suites. seconds: of processor time; of a suite, its budget in the
+    core. share: the part of the time during which it uses a processor, which with the seconds
+    decides the order. after: what must be made before. alone: nothing runs beside it. timed: nor do
+    busy loops. size: the smallest run that has it. selects: whether it takes patterns."""
+
+    def __init__(self, name, *command, seconds=0, share=1.0, after=(), alone=False, timed=False,
+                 size="core", is_suite=True, selects=True):
+        self.name, self.command, self.seconds, self.share = name, command, seconds, share
         self.after = ["build", *after] if is_suite else after
         self.alone, self.timed = alone or timed, timed
-        self.heavy, self.is_suite, self.selects = heavy, is_suite, selects
+        self.size, self.is_suite, self.selects = size, is_suite, selects
 
     def narrowed(self, patterns):
         """The command that runs only the cases with one of these in their names."""
-        if not patterns:
-            return self.command
-        if self.selects == "--filter":  # takes regular expressions, one each
-            return [*self.command, *(f"--filter={re.escape(pattern)}" for pattern in patterns)]
-        return [*self.command, self.selects, *patterns]
+        return [*self.command, "-k", *patterns] if patterns else [*self.command]
 
 
 def makes():
     """What suites share. A suite that runs by itself makes it itself."""
     python, support = sys.executable, "Tests/TestSupport"
     return [
-        Job("build", "tools/build.sh", minutes=9, is_suite=False),
+        Job("build", "tools/build.sh", seconds=260, is_suite=False),
         # Debian packages, too: two installations at the same time would wait or fail.
         Job("environments", "bash", "-c",
             "set -e; Tests/Servers/install.sh; "
             f"{python} {support}/environments.py http otlp viewer",
-            minutes=2, is_suite=False),
+            seconds=60, is_suite=False),
         # In a separate place, since SwiftPM allows only one build at a time in each.
-        Job("swift-tests", "swift", "build", "--build-tests", *TESTS_PLACE, minutes=8,
+        Job("swift-tests", "swift", "build", "--build-tests", *swift_tests.PLACE, seconds=190,
             is_suite=False),
-        Job("swift-hosts", python, f"{support}/swift_hosts.py", minutes=1.5, after=["build"],
+        Job("swift-hosts", python, f"{support}/swift_hosts.py", seconds=60, after=["build"],
             is_suite=False),
     ]
 
 
-def suites(everything):
+def suites():
     python = sys.executable
-    flags = ["--all"] if everything else []
     hosts, pypi = ["swift-hosts"], ["environments"]
     tests = [python, "Tests/TestSupport/unittests.py"]
     return [
-        Job("swift", "swift", "test", "--skip-build", *TESTS_PLACE, minutes=6, share=0.65,
-            after=["swift-tests"], selects="--filter"),
-        Job("harness", *tests, "Tests/TestSupport", minutes=0.1),
-        Job("oracle", *tests, "Tests/Oracle", minutes=0.2),
-        Job("model", python, "Tests/Model/run.py", *flags, minutes=0.3, selects=""),
-        Job("c-abi", python, "Tests/ABI/run.py", *flags, minutes=2, share=0.7),
-        Job("python", python, "bindings/python/tests/run.py", minutes=1.2, share=0.3, after=pypi),
-        Job("python-speed", python, "bindings/python/tests/run.py", "--accelerated", minutes=1.2,
+        Job("swift", python, "Tests/TestSupport/swift_tests.py", seconds=100, share=1.5,
+            after=["swift-tests"]),
+        Job("harness", *tests, "Tests/TestSupport", seconds=5),
+        Job("oracle", *tests, "Tests/Oracle", seconds=10),
+        Job("model", python, "Tests/Model/run.py", seconds=15, selects=False),
+        Job("c-abi", python, "Tests/ABI/run.py", seconds=30, share=0.7),
+        Job("python", python, "bindings/python/tests/run.py", seconds=15, share=0.3, after=pypi),
+        Job("python-speed", python, "bindings/python/tests/run.py", "--accelerated", seconds=20,
             share=0.45, after=pypi),
-        Job("consumers", *tests, "Tests/Consumers", minutes=1, after=hosts),
-        Job("readme", python, "tools/check_readme.py", minutes=0.2, after=hosts),
-        Job("age", python, "Tests/Age/age.py", *flags, share=0.4),
-        Job("round-trip", python, "Tests/CLI/round_trip.py", *flags, minutes=0.4),
-        Job("query", python, "Tests/Query/run.py", *flags, minutes=0.5, share=0.8),
-        Job("viewer", python, "Tests/Viewer/run.py", *flags, minutes=0.8, share=0.6),
-        Job("progress", python, "Tests/CLI/progress.py", minutes=0.3),
-        Job("behaviour", python, "Tests/Behaviour/run.py", minutes=3, share=0.3,
+        Job("consumers", *tests, "Tests/Consumers", seconds=30, after=hosts),
+        Job("readme", python, "tools/check_readme.py", seconds=10, after=hosts),
+        Job("age", python, "Tests/Age/age.py", seconds=10, share=0.4),
+        Job("round-trip", python, "Tests/CLI/round_trip.py", seconds=10),
+        Job("query", python, "Tests/Query/run.py", seconds=15, share=0.8),
+        Job("viewer", python, "Tests/Viewer/run.py", seconds=20, share=0.6),
+        Job("progress", python, "Tests/CLI/progress.py", seconds=10),
+        Job("behaviour", python, "Tests/Behaviour/run.py", seconds=30, share=0.3,
             after=[*hosts, *pypi]),
-        Job("transport", python, "Tests/Transport/run.py", share=0.3, after=pypi),
-        Job("page", "node", "Tests/Viewer/page.mjs", minutes=0.1),
-        Job("journeys", python, "Tests/Viewer/journeys.py", *flags, minutes=1.5, after=pypi),
-        Job("crash", python, "Tests/Crash/crash.py", "--values", "--deaths",
-            *(["--kills", "200", "--all"] if everything else []), minutes=0.9, share=0.8,
+        Job("transport", python, "Tests/Transport/run.py", seconds=10, share=0.3, after=pypi),
+        Job("page", "node", "Tests/Viewer/page.mjs", seconds=2),
+        Job("journeys", python, "Tests/Viewer/journeys.py", seconds=20, after=pypi),
+        Job("crash", python, "Tests/Crash/crash.py", "--values", "--deaths", seconds=20, share=0.8,
             after=hosts),
-        Job("crash-points", python, "Tests/Crash/crash.py", "--points",
-            *([] if everything else ["--sample", "80"]), minutes=1.5, share=0.35),
-        Job("fuzz", python, "Tests/Fuzz/run.py", *flags, minutes=0.7),
-        Job("hostile", python, "Tests/Hostile/hostile.py", *flags),
-        Job("simulation", python, "Tests/Simulation/simulate.py", *flags, minutes=0.8,
-            selects=""),
-        Job("processes", python, "Tests/Processes/run.py", *flags, minutes=2, share=0.65),
-        Job("signals", python, "Tests/Signals/run.py", minutes=0.7, share=0.7),
-        # Each sanitizer builds the whole library again.
-        Job("sanitizers", python, "Tests/Sanitizers/run.py",
-            *([] if everything else ["undefined", "valgrind"]), minutes=0.5),
-        Job("otlp", python, "Tests/OTLP/run.py", minutes=0.4, after=pypi),
-        Job("servers", python, "Tests/Servers/run.py", "--part", "beside", *flags, minutes=3,
-            share=0.7, after=pypi),
-        Job("clocks", python, "Tests/Disk/run.py", "--part", "clocks", *flags, minutes=2.3,
-            share=0.1),
-        Job("disk", python, "Tests/Disk/run.py", "--part", "disks", *flags, minutes=1.8,
-            timed=True),
-        Job("server-times", python, "Tests/Servers/run.py", "--part", "alone", *flags,
-            minutes=0.6, timed=True, after=pypi),
-        Job("bench", *tests, "Benchmarks"),
-        Job("demo", python, "tools/demo.py", alone=True, heavy=True, selects=""),
+        Job("crash-points", python, "Tests/Crash/crash.py", "--points", seconds=15, share=0.35),
+        Job("fuzz", python, "Tests/Fuzz/run.py", seconds=15),
+        Job("hostile", python, "Tests/Hostile/hostile.py", seconds=15),
+        Job("simulation", python, "Tests/Simulation/simulate.py", seconds=15, selects=False),
+        Job("processes", python, "Tests/Processes/run.py", seconds=30, share=0.65),
+        Job("signals", python, "Tests/Signals/run.py", seconds=15, share=0.7),
+        Job("sanitizers", python, "Tests/Sanitizers/run.py", seconds=15),
+        Job("otlp", python, "Tests/OTLP/run.py", seconds=10, after=pypi),
+        Job("servers", python, "Tests/Servers/run.py", "--part", "beside", seconds=20, share=0.7,
+            after=pypi),
+        Job("clocks", python, "Tests/Disk/run.py", "--part", "clocks", seconds=5, share=0.1),
+        Job("disk", python, "Tests/Disk/run.py", "--part", "disks", seconds=20, timed=True),
+        Job("server-times", python, "Tests/Servers/run.py", "--part", "alone", timed=True,
+            size="full", after=pypi),
+        Job("bench", *tests, "Benchmarks", seconds=10),
+        Job("demo", python, "tools/demo.py", alone=True, size="all", selects=False),
     ]
-
-
-def swift_cases(text):
-    """What XCTest says about each test case; one that began but did not end has failed."""
-    found, begun = [], None
-    for line in XCTEST.finditer(text):
-        full, started, result, seconds = line.groups()
-        group, _, name = full.rpartition(".")
-        if started:
-            begun = (name, group, line.end())
-        else:
-            said = text[begun[2]:line.start()].strip() if begun and result != "passed" else ""
-            found.append(Outcome(name, SWIFT_RESULTS[result], float(seconds), said, group))
-            begun = None
-    if begun:
-        name, group, start = begun
-        found.append(Outcome(name, FAILED, 0.0, text[start:][-TEXT_MAX:].strip(), group))
-    return found
 
 
 def counts(text, code):
@@ -170,9 +148,6 @@ def counts(text, code):
     found = OURS.findall(text)
     if found:
         passed, failed = map(int, found[-1])
-    elif "No matching test cases were run" in text or XCTEST.search(text):
-        results = [outcome.result for outcome in swift_cases(text)]
-        passed, failed = results.count(OK), results.count(FAILED)
     else:
         passed, failed = (1, 0) if code == 0 else (0, 1)
     if code != 0 and failed == 0 and (code != NOTHING or passed):
@@ -189,8 +164,6 @@ def judged(name, text, report, code, seconds=0.0, selected=()):
         failed = max(failed, 1)
     if report.exists():
         found = read_junit(report)
-    elif not OURS.search(text) and XCTEST.search(text):
-        found = swift_cases(text)
     else:
         found = [Outcome(name, OK, seconds, f"{passed} passed")] if passed and not failed else []
     if failed and not any(outcome.result == FAILED for outcome in found):
@@ -207,10 +180,10 @@ def slowest(suites_outcomes, count):
 
 
 class Result:
-    """The result of a job in one round."""
+    """The result of a job in one round. budget: processor seconds; none outside of the core."""
 
-    def __init__(self, job, passed, failed, minutes, seconds, found):
-        self.job, self.passed, self.failed = job, passed, failed
+    def __init__(self, job, passed, failed, minutes, seconds, found, budget=None):
+        self.job, self.passed, self.failed, self.budget = job, passed, failed, budget
         self.minutes, self.seconds, self.outcomes = minutes, seconds, found
         self.skipped = sum(outcome.result == SKIPPED for outcome in found)
         self.is_empty = job.is_suite and not found
@@ -218,10 +191,12 @@ class Result:
     def __str__(self):
         numbers = f"{self.passed:7} {self.failed:7} {self.skipped or '':7}" \
             if self.job.is_suite or self.failed else f"{'':23}"
-        return f"{self.job.name:12} {numbers} {self.minutes:8.1f} {self.seconds:8.0f}"
+        return (f"{self.job.name:12} {numbers} {self.minutes:8.1f} {self.seconds:8.0f} "
+                f"{self.budget or '':8}")
 
 
-HEAD = f"{'suite':12} {'passed':>7} {'failed':>7} {'skipped':>7} {'minutes':>8} {'cpu s':>8}"
+HEAD = (f"{'suite':12} {'passed':>7} {'failed':>7} {'skipped':>7} {'minutes':>8} {'cpu s':>8} "
+        f"{'budget':>8}")
 
 
 def stop(group, number):
@@ -235,14 +210,15 @@ def drawn(arguments):
     """The seed of a run. Only --all draws a new one, so that no change fails by chance."""
     if arguments.seed is not None:
         return arguments.seed
-    return random.SystemRandom().randrange(2, 1_000_000) if arguments.all else cases.SEED
+    return random.SystemRandom().randrange(2, 1_000_000) if arguments.size == "all" \
+        else cases.SEED
 
 
 class Runner:
     """Runs jobs in separate processes, and ends them when it ends."""
 
     def __init__(self, arguments):
-        self.everything, self.jobs, self.patterns = arguments.all, arguments.jobs, arguments.k
+        self.size, self.jobs, self.patterns = arguments.size, arguments.jobs, arguments.k
         self.seed = drawn(arguments)
         self.reports = Path(arguments.junit).absolute() if arguments.junit else LOGS
         self.reports.mkdir(parents=True, exist_ok=True)
@@ -255,11 +231,9 @@ class Runner:
         found = dict(os.environ, MALLOC_PERTURB_="165",
                      CORDWOOD_LIBRARY=str(ROOT / "build/lib/libcordwood.so"),
                      PYTHONPATH=str(ROOT / "bindings/python/src"), PYTHONDONTWRITEBYTECODE="1",
-                     TEST_SEED=str(self.seed))
-        if self.everything:
-            found["CORDWOOD_TEST_ALL"] = "1"
-        if "swift-hosts" in self.made:
-            found["TEST_SWIFT_HOSTS"] = "made"
+                     TEST_SEED=str(self.seed), TEST_SIZE=self.size)
+        for name in {"swift-hosts", "swift-tests"} & self.made:
+            found[f"TEST_{name.upper().replace('-', '_')}"] = "made"
         return found
 
     def run(self, job, log):
@@ -298,7 +272,9 @@ class Runner:
                                            self.patterns)
         elif code:
             _, failed, found = judged(job.name, text, report, code, minutes * 60)
-        result = Result(job, passed, failed, minutes, usage.ru_utime + usage.ru_stime, found)
+        budget = job.seconds if job.is_suite and self.size == "core" else None
+        result = Result(job, passed, failed, minutes, usage.ru_utime + usage.ru_stime, found,
+                        budget)
         with self.news:
             self.finished.append(result)
             self.news.notify()
@@ -349,8 +325,8 @@ class Runner:
 
     @staticmethod
     def weight(job, jobs):
-        """Its minutes, plus those of the longest job that waits for it."""
-        return job.minutes + max((Runner.weight(other, jobs) for other in jobs
+        """About its seconds by the clock, plus those of the longest job that waits for it."""
+        return job.seconds / job.share + max((Runner.weight(other, jobs) for other in jobs
                                   if job.name in other.after), default=0)
 
     def end(self):
@@ -373,13 +349,14 @@ class Runner:
 def chosen(arguments):
     """(what must be made before, the suites)."""
     only = arguments.only.split(",") if arguments.only else None
-    every = suites(arguments.all)
+    every = [suite for suite in suites()
+             if SIZES.index(suite.size) <= SIZES.index(arguments.size)]
     names = {suite.name for suite in every}
     if only is not None and set(only) - names:
         sys.exit(f"run_suites: no such suite: {', '.join(sorted(set(only) - names))}; there are "
                  f"{', '.join(sorted(names))}")
     picked = [suite for suite in every
-              if (suite.name in only if only is not None else arguments.all or not suite.heavy)]
+              if only is None or suite.name in only]
     if arguments.k:
         if unable := [suite.name for suite in picked if not suite.selects]:
             print(f"-k selects nothing of {', '.join(unable)}: left out")
@@ -419,6 +396,30 @@ def rounds(runner, arguments, results):
         made = []
 
 
+def over(results, slowness):
+    """Those over their budgets on a machine that is so much slower than the budgets' own, if their
+    sum is over, too."""
+    allowed = OVER_MAX * slowness
+    found = [result for result in results if result.budget]
+    if sum(result.seconds for result in found) <= allowed * sum(r.budget for r in found):
+        return []
+    return [result for result in found if result.seconds > allowed * result.budget]
+
+
+def over_twice(runner, results, before):
+    """The suites over their budgets, again after they have run once more, by themselves. before:
+    what loop() took before the first time."""
+    after = loop()
+    late = over(results, (before + after) / 2 / LOOP_S)
+    if late:
+        print(f"over the budget, so once more: {', '.join(result.job.name for result in late)}")
+        again = {result.job: result
+                 for result in runner.all([result.job for result in late], ".again")}
+        late = over([again.get(result.job, result) for result in results],
+                    (after + loop()) / 2 / LOOP_S)
+    return late
+
+
 def at_least(least):
     def number(text):
         if int(text) < least:
@@ -436,7 +437,10 @@ def interrupt(*_):
 
 def main():
     parser = argparse.ArgumentParser(prog="./dev test")
-    parser.add_argument("--all", action="store_true", help="the heavy suites, too")
+    parser.add_argument("--full", action="store_const", dest="size", const="full",
+                        help="what work must pass before it counts as done")
+    parser.add_argument("--all", action="store_const", dest="size", const="all",
+                        help="more rounds, by a new seed, and what takes minutes")
     parser.add_argument("--seed", type=int, metavar="N",
                         help=f"of what is random ({cases.SEED}; --all draws a new one)")
     parser.add_argument("--only", help="suites to run, separated by commas")
@@ -453,15 +457,20 @@ def main():
     parser.add_argument("--durations", type=at_least(0), default=0, metavar="N",
                         help="the N slowest cases")
     arguments = parser.parse_args()
+    # A case that is named runs, although the core leaves it out.
+    arguments.size = arguments.size or ("full" if arguments.k else "core")
     shutil.rmtree(LOGS, ignore_errors=True)
     LOGS.mkdir(parents=True)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, interrupt)
     started = time.monotonic()
-    runner, results = Runner(arguments), []
-    print(f"seed {runner.seed}\n{HEAD}", flush=True)
+    runner, results, late = Runner(arguments), [], []
+    print(f"{arguments.size}, seed {runner.seed}\n{HEAD}", flush=True)
     try:
+        before = loop()
         rounds(runner, arguments, results)
+        if arguments.repeat == 1 and not arguments.beside:
+            late = over_twice(runner, results, before)
     except KeyboardInterrupt:
         print("run_suites: interrupted; what still runs is ended", file=sys.stderr)
         return 130
@@ -471,11 +480,18 @@ def main():
                                      if not result.is_empty))
     print(f"{'all':12} {'':23} {(time.monotonic() - started) / 60:8.1f} "
           f"{sum(result.seconds for result in results):8.0f}")
+    in_suites = [result for result in results if result.job.is_suite]
+    print(f"{'suites':12} {'':32} {sum(result.seconds for result in in_suites):8.0f} "
+          f"{sum(result.budget or 0 for result in in_suites) or '':8}; the fixed loop took "
+          f"{before / LOOP_S:.2f} of its usual time before them")
     for suite, outcome in slowest([(result.job.name, result.outcomes) for result in results],
                                   arguments.durations):
         print(f"{outcome.seconds:9.2f} s  {suite:12} {outcome.full}")
     passed = sum(result.passed for result in results)
-    failed = sum(result.failed for result in results)
+    failed = sum(result.failed for result in results) + len(late)
+    for result in late:
+        print(f"FAIL {result.job.name} costs {result.seconds:.0f} s, its budget is "
+              f"{result.budget} s (tools/run_suites.py)")
     if arguments.k and not any(result.outcomes for result in results):
         print(f"run_suites: no case has {' or '.join(arguments.k)} in its name", file=sys.stderr)
     if failed and runner.seed != cases.SEED:

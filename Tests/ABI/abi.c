@@ -466,54 +466,57 @@ static void case_no_standard_streams(void) { /* no file of ours becomes the host
 static const struct {
     const char *name;
     void (*run)(void);
+    const char *size;
 } cases[] = {
-#define CASE(name) {#name, case_##name}
+#define CASE(name) {#name, case_##name, "core"}
+#define FULL(name) {#name, case_##name, "full"} /* the core of the tests leaves it out */
     CASE(paths), CASE(sizes), CASE(values), CASE(large), CASE(large_cut), CASE(not_utf8),
     CASE(json), CASE(json_cut),
     CASE(fill), CASE(damaged), CASE(newer), CASE(memory), CASE(console_text), CASE(console_json),
     CASE(console_auto), CASE(console_sync), CASE(console_closed), CASE(context), CASE(life),
-    CASE(fork), CASE(storm), CASE(longjmp), CASE(storm_small), CASE(churn), CASE(reopen),
-    CASE(rolls), CASE(no_membarrier), CASE(no_fallocate), CASE(no_fallocate_fork),
-    CASE(full_disk_written), CASE(close_race), CASE(file_limit), CASE(file_limit_exact),
+    CASE(fork), CASE(storm), FULL(longjmp), FULL(storm_small), FULL(churn), FULL(reopen),
+    FULL(rolls), CASE(no_membarrier), CASE(no_fallocate), FULL(no_fallocate_fork),
+    CASE(full_disk_written), FULL(close_race), CASE(file_limit), CASE(file_limit_exact),
     CASE(full_disk), CASE(block), CASE(no_standard_streams), CASE(fork_steps),
-    CASE(fork_steps_written), CASE(fork_handler), CASE(jump_steps), CASE(jump_nested),
+    FULL(fork_steps_written), CASE(fork_handler), CASE(jump_steps), CASE(jump_nested),
     CASE(cancel), CASE(no_links), CASE(membarrier_lost),
     CASE(formats), CASE(macros), CASE(format_refused), CASE(format_strings),
     CASE(places_storm), CASE(places_fork), CASE(errno),
-    CASE(reused), CASE(reused_fork), CASE(coarse_clock), CASE(idle_threads),
-    CASE(tmpfs), CASE(tmpfs_full), CASE(tmpfs_cleaned), CASE(places_alike), CASE(site_text),
+    CASE(reused), FULL(reused_fork), CASE(coarse_clock), CASE(idle_threads),
+    FULL(tmpfs), FULL(tmpfs_full), CASE(tmpfs_cleaned), CASE(places_alike), CASE(site_text),
     CASE(encrypt), CASE(first_failure),
     CASE(policy), CASE(transfer_errors),
     CASE(network_outcomes), CASE(network_refused), CASE(network_record),
     CASE(curl_refused), CASE(curl_pieces), CASE(curl_hops), CASE(curl_limits),
     CASE(roll_steps), CASE(seal_steps), CASE(seal_fences), CASE(append_fences),
-    CASE(append_fences_missing), CASE(reused_steps), CASE(reused_idle),
+    CASE(append_fences_missing), CASE(reused_steps), FULL(reused_idle),
     CASE(frozen_steps), CASE(publish_steps), CASE(grow_steps), CASE(alternate_steps),
     CASE(sealed_chunks), CASE(locked_first), CASE(lock_forked), CASE(gap_told_once),
     CASE(names_synced), CASE(evicted), CASE(reused_reads), CASE(reader_keeps_file),
     CASE(close_steps),
     CASE(archive_held), CASE(fork_names), CASE(cancel_pending),
     CASE(transactions), CASE(transaction_names), CASE(transaction_threads), CASE(traceparent),
-    CASE(table_steps), CASE(spare_lost), CASE(spares_removed), CASE(spares_removed_drop),
-    CASE(spares_removed_tmpfs), CASE(sealed_removed), CASE(journal_closed), CASE(storm_crowd),
+    CASE(table_steps), CASE(spare_lost), CASE(spares_removed), FULL(spares_removed_drop),
+    FULL(spares_removed_tmpfs), CASE(sealed_removed), CASE(journal_closed), FULL(storm_crowd),
     CASE(origin), CASE(start_small), CASE(start_adopts),
     CASE(inlined_places), CASE(inlined_bytes), CASE(inlined_coarse), CASE(inlined_refusals),
     CASE(every), CASE(fibers),
     CASE(ending_storm),
-    CASE(fork_inlined), CASE(longjmp_inlined), CASE(churn_inlined), CASE(storm_inlined),
-    CASE(storm_small_inlined), CASE(rolls_inlined), CASE(fork_steps_inlined),
-    CASE(jump_steps_inlined), CASE(jump_nested_inlined), CASE(jump_large),
-    CASE(table_steps_inlined), CASE(roll_steps_inlined), CASE(frozen_steps_inlined),
-    CASE(reused_steps_inlined), CASE(seal_steps_inlined),
-    CASE(fork_steps_text), CASE(jump_steps_text), CASE(table_steps_text),
-    CASE(roll_steps_text), CASE(frozen_steps_text),
+    FULL(fork_inlined), FULL(longjmp_inlined), FULL(churn_inlined), FULL(storm_inlined),
+    FULL(storm_small_inlined), FULL(rolls_inlined), FULL(fork_steps_inlined),
+    CASE(jump_steps_inlined), FULL(jump_nested_inlined), CASE(jump_large),
+    FULL(table_steps_inlined), FULL(roll_steps_inlined), FULL(frozen_steps_inlined),
+    FULL(reused_steps_inlined), FULL(seal_steps_inlined),
+    FULL(fork_steps_text), CASE(jump_steps_text), FULL(table_steps_text),
+    FULL(roll_steps_text), FULL(frozen_steps_text),
 };
 
-/* Without arguments: the names of all cases. */
+/* Without arguments: the names of all cases and their sizes. */
 int main(int argc, char **argv) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc == 1)
-        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) puts(cases[i].name);
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+            printf("%s %s\n", cases[i].name, cases[i].size);
     if (argc != 3) return argc == 1 ? 0 : 2;
     store = argv[2];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

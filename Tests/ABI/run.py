@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "TestSupport"))
@@ -216,9 +217,12 @@ PARTS = {"fill", "damaged", "newer", "append_fences_missing"}  # of other cases
 
 def table(program):
     """Every case of the program runs, by itself or with the setup around it here."""
-    names = subprocess.run([program], capture_output=True, check=True, text=True).stdout.split()
-    found = {name: (lambda suite, store, name=name: suite.run(name, store))
-             for name in names if name not in PARTS}
+    lines = subprocess.run([program], capture_output=True, check=True, text=True).stdout
+    found = {}
+    for name, size in map(str.split, lines.splitlines()):
+        if name not in PARTS:
+            found[name] = partial(lambda name, suite, store: suite.run(name, store), name)
+            found[name].size = size
     return found | {
         "damaged_segment": damaged_segment,
         "damaged_archive": damaged_archive,

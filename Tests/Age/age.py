@@ -2,7 +2,7 @@
 """Encrypted archives from outside, beside Debian's age tool: age opens what ours writes, byte for
 byte, and the reverse; every verb with the key, another key and no key; uploads; killed writers.
 
-    age.py [--all] [--seed N] [-k PATTERN …] [CASE …]"""
+    age.py [--size S] [--seed N] [-k PATTERN …] [CASE …]"""
 
 import hashlib
 import http.server
@@ -26,7 +26,7 @@ os.environ.setdefault("CORDWOOD_LIBRARY", str(ROOT / "build/lib/libcordwood.so")
 sys.path[:0] = [str(ROOT / "bindings/python/src"), str(ROOT / "Tests/TestSupport")]
 
 import cases  # noqa: E402
-from cases import Failed, holds  # noqa: E402
+from cases import Failed, holds, sized  # noqa: E402
 from settings import forget_settings  # noqa: E402
 
 forget_settings("CORDWOOD_LIBRARY")
@@ -518,7 +518,7 @@ def case_collector(folder):
 
 # ── Kills ──
 
-def case_kills(folder, everything=False):
+def case_kills(folder):
     """A kill -9 during archiving leaves no archive or a whole one. Every record is there once."""
     chance = random.Random(folder.seed)
     original, text = folder.store("original", 40000, seed=9, to=folder.recipient)
@@ -528,7 +528,7 @@ def case_kills(folder, everything=False):
     run("archive", trial, "--encrypt-to", folder.recipient)
     lasts = time.monotonic() - started
     inside = 0
-    for number in range(200 if everything else 40):
+    for number in range(sized(10, 40, 200)):
         shutil.rmtree(trial)
         shutil.copytree(original, trial)
         writer = subprocess.Popen([CORDWOOD, "archive", trial, "--codec", "none", "--encrypt-to",
@@ -564,7 +564,7 @@ def main():
         with tempfile.TemporaryDirectory(prefix="cordwood-age-") as path:
             folder = Folder(path)
             folder.seed = arguments.seed
-            case(folder, *([True] if arguments.all and name == "kills" else []))
+            case(folder)
     run.all(table, one)
     return run.end()
 

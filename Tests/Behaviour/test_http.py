@@ -13,6 +13,7 @@ import zlib
 import cordwood
 from cordwood._abi import Field, Text
 from capturing import CANCELLED, SERVER, Exchange, begun, ended, everything, leaks
+from cases import full
 from loopback import until
 from sending import BUILD, CORDWOOD, ROOT, WORK, StoreCase
 
@@ -245,6 +246,7 @@ class Http(StoreCase):
         self.assertNotIn("http.request.body", found)
         self.assertEqual(found["http.request.body.size"], 3)
 
+    @full
     def test_B_HTTP_3_a_streamed_gibibyte_is_counted_and_not_held(self):
         self.capture()
         exchange = Exchange(self.engine).answers(200, [])

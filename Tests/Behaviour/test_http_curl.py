@@ -10,6 +10,7 @@ import time
 import unittest
 
 import cordwood
+from cases import full
 from loopback import Listener
 from sending import BUILD, CORDWOOD, ROOT, WORK
 from test_http_hooks import CAPTURED, HERE, Hooks, ended, environment, text
@@ -176,6 +177,7 @@ class Curl(Hooks):
         self.assertEqual(len(found["json"]), 3)
         self.clean()
 
+    @full
     def test_B_HTTP_3_python_answers_in_chunks(self):
         """Both if the client recognizes the chunks and if it hands out the framing."""
         paths = ("chunked", "capital", "blank", "list", "numbers")
@@ -276,6 +278,7 @@ class Curl(Hooks):
         self.assertNotIn("http.attempt", there)
         self.clean()
 
+    @full
     def test_B_HTTP_7_curl_headers_of_a_megabyte(self):
         seen, found = self.ask("headers", "/echo")
         self.assertEqual(seen[0][:2], [0, 200])
@@ -295,6 +298,7 @@ class Curl(Hooks):
             self.assertEqual(text(one["http.request.body"]), b"u" * CAPTURED)
             self.assertEqual(one["http.response.status_code"], 200)
 
+    @full
     def test_B_HTTP_7_curl_one_gibibyte(self):
         """Both ways, in bounded memory."""
         down = f"{self.plain.url}/download?bytes={GIB}"

@@ -9,6 +9,7 @@ import unittest
 
 import cordwood
 import http_peer
+from cases import full
 from http_hosts import BIG, CAPTURED, HERE, WANTED, Hosts, ended, environment, text
 from loopback import Listener, pipe, until
 from sending import WORK
@@ -106,6 +107,7 @@ class Hooks(Hosts):
         self.assertEqual([one["network.protocol"] for one in over], ["h2", "h2"])
         self.assertEqual(over[1]["http.request.body.size"], 1_000_000)
 
+    @full
     def test_B_HTTP_7_httpx_async(self):
         found = self.client("httpx-async")
         self.all(found, self.ASYNC)
@@ -211,6 +213,7 @@ class Hooks(Hosts):
         for one in found[2::3]:
             self.assertIn("error.type", one)
 
+    @full
     def test_B_HTTP_7_one_gibibyte(self):
         """The body streams through. What is kept of it is bounded."""
         program = (
@@ -252,6 +255,7 @@ class Hooks(Hosts):
                 self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
                 self.assertIn("HTTP capture is off", done.stderr)
 
+    @full
     def test_B_HTTP_7_many_threads_and_tasks(self):
         program = (
             "import asyncio, cordwood, httpx, requests, sys, threading\n"

@@ -11,6 +11,7 @@ import time
 
 import capturing
 import http_peer
+from cases import full
 from exchanges import HAR_SCHEMA
 from http_hosts import HERE, WANTED, Hosts, environment
 from json_schema import problems
@@ -187,12 +188,15 @@ class Matrix(Hosts):
     def test_B_HTTP_4_6_7_8_requests(self):
         self.all_of("requests")
 
+    @full
     def test_B_HTTP_4_6_7_8_httpx(self):
         self.all_of("httpx")
 
+    @full
     def test_B_HTTP_4_6_7_8_httpx_async(self):
         self.all_of("httpx-async")
 
+    @full
     def test_B_HTTP_4_7_8_curl(self):
         self.program(self.built_curl(), self.store, self.plain.url, self.tls.url, self.two(),
                      self.pems / "ca.pem")
@@ -205,6 +209,7 @@ class Matrix(Hosts):
         self.assertEqual(saw, {case: 200 for case in MORE if case.startswith("secret")})
         self.secrets(self.read()[0])
 
+    @full
     def test_B_HTTP_7_streams_of_256_mebibytes(self):
         """Both ways, in memory that does not grow with their size."""
         program = (

@@ -3,7 +3,6 @@ and wherever it breaks off, no planted secret is in the store, its archives and 
 
 import base64
 import collections
-import os
 import subprocess
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -11,11 +10,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import capturing
 import cases
 import swift_hosts
+from cases import full
 from http_hosts import HERE, Hosts, environment
 from planted import DIGITS, MARK, Planted
 from sending import CORDWOOD
 
-COUNT = 5_000 if "CORDWOOD_TEST_ALL" in os.environ else 120
+COUNT = cases.sized(20, 120, 5_000)
 FORMS = [MARK.encode(), DIGITS.encode(), *(
     base64.b64encode(b"x" * at + MARK.encode())[at + 2:-4] for at in range(3))]
 
@@ -98,18 +98,22 @@ class PlantedTest(Hosts):
     def test_B_HTTP_6_planted_urllib(self):
         self.client("urllib")
 
+    @full
     def test_B_HTTP_6_planted_requests(self):
         self.client("requests")
 
+    @full
     def test_B_HTTP_6_planted_httpx(self):
         self.client("httpx")
 
+    @full
     def test_B_HTTP_6_planted_aiohttp(self):
         self.client("aiohttp")
 
     def test_B_HTTP_6_planted_urlsession(self):
         self.run_client(swift_hosts.program("HTTPPlanted"))
 
+    @full
     def test_B_HTTP_6_planted_curl(self):
         program = self.built_curl("http_curl_planted")
         subprocess.run([program, self.store, self.base, str(self.first), str(COUNT)],

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import zlib
 
+from cases import full
 from http_hosts import HERE, Hosts, environment
 from loopback import Listener, free_port
 from sending import BUILD, ROOT, WORK
@@ -134,12 +135,15 @@ class Odd(Hosts):
     def test_B_NET_2_bodies_urllib(self):
         self.check("urllib", sys.executable)
 
+    @full
     def test_B_NET_2_bodies_requests(self):
         self.check("requests")
 
+    @full
     def test_B_NET_2_bodies_httpx(self):
         self.check("httpx")
 
+    @full
     def test_B_NET_2_bodies_httpx_awaited(self):
         self.check("httpx-async")
 

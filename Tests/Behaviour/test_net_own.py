@@ -9,6 +9,7 @@ import sys
 import cordwood
 import http_peer
 import swift_hosts
+from cases import full
 from http_hosts import HERE, Hosts, ended, environment
 from net_clients import ANSWERS, RAISES
 from sending import BUILD, CORDWOOD, ROOT, WORK, StoreCase
@@ -184,12 +185,15 @@ class Clients(Hosts):
     def test_B_NET_2_own_requests_urllib(self):
         self.check("urllib", (), sys.executable)
 
+    @full
     def test_B_NET_2_own_requests_requests(self):
         self.check("requests")
 
+    @full
     def test_B_NET_2_own_requests_httpx(self):
         self.check("httpx")
 
+    @full
     def test_B_NET_2_own_requests_httpx_awaited(self):
         self.check("httpx-async")
 

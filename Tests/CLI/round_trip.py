@@ -2,12 +2,12 @@
 """Takes whole files in with `cordwood log`, archives them and exports them again, byte for byte the
 same: real logs if the folder beside the repository has them, the bundled sample, and a file with
 everything that text may not contain. Generated hostile text (hostile_text.py) goes through dense
-blocks: 20 MB, or 1 GB with --all.
+blocks: 20 MB, or 1 GB with --size all.
 
-    round_trip.py [--all] [-k PATTERN …] [CASE …]
+    round_trip.py [--size S] [-k PATTERN …] [CASE …]
 
 Each store is archived twice, in plain and in dense blocks. The oracle reads it live and with plain
-blocks; large files only with --all."""
+blocks; large files only with --size all."""
 
 import filecmp
 import json
@@ -27,16 +27,16 @@ sys.path[:0] = [str(ROOT / "Tests/Oracle"), str(ROOT / "Tests/TestSupport")]
 
 import cases  # noqa: E402
 import hostile_text  # noqa: E402
-from cases import Failed, Skipped  # noqa: E402
+from cases import Failed, Skipped, sized  # noqa: E402
 from compare import compare  # noqa: E402
 
 CORDWOOD = str(ROOT / "build/bin/cordwood")
 LOGS = ROOT.parent / "shared/data/logs"
 ORACLE_BYTES = 1 << 20
-HOSTILE_BYTES = (20 << 20, 1 << 30)
+HOSTILE_BYTES = (5 << 20, 20 << 20, 1 << 30)
 # The dense blocks of this text are clearly the smaller ones. If both methods take about the same
 # space, times and samples decide.
-FLIPS, FLIPS_BYTES, FLIPS_SEED = (100, 10_000), 5 << 20, 16
+FLIPS, FLIPS_BYTES, FLIPS_SEED = (20, 100, 10_000), 5 << 20, 16
 FLIP_CPU_S, FLIP_MEMORY = 10, 512 << 20
 
 
@@ -68,13 +68,13 @@ def first_difference(left, right):
     return f"{len(left)} bytes, not {len(right)}"
 
 
-def round_trip(content, by_stdin, everything):
+def round_trip(content, by_stdin):
     with tempfile.TemporaryDirectory() as folder:
         store, source = f"{folder}/store", f"{folder}/source.log"
         Path(source).write_bytes(content)
         taken = ["log", "--store", store, "--logger", "round.trip"]
         run(*taken, data=content) if by_stdin else run(*taken, source)
-        oracle = everything or len(content) <= ORACLE_BYTES
+        oracle = sized(False, False, True) or len(content) <= ORACLE_BYTES
         dense = f"{folder}/dense"
         shutil.copytree(store, dense, symlinks=True)
         for state in ("live", "plain", "dense"):
@@ -113,12 +113,12 @@ def methods(store):
     return count
 
 
-def hostile(everything):
+def hostile():
     """In pieces: neither this program nor the tool may hold everything."""
     with tempfile.TemporaryDirectory() as folder:
         source, store, out = Path(folder, "source"), f"{folder}/store", Path(folder, "out")
         with source.open("wb") as file:
-            for piece in hostile_text.pieces(4, HOSTILE_BYTES[everything]):
+            for piece in hostile_text.pieces(4, sized(*HOSTILE_BYTES)):
                 file.write(piece)
         run("log", "--store", store, "--logger", "hostile", str(source))
         run("archive", store)
@@ -132,7 +132,7 @@ def hostile(everything):
             raise Failed(f"{dense} of {plain + dense} blocks are dense")
 
 
-def flips(everything):
+def flips():
     """Bits of dense blocks flip, one at a time. The tool reports it within its limits, and returns
     the other blocks whole and, of the damaged one, only lines that were in it, in order."""
     chance = random.Random(8)
@@ -153,7 +153,7 @@ def flips(everything):
         dense = [(*block, end) for block, end in zip(blocks, ends) if block[1]]
         if first != len(lines) or len(dense) < 3:
             raise Failed(f"{first} of {len(lines)} lines, {len(dense)} dense blocks")
-        for number in range(FLIPS[everything]):
+        for number in range(sized(*FLIPS)):
             start, _, begin, end, stop = chance.choice(dense)
             at, bit = chance.randrange(start, stop), 1 << chance.randrange(8)
             data[at] ^= bit
@@ -210,9 +210,9 @@ def main():
 
     def one(_, case):
         if callable(case):
-            case(arguments.all)
+            case()
         else:
-            round_trip(*case, arguments.all) if case else no_real_logs()
+            round_trip(*case) if case else no_real_logs()
     run.all(cases.chosen(table, arguments), one)
     return run.end()
 

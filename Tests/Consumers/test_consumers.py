@@ -26,6 +26,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(HERE.parent / "TestSupport"))
 
 import swift_hosts  # noqa: E402
+from cases import full, only_all  # noqa: E402
 
 LIBRARIES = Path(os.environ.get("CORDWOOD_LIBRARY_DIR", ROOT / "build" / "lib"))
 COMMAND = Path(os.environ.get("CORDWOOD_COMMAND", ROOT / "build" / "bin" / "cordwood"))
@@ -199,6 +200,7 @@ class InstalledTest(ConsumerCase):
         run(["cc", "-std=c11", *STRICT, HERE / "consumer.c", "-o", program, *words])
         self.check_c(program, {"LD_LIBRARY_PATH": str(lib)})
 
+    @full
     def test_a_moved_prefix(self) -> None:
         moved = self.directory / "moved"
         shutil.copytree(self.installed(), moved, symlinks=True)
@@ -255,11 +257,13 @@ class PythonTest(ConsumerCase):
         self.check_python(python, "accelerated")
         self.check_python(python, "plain", CORDWOOD_PYTHON_ACCELERATOR="0")
 
+    @full
     def test_pip_without_a_compiler(self) -> None:
         python, source = self.environment(), self.source()
         run([python, "-m", "pip", "install", source], BUILD_S, {**self.LIBRARY, "CC": "/bin/false"})
         self.check_python(python, "plain")
 
+    @full
     def test_wheel_and_source_distribution(self) -> None:
         python, source = self.environment(), self.source()
         run([python, "-m", "pip", "install", "setuptools>=77", "wheel"], BUILD_S)
@@ -303,7 +307,7 @@ class SwiftTest(ConsumerCase):
     def test_package(self) -> None:
         self.check([swift_hosts.program("Consumer")], "consumer.swift", ["hello", "fields"])
 
-    @unittest.skipUnless("CORDWOOD_TEST_ALL" in os.environ, "./dev test --all: minutes")
+    @only_all
     def test_package_at_the_root(self) -> None:
         package = self.directory / "Tests" / "Consumers" / "swift"
         shutil.copytree(HERE / "swift", package, ignore=shutil.ignore_patterns(".build"))

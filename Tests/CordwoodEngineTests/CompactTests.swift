@@ -1,6 +1,7 @@
 // Compacting: the same records in fewer and smaller archives, whoever reads or dies meanwhile.
 
 import CordwoodCore
+import CordwoodTestSupport
 import Foundation
 import XCTest
 
@@ -260,6 +261,7 @@ final class CompactTests: XCTestCase {
     }
 
     func testReadersOfPartsThatListedBeforeIt() throws {
+        try full()
         let store = try store(programs: 2, archives: 3)
         var containing = ReaderOptions()
         containing.containing = Array("order 49".utf8)
@@ -356,6 +358,7 @@ final class CompactTests: XCTestCase {
     }
 
     func testSmallBlocksBecomeLargeOnes() throws {
+        try full()
         let directory = try directory()
         let engine = try Engine(directory: directory)
         let log = engine.logger("a")

@@ -1,6 +1,7 @@
 // Uploads beside a compacting program: whatever the timing, a target gets each record once.
 
 import CordwoodCore
+import CordwoodTestSupport
 import Foundation
 import XCTest
 
@@ -70,6 +71,7 @@ final class CompactUploadTests: XCTestCase {
 
     /// Archives that wait encrypted are compacted with the key, and uploaded without it.
     func testEachEncryptedRecordArrivesOnce() throws {
+        try full()
         var merged = 0
         for seed in 0..<6 {
             var random = SplitMix(UInt64(seed))
@@ -114,6 +116,7 @@ final class CompactUploadTests: XCTestCase {
 
     /// One target already has the archives, and another one nothing yet.
     func testEachRecordArrivesOnceAtEachTarget() throws {
+        try full()
         var merged = 0
         for seed in 0..<8 {
             var random = SplitMix(UInt64(seed))

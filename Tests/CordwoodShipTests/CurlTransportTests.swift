@@ -2,6 +2,7 @@
 // what a client reveals, what ends an exchange, what an error says and does not say.
 
 import CCurl
+import CordwoodTestSupport
 import Foundation
 import Glibc
 import XCTest
@@ -131,6 +132,7 @@ final class CurlTransportTests: XCTestCase {
     }
 
     func testStalledBody() throws {
+        try full()
         let server = try FaultServer(#"[{"action":"stall"}]"#)
         let file = SentFile(SentFile.noise(8 << 20))
         let spent = try time {
@@ -187,6 +189,7 @@ final class CurlTransportTests: XCTestCase {
     }
 
     func testAnswerOfAGigabyteIsCut() throws {
+        try full()
         let server = try FaultServer(#"[{"body_bytes":1073741824}]"#)
         let outcome = try CurlTransport().send(server.url)
         XCTAssertEqual(outcome.kind, .success)

@@ -2,6 +2,7 @@
 // model of their content; bodies as an upload would make them; the strict fakes of
 // Tests/TestSupport/fakes, asked about bodies or run as servers.
 
+import CordwoodTestSupport
 import Foundation
 import Glibc
 import XCTest

@@ -4,6 +4,7 @@
 
 import CordwoodCore
 import CordwoodFormats
+import CordwoodTestSupport
 import XCTest
 
 @testable import CordwoodShip
@@ -332,6 +333,7 @@ final class OTLPEncoderTests: XCTestCase {
     /// Whatever the records: a body is never larger than the stated cost of its entries, and the
     /// same records give the same bytes.
     func testCostIsNeverLessThanWhatTheBodyGrowsBy() throws {
+        try full()
         for seed in 1...20 {
             var maker = RecordMaker(seed: UInt64(seed))
             let records = maker.records(200)
@@ -390,6 +392,7 @@ final class OTLPEncoderTests: XCTestCase {
     /// A resource with many attributes, a long logger name, a record with many fields: all of them
     /// fit into bodies of the smallest size, whatever the kind.
     func testTheFirstEntryOfABodyHasRoomForItsGroups() throws {
+        try full()
         let scratch = Scratch()
         let paths = StorePaths(scratch.path)
         try paths.makeDirectories()

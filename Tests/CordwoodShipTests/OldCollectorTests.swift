@@ -1,6 +1,7 @@
 // An old collector refuses archives in a form it does not know. It then gets each archive in a form
 // it knows, under the same id.
 
+import CordwoodTestSupport
 import XCTest
 
 @testable import CordwoodShip
@@ -32,6 +33,7 @@ final class OldCollectorTests: XCTestCase {
     /// A collector that was built before dense blocks refuses them: it gets each archive once, with
     /// all its records, in plain blocks.
     func testAnOldCollectorGetsPlainBlocks() throws {
+        try full()
         let server = try FaultServer(rules: ["old=1"])
         let store = try TestStore()
         let wanted = try addDense(3, store)

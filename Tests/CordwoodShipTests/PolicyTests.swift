@@ -2,6 +2,7 @@
 // server on loopback that answers as it is told.
 
 import CordwoodStore
+import CordwoodTestSupport
 import Foundation
 import XCTest
 

@@ -1,6 +1,7 @@
 // Kind s3 with bodies in parts: what is repeated, what is aborted, and what never may be, since it
 // may be the object.
 
+import CordwoodTestSupport
 import XCTest
 
 @testable import CordwoodShip
@@ -46,6 +47,7 @@ final class S3MultipartTests: S3Case {
     }
 
     func testAPartIsRepeated() throws {
+        try full()
         let bucket = FakeBucket()
         var failures = 2
         bucket.answer = { request in
@@ -152,6 +154,7 @@ final class S3MultipartTests: S3Case {
     }
 
     func testAnEndThatIsRefusedIsAborted() throws {
+        try full()
         for (status, isAborted) in [
             (400, true), (403, true), (404, false), (408, false), (409, false), (429, false),
             (503, false),

@@ -4,27 +4,11 @@
 // CORDWOOD_STORM=FILE the curves are written there, for Benchmarks/storm.py to draw.
 
 import CordwoodStore
+import CordwoodTestSupport
 import Foundation
 import XCTest
 
 @testable import CordwoodShip
-
-/// Seeded; SplitMix64.
-private struct Dice {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
-    }
-
-    mutating func below(_ bound: Int) -> Int {
-        Int(next().multipliedFullWidth(by: UInt64(bound)).high)
-    }
-}
 
 /// Time in whole seconds; every client has one target.
 private struct Storm {
@@ -62,7 +46,7 @@ private struct Storm {
     }
 
     func run(seed: UInt64 = 1) -> Result {
-        var dice = Dice(state: seed)
+        var dice = SplitMix(seed)
         var result = Result(requests: Array(repeating: 0, count: horizonS))
         var due = Array(repeating: [Int32](), count: horizonS)
         for client in 0..<clients { due[dice.below(firstWithinS)].append(Int32(client)) }
@@ -109,7 +93,7 @@ private struct Storm {
     }
 
     /// Rounded up: a client never comes early.
-    private func delayS(_ attempts: UInt32, _ second: Int, _ dice: inout Dice) -> Int {
+    private func delayS(_ attempts: UInt32, _ second: Int, _ dice: inout SplitMix) -> Int {
         switch waiting {
         case .ours: Int((Backoff.delayMs(attempts: attempts, random: dice.next()) + 999) / 1_000)
         case .ceilings:
@@ -118,7 +102,7 @@ private struct Storm {
         }
     }
 
-    private func shuffle(_ list: inout [Int32], _ dice: inout Dice) {
+    private func shuffle(_ list: inout [Int32], _ dice: inout SplitMix) {
         for index in stride(from: list.count - 1, to: 0, by: -1) {
             list.swapAt(index, dice.below(index + 1))
         }
@@ -158,7 +142,8 @@ final class StormTests: XCTestCase {
 
     /// Timers that started together do not bring clients together again: whether they began within
     /// one second or within 30, the server sees the same after an hour.
-    func test_ticks_do_not_bring_clients_together() {
+    func test_ticks_do_not_bring_clients_together() throws {
+        try full()
         var storm = Storm()
         storm.clients = 50_000
         let together = storm.run().peak(from: storm.outageS)
@@ -218,8 +203,9 @@ final class StormTests: XCTestCase {
     }
 
     /// A date in Retry-After is the same moment for all: what we add spreads them after it.
-    func test_a_date_of_the_server_is_no_moment_for_all() {
-        var dice = Dice(state: 1)
+    func test_a_date_of_the_server_is_no_moment_for_all() throws {
+        try full()
+        var dice = SplitMix(1)
         let now: UInt64 = 1_800_000_000_000
         var outcome = TransferOutcome(kind: .server, httpStatus: 503, cause: "HTTP 503")
         outcome.headers = [("retry-after", "Fri, 15 Jan 2027 09:00:00 GMT")]

@@ -2,6 +2,7 @@
 // the strict fakes take and read back as what went in, within every limit, each record once.
 
 import CordwoodStore
+import CordwoodTestSupport
 import Foundation
 import XCTest
 
@@ -192,7 +193,7 @@ final class TextEncoderTests: XCTestCase {
     ]
 
     private var seeds: [UInt64] {
-        ProcessInfo.processInfo.environment["CORDWOOD_TEST_ALL"] == nil ? [1, 2] : Array(1...20)
+        sized([1], [1, 2], Array(1...20))
     }
 
     /// Short records, and some whose message exceeds the limit of an entry.

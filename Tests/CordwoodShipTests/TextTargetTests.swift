@@ -3,6 +3,7 @@
 // B-ROLL-8, B-ROLL-10).
 
 import CordwoodStore
+import CordwoodTestSupport
 import Foundation
 import XCTest
 
@@ -282,6 +283,7 @@ final class TextTargetTests: XCTestCase {
     }
 
     func testLokiAnswersThatAreNotAboutLines() throws {
+        try full()
         let off = try FakeServer("loki", #"{"metadata":false}"#)
         let (paused, _) = try send("loki", off)
         XCTAssertTrue(paused.queue[0].contains("-refused"), "\(paused.queue)")

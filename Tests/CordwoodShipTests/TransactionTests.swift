@@ -2,6 +2,7 @@
 // ones left out, hostile records by seed that the strict fake takes. Also the file `deleted`, and
 // ids, headers and challenges that come from others.
 
+import CordwoodTestSupport
 import CordwoodTrace
 import Foundation
 import XCTest
@@ -175,6 +176,7 @@ final class TransactionTests: XCTestCase {
     }
 
     func testHostileTextAndLimits() throws {
+        try full()
         for seed in [UInt64(1), 2, 3] {
             var maker = HostileMaker(seed: seed)
             let given = (0..<300).map { number -> Given in
@@ -322,6 +324,7 @@ final class TransactionTests: XCTestCase {
 
     /// It reads back as many as it remembers, and refuses one more.
     func testDeletedFileIsBounded() throws {
+        try full()
         var text = "cordwood deleted\nformat 1\n"
         for number in 0..<UInt64(DeletedFile.idsMax) {
             let id = TransactionID(usecase: .min, random: (0, number))

@@ -1,6 +1,7 @@
 // The transport on Foundation's URLSession, called as the engine calls it: bodies are streamed with
 // their length, answers of every kind come back, time and stops are kept, nothing is remembered.
 
+import CordwoodTestSupport
 import CordwoodURLSession
 import Foundation
 import Glibc
@@ -12,6 +13,7 @@ final class URLSessionTransportTests: XCTestCase {
     private let transport = HostTransport(URLSessionTransport())
 
     func testTwentyMegabytesAreStreamedWhole() throws {
+        try full()
         let server = try FaultServer()
         let file = SentFile(SentFile.noise(20 << 20))
         let before = URLSessionTransportTests.residentBytes()
@@ -146,6 +148,7 @@ final class URLSessionTransportTests: XCTestCase {
     }
 
     func testSeveralAtOnce() throws {
+        try full()
         let server = try FaultServer()
         let (url, host) = (server.url, URLSessionTransport())
         let work = DispatchGroup()

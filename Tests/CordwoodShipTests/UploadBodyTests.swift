@@ -4,6 +4,7 @@
 import CZlib
 import CZstd
 import CordwoodStore
+import CordwoodTestSupport
 import Glibc
 import XCTest
 
@@ -77,6 +78,7 @@ final class UploadBodyTests: XCTestCase {
     }
 
     func testLinesAreRenderedAndCompressedAlike() throws {
+        try full()
         let (json, _, status) = try send("[]") { $0.format = "ndjson" }
         XCTAssertEqual(status, .ok)
         XCTAssertEqual(json.requests[0].headers["content-type"], "application/x-ndjson")

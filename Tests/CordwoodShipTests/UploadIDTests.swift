@@ -1,6 +1,7 @@
 // The id and origin of a record in uploads: every kind uses the record's own id, and archives from
 // before records had ids stay as they were.
 
+import CordwoodTestSupport
 import XCTest
 
 @testable import CordwoodCore
@@ -50,6 +51,7 @@ final class UploadIDTests: XCTestCase {
     /// 400 devices in one archive, as a collector or a merge of small lanes makes it: every form
     /// with a place for it says which device and user each record is of, and names it once.
     func testDevicesAreToldApart() throws {
+        try full()
         let devices = (0..<400).map { number in
             let process = CordwoodStore.ProcessInfo(
                 laneID: LaneID(high: 0x1122_3344_5566_7788, low: UInt64(number)), bootID: .zero,

@@ -1,6 +1,7 @@
 // What a server refuses stays on the disk, what it takes is there, and a passing wrong answer costs
 // only a few requests and some time.
 
+import CordwoodTestSupport
 import Foundation
 import XCTest
 
@@ -209,6 +210,7 @@ final class UploadRefusalTests: XCTestCase {
 
     /// A server that takes nothing has nothing: everything stays, and it is not flooded.
     func testAServerThatAlwaysSaysTooLargeGetsNothingAndLosesNothing() throws {
+        try full()
         let server = try FaultServer(rules: ["limit=1"])
         let store = try TestStore()
         store.addArchive(1, content: content(1_000))
@@ -230,6 +232,7 @@ final class UploadRefusalTests: XCTestCase {
 
     /// A limit that goes away: in the end everything has arrived once, and nothing is kept.
     func testAPassingLimitLosesNothing() throws {
+        try full()
         // After the ninth, each record goes by itself.
         for count in [1, 9, 11, 18] {
             let answers = Array(repeating: #"{"status":413}"#, count: count)
@@ -314,6 +317,7 @@ final class UploadRefusalTests: XCTestCase {
     /// One answer that is not about an archive gives up none: the target rests, one archive asks,
     /// and when the way is free again all arrive without intervention.
     func testAPassingWrongAnswerCostsARest() throws {
+        try full()
         for status in [302, 400, 404, 422, 501] {
             let answers = Array(repeating: "{\"status\":\(status)}", count: 5)
             let server = try FaultServer("[\(answers.joined(separator: ","))]")
@@ -399,6 +403,7 @@ final class UploadRefusalTests: XCTestCase {
     }
 
     func testWhatTheHostExpects() throws {
+        try full()
         func send(
             _ answer: String, _ expect: String, method: String? = nil
         ) throws -> UploadStatus {

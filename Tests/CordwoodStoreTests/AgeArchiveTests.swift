@@ -3,6 +3,7 @@
 // on failure.
 
 import CordwoodCore
+import CordwoodTestSupport
 import Glibc
 import XCTest
 

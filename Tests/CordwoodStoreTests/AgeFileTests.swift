@@ -2,6 +2,7 @@
 // and payloads of every size around a chunk, read whole and at random, cut, added to, reordered and
 // changed at every byte.
 
+import CordwoodTestSupport
 import Foundation
 import Glibc
 import XCTest

@@ -2,32 +2,11 @@
 // a source that returns them from one buffer that it overwrites each time, as real sources do.
 
 import CordwoodCore
+import CordwoodTestSupport
 import Glibc
 import XCTest
 
 @testable import CordwoodStore
-
-struct SplitMix: RandomNumberGenerator {
-    /// Seeds of a test: all with CORDWOOD_TEST_ALL (`./dev test --all`), else the first quarter.
-    static func seeds(_ all: UInt64) -> Range<UInt64> {
-        0..<(getenv("CORDWOOD_TEST_ALL") == nil ? all / 4 : all)
-    }
-
-    var state: UInt64
-    init(_ seed: UInt64) { state = seed }
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var value = state
-        value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
-        return value ^ (value >> 31)
-    }
-    mutating func below(_ limit: Int) -> Int { Int(next() % UInt64(limit)) }
-    mutating func chance(_ one: Int) -> Bool { next() % UInt64(one) == 0 }
-    mutating func bytes(_ count: Int) -> [UInt8] {
-        (0..<count).map { _ in UInt8(truncatingIfNeeded: next() >> 24) }
-    }
-}
 
 struct ModelRecord: Equatable {
     var lane = LaneID.zero

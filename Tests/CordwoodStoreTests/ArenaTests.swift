@@ -1,6 +1,7 @@
 // An arena serves one block after another from the memory of the first, whatever the order of large
 // and small pieces.
 
+import CordwoodTestSupport
 import XCTest
 
 @testable import CordwoodStore
@@ -22,7 +23,7 @@ final class ArenaTests: XCTestCase {
 
     func testPiecesDoNotOverlap() throws {
         var arena = Arena()
-        var random = SeededRandom(state: 24)
+        var random = SplitMix(24)
         for _ in 0..<20 {
             var pieces: [Flat<UInt8>] = []
             let mark = arena.mark

@@ -2,6 +2,7 @@
 // needs no order reads one after another. Both return what a reader with enough room returns,
 // damage included.
 
+import CordwoodTestSupport
 import XCTest
 
 @testable import CordwoodCore

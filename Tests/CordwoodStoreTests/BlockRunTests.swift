@@ -1,6 +1,7 @@
 // Records that a reader takes from a block without the merge come in the order of the merge,
 // whatever other lanes and the next archive of the lane contain.
 
+import CordwoodTestSupport
 import XCTest
 
 @testable import CordwoodCore

@@ -2,6 +2,7 @@
 // traps. Text of valid records is compared with printf itself in Tests/ABI.
 
 import CordwoodStore
+import CordwoodTestSupport
 import XCTest
 
 @testable import CordwoodCore
@@ -108,7 +109,7 @@ final class DeferredTextTests: XCTestCase {
 
     /// Columns and cuts are those of the repaired text.
     func testBracesCountColumnsOfAnyBytes() {
-        var random = SeededRandom(state: 5)
+        var random = SplitMix(5)
         let pieces: [[UInt8]] = [
             [0x61], [0x7E], Array("ä".utf8), Array("漢".utf8), Array("🔥".utf8), [0xFF],
             [0xE2, 0x82],
@@ -150,7 +151,7 @@ final class DeferredTextTests: XCTestCase {
     }
 
     func testRandomBytesNeverTrap() {
-        var random = SeededRandom(state: 3)
+        var random = SplitMix(3)
         let printf = Array("%%%%diouxXcsSpaAeEfFgGmn*.0123456789$hlqjztL #-+'I|".utf8)
         let braces = Array("{{{{}}}}{}{}:<>^+- #0123456789.LdxXobBcsaAeEfFgGp?\u{E4}|".utf8)
         for round in 0..<40_000 {
@@ -173,7 +174,7 @@ final class DeferredTextTests: XCTestCase {
     }
 
     func testShortestNumbersReadBack() {
-        var random = SeededRandom(state: 5)
+        var random = SplitMix(5)
         let braces = Array("{}".utf8)
         for _ in 0..<20_000 {
             let bits = random.next()

@@ -2,6 +2,7 @@
 // that are damaged or hostile are refused, whatever their checksums say.
 
 import CordwoodCore
+import CordwoodTestSupport
 import XCTest
 
 @testable import CordwoodStore

@@ -3,6 +3,7 @@
 
 import CShims
 import CordwoodCore
+import CordwoodTestSupport
 import XCTest
 
 @testable import CordwoodStore

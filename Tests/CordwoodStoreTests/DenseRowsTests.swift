@@ -3,6 +3,7 @@
 // payloads, by seed.
 
 import CordwoodCore
+import CordwoodTestSupport
 import XCTest
 
 @testable import CordwoodStore

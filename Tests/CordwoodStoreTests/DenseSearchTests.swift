@@ -3,6 +3,7 @@
 // without them. Against every message of the payload, by seed.
 
 import CordwoodCore
+import CordwoodTestSupport
 import XCTest
 
 @testable import CordwoodStore

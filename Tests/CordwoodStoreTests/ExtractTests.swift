@@ -3,6 +3,7 @@
 // that the other still holds.
 
 import CordwoodCore
+import CordwoodTestSupport
 import XCTest
 
 @testable import CordwoodStore

@@ -2,6 +2,7 @@
 // with any limits, by seed; a damaged column counts nothing.
 
 import CordwoodCore
+import CordwoodTestSupport
 import XCTest
 
 @testable import CordwoodStore

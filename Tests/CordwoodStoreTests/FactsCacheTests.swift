@@ -3,6 +3,7 @@
 // only if it is the user's own and whole. It contains nothing of archives that are gone or
 // encrypted.
 
+import CordwoodTestSupport
 import Glibc
 import XCTest
 

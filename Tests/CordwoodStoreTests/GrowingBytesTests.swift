@@ -1,5 +1,6 @@
 // Bytes that grow while memory is refused: nothing traps, earlier bytes stay, and the loss shows.
 
+import CordwoodTestSupport
 import Glibc
 import XCTest
 

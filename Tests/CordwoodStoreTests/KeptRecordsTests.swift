@@ -1,6 +1,7 @@
 // The last records of a read outlive what they were read from: a kept record owns the bytes of all
 // its views. They may come in any order, with their places.
 
+import CordwoodTestSupport
 import XCTest
 
 @testable import CordwoodCore

@@ -1,6 +1,7 @@
 // Printers of lines recognize names, places and formats of archives by numbers: they print the
 // lines of printers without that memory, whatever the block and the archive.
 
+import CordwoodTestSupport
 import XCTest
 
 @testable import CordwoodCore

@@ -2,6 +2,7 @@
 // seldom among blocks of an ordinary log, since it costs time.
 
 import CordwoodCore
+import CordwoodTestSupport
 import XCTest
 
 @testable import CordwoodStore

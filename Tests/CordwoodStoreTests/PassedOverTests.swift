@@ -1,6 +1,7 @@
 // Readers pass over only records that they would leave out: generated archives read with options,
 // against a read of everything. Counting by columns, against counting records.
 
+import CordwoodTestSupport
 import XCTest
 
 @testable import CordwoodCore

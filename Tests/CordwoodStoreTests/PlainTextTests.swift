@@ -2,6 +2,7 @@
 // are processed together.
 
 import CordwoodStore
+import CordwoodTestSupport
 import XCTest
 
 final class PlainTextTests: XCTestCase {
@@ -53,7 +54,7 @@ final class PlainTextTests: XCTestCase {
     }
 
     func testNoBytesBeginALine() throws {
-        var random = SeededRandom(state: 18)
+        var random = SplitMix(18)
         let odd: [UInt8] = [
             0x00, 0x09, 0x0A, 0x0D, 0x1B, 0x20, 0x5C, 0x7E, 0x7F, 0x80, 0x9B, 0xC2, 0xD8, 0x9C,
             0xE2,

@@ -2,6 +2,7 @@
 // that never do.
 
 import CordwoodCore
+import CordwoodTestSupport
 import XCTest
 
 @testable import CordwoodStore

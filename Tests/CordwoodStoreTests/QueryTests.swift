@@ -2,6 +2,7 @@
 // that leaves out blocks and texts finds what a test of each record finds.
 
 import CordwoodCore
+import CordwoodTestSupport
 import Glibc
 import XCTest
 

@@ -3,6 +3,7 @@
 
 import CordwoodCore
 import CordwoodStore
+import CordwoodTestSupport
 import Glibc
 import XCTest
 
@@ -50,7 +51,7 @@ final class ReadDamageTests: XCTestCase {
         _ = Drained(source, limit: 200_000)
     }
 
-    private func mutate(_ bytes: [UInt8], _ alive: [Int], _ random: inout SeededRandom) -> [UInt8] {
+    private func mutate(_ bytes: [UInt8], _ alive: [Int], _ random: inout SplitMix) -> [UInt8] {
         var bytes = bytes
         for _ in 0..<Int.random(in: 1...6, using: &random) {
             guard let spot = alive.randomElement(using: &random) else { break }
@@ -79,8 +80,8 @@ final class ReadDamageTests: XCTestCase {
         let whole = [lane.laneBytes()] + lane.segments.map { $0.bytes() }
         // Most of a file is zero: aim at the other bytes and their neighbours.
         let alive = whole.map { bytes in bytes.indices.filter { bytes[$0] != 0 } }
-        for seed in SeededRandom.seeds(4_000) {
-            var random = SeededRandom(state: seed)
+        for seed in SplitMix.seeds(4_000) {
+            var random = SplitMix(seed)
             let index = Int(seed) % files.count
             TestFiles.write(mutate(whole[index], alive[index], &random), to: files[index])
             read(lane, boot: seed % 2 == 0 ? 3 : 4)
@@ -95,8 +96,8 @@ final class ReadDamageTests: XCTestCase {
         let segment = lane.segments[1]
         let whole = segment.bytes()
         let from = segment.offset(of: 0) + 128
-        for seed in SeededRandom.seeds(6_000) {
-            var random = SeededRandom(state: seed ^ 0xBEEF)
+        for seed in SplitMix.seeds(6_000) {
+            var random = SplitMix(seed ^ 0xBEEF)
             var bytes = whole
             for _ in 0..<Int.random(in: 1...4, using: &random) {
                 bytes[from + Int.random(in: 0..<500, using: &random)] = UInt8.random(
@@ -118,8 +119,8 @@ final class ReadDamageTests: XCTestCase {
         let path = "\(store)/lanes/\(lane.name).journal"
         let segment = lane.segments[1].bytes()
         let at = lane.segments[1].offset(of: 0)
-        for seed in SeededRandom.seeds(2_000) {
-            var random = SeededRandom(state: seed)
+        for seed in SplitMix.seeds(2_000) {
+            var random = SplitMix(seed)
             var w = ByteWriter()
             w.text("CWJRNL01")
             w.u32(1)

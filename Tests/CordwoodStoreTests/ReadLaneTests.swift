@@ -3,6 +3,7 @@
 
 import CordwoodCore
 import CordwoodStore
+import CordwoodTestSupport
 import Glibc
 import XCTest
 
@@ -193,7 +194,7 @@ final class ReadLaneTests: XCTestCase {
     }
 
     func testManyChunksWithHolesInRandomOrder() throws {
-        var random = SeededRandom(state: 42)
+        var random = SplitMix(42)
         let lane = LaneBuilder(store: store)
         lane.first.state = 3
         var expected: [(UInt64, String)] = []

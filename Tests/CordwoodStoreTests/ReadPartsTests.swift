@@ -4,6 +4,7 @@
 import CordwoodCore
 import CordwoodFormats
 import CordwoodStore
+import CordwoodTestSupport
 import XCTest
 
 final class ReadPartsTests: XCTestCase {
@@ -39,7 +40,7 @@ final class ReadPartsTests: XCTestCase {
 
     func testInterpolationMatchesTheModelAtExtremes() {
         let edges: [UInt64] = [0, 1, 2, 3, 1_000_000_000, 1 << 32, 1 << 63, .max - 1, .max]
-        var random = SeededRandom(state: 7)
+        var random = SplitMix(7)
         for round in 0..<20_000 {
             func pick() -> UInt64 {
                 Bool.random(using: &random)
@@ -87,7 +88,7 @@ final class ReadPartsTests: XCTestCase {
     }
 
     func testJSONStringsMatchTheStandardLibrarysRepair() {
-        var random = SeededRandom(state: 11)
+        var random = SplitMix(11)
         let bytes: [UInt8] = [
             0x00, 0x0a, 0x1f, 0x20, 0x22, 0x41, 0x5c, 0x7f, 0x80, 0x9f, 0xa0, 0xbf, 0xc0, 0xc2,
             0xc3, 0xe0, 0xe2, 0xed, 0xef, 0xf0, 0xf4, 0xf5, 0xff,

@@ -2,6 +2,7 @@
 // file a record is read from.
 
 import CordwoodCore
+import CordwoodTestSupport
 import Glibc
 import XCTest
 
@@ -36,7 +37,7 @@ final class RecordIDTests: XCTestCase {
         XCTAssertLessThan(id, RecordID(lane: lane, threadSerial: 0xAABB, sequence: 1 << 40 | 8))
         XCTAssertLessThan(id, RecordID(lane: lane, threadSerial: 0xAABC, sequence: 0))
         XCTAssertNotEqual(id, RecordID(lane: .zero, threadSerial: 0xAABB, sequence: 1 << 40 | 7))
-        var random = SeededRandom(state: 5)
+        var random = SplitMix(5)
         for _ in 0..<1_000 {
             let any = RecordID(
                 lane: LaneID(high: random.next(), low: random.next()),

@@ -444,23 +444,6 @@ enum TestFiles {
     }
 }
 
-/// A small seeded generator (splitmix64).
-struct SeededRandom: RandomNumberGenerator {
-    /// Seeds of a test: all with CORDWOOD_TEST_ALL (`./dev test --all`), else the first quarter.
-    static func seeds(_ all: UInt64) -> Range<UInt64> {
-        0..<(getenv("CORDWOOD_TEST_ALL") == nil ? all / 4 : all)
-    }
-
-    var state: UInt64
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ z >> 30) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ z >> 27) &* 0x94D0_49BB_1331_11EB
-        return z ^ z >> 31
-    }
-}
-
 /// What a source returns, as strings and problems.
 struct Drained {
     var messages: [String] = []

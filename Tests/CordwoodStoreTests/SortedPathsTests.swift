@@ -1,6 +1,7 @@
 // The paths of a store's archives come in the order of the bytes of their names, whatever they are:
 // remembered facts are looked up in that order.
 
+import CordwoodTestSupport
 import Glibc
 import XCTest
 

@@ -6,6 +6,7 @@ import Cordwood
 import CordwoodCore
 import CordwoodEngine
 import CordwoodStore
+import CordwoodTestSupport
 import Foundation
 import XCTest
 
@@ -15,8 +16,7 @@ final class AppendModelTests: XCTestCase {
     override func setUp() { store = TestFiles.directory() }
     override func tearDown() { TestFiles.remove(store) }
 
-    private static let rounds: UInt64 =
-        ProcessInfo.processInfo.environment["CORDWOOD_TEST_ALL"] == nil ? 20 : 300
+    private static let rounds: UInt64 = sized(5, 20, 300)
 
     func testOneThread() throws {
         for seed in 1...Self.rounds {
@@ -66,7 +66,7 @@ final class AppendModelTests: XCTestCase {
                     work.leave()
                 }
             }
-            var random = SeededRandom(state: seed)
+            var random = SplitMix(seed)
             while work.wait(timeout: .now()) == .timedOut {
                 try engine.roll()
                 if random.below(4) == 0 { try engine.archiveWait(timeout: .seconds(60)) }
@@ -126,13 +126,13 @@ private struct ModelRecord: Equatable {
 /// One thread's writes, and what the engine must return.
 private struct ModelWriter: Sendable {
     let name: String
-    var random: SeededRandom
+    var random: SplitMix
     var threshold: Level = .trace
     private(set) var kept: [ModelRecord] = []
 
     init(name: String, seed: UInt64) {
         self.name = name
-        random = SeededRandom(state: seed)
+        random = SplitMix(seed)
     }
 
     mutating func options() -> EngineOptions {
@@ -175,13 +175,9 @@ private struct ModelWriter: Sendable {
     /// Mostly short; sometimes as long as fits into a segment, never cut.
     private mutating func body(_ segmentBytes: UInt64) -> [UInt8] {
         let most = random.below(50) == 0 ? Int(segmentBytes) / 2 : 200
-        let count = random.below(min(most, 200_000))
+        let count = random.below(max(1, min(most, 200_000)))
         return (0..<count).map { _ in UInt8(32 + random.below(95)) }
     }
-}
-
-extension SeededRandom {
-    fileprivate mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(max(1, bound))) }
 }
 
 private final class Guarded<Value: Sendable>: @unchecked Sendable {

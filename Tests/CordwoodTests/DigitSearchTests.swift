@@ -5,6 +5,7 @@ import Cordwood
 import CordwoodCore
 import CordwoodFormats
 import CordwoodStore
+import CordwoodTestSupport
 import Glibc
 import XCTest
 
@@ -43,8 +44,8 @@ final class DigitSearchTests: XCTestCase {
 
     func testASearchForDigitsFindsWhatATestOfAllFinds() throws {
         var (searched, found) = (0, 0)
-        for seed in SeededRandom.seeds(80) {
-            var random = SeededRandom(state: seed)
+        for seed in SplitMix.seeds(80) {
+            var random = SplitMix(seed)
             let source = NumbersSource(count: 100, forms: .any, random: &random)
             let info = try write(
                 source, seed % 3 == 0 ? .dense : .plain, 400 + Int(random.next() % 5_000))
@@ -69,7 +70,7 @@ final class DigitSearchTests: XCTestCase {
     }
 
     /// Needles, and the results of a test of every record.
-    private func answers(_ path: String, _ random: inout SeededRandom) throws -> [Asked] {
+    private func answers(_ path: String, _ random: inout SplitMix) throws -> [Asked] {
         var shown: [[UInt8]] = []
         let first = try StoreReader(path: path)
         while first.next({ shown.append(TextLine.Shown($0, form: .lines).bytes) }) == .record {}
@@ -95,7 +96,7 @@ final class DigitSearchTests: XCTestCase {
 
     /// Numbers without the digits are left out before a record is made.
     func testTextsWithOtherNumbersAreNotMade() throws {
-        var random = SeededRandom(state: 3)
+        var random = SplitMix(3)
         let info = try write(
             NumbersSource(count: 2_000, forms: .usual, random: &random), .plain, 20_000)
         for (needle, most) in [("8888888", 60), ("4242", 400), ("id=4242", 60)] {
@@ -120,7 +121,7 @@ final class DigitSearchTests: XCTestCase {
     }
 
     /// Digits taken from a text, often with their neighbours or with one digit changed.
-    private static func needle(_ texts: [[UInt8]], _ random: inout SeededRandom) -> [UInt8] {
+    private static func needle(_ texts: [[UInt8]], _ random: inout SplitMix) -> [UInt8] {
         let text = texts.randomElement(using: &random)!
         let digits = text.indices.filter { ASCII.isDigit(text[$0]) || text[$0] == 0x2D }
         var made: [UInt8] = []
@@ -148,7 +149,7 @@ private final class NumbersSource: RecordSource {
     private let thread: ThreadInfo
     private let forms: Forms
     private var places: [(style: UInt8, format: [UInt8], types: [UInt8])] = []
-    private var random: SeededRandom
+    private var random: SplitMix
     private let count: Int
     private var made = 0
     private var memory: [UnsafeMutableRawBufferPointer] = []
@@ -156,10 +157,10 @@ private final class NumbersSource: RecordSource {
     var createdMonotonicNs: UInt64 { 0 }
     var process: CordwoodStore.ProcessInfo? { thread.process }
 
-    init(count: Int, forms: Forms, random: inout SeededRandom) {
+    init(count: Int, forms: Forms, random: inout SplitMix) {
         self.count = count
         self.forms = forms
-        self.random = SeededRandom(state: random.next())
+        self.random = SplitMix(random.next())
         let process = CordwoodStore.ProcessInfo(
             laneID: LaneID(high: 7, low: 1), bootID: .zero, processID: 812, name: "p",
             createdRealtime: 1_000, createdMonotonic: 0, resource: [])

@@ -5,6 +5,7 @@
 import Cordwood
 import CordwoodCore
 import CordwoodStore
+import CordwoodTestSupport
 import Glibc
 import XCTest
 
@@ -38,7 +39,7 @@ final class LastRecordsTests: XCTestCase {
 
     func testTheLastRecordsAreTheEndOfAFullRead() throws {
         var (all, gathered, made): (UInt64, UInt64, UInt64) = (0, 0, 0)
-        for seed in SeededRandom.seeds(400) {
+        for seed in SplitMix.seeds(400) {
             TestFiles.remove(store)
             var maker = StoreMaker(store: store, seed: seed)
             try maker.make()
@@ -69,7 +70,7 @@ final class LastRecordsTests: XCTestCase {
     /// Records that a filter leaves out are not made, but decide the order of the others as if they
     /// were.
     func testAFilterLeavesTheOrderAsItIs() throws {
-        for seed in SeededRandom.seeds(400) {
+        for seed in SplitMix.seeds(400) {
             TestFiles.remove(store)
             var maker = StoreMaker(store: store, seed: seed)
             try maker.make()

@@ -6,6 +6,7 @@ import Cordwood
 import CordwoodCore
 import CordwoodEngine
 import CordwoodStore
+import CordwoodTestSupport
 import Foundation
 import XCTest
 
@@ -66,7 +67,7 @@ final class MessageTests: MessageCase {
     private struct Broken: Error { let code: Int }
 
     private func integers<Value: FixedWidthInteger>(_ type: Value.Type) {
-        var random = SeededRandom(state: UInt64(Value.bitWidth))
+        var random = SplitMix(UInt64(Value.bitWidth))
         var values: [Value] = [.min, .max, 0, 1, .max / 3]
         for _ in 0..<200 { values.append(Value.random(in: .min ... .max, using: &random)) }
         for value in values {
@@ -102,7 +103,7 @@ final class MessageTests: MessageCase {
     }
 
     func testFloats() throws {
-        var random = SeededRandom(state: 5)
+        var random = SplitMix(5)
         var doubles: [Double] = [
             0, -0.0, 1, -1, 0.1, 5, 1e15, 1e16, 1e17, 1e22, 9_007_199_254_740_992,
             9_007_199_254_740_994, 1e-3, 1e-4, 1e-5, 1e-7, 123456.789, .leastNonzeroMagnitude,

@@ -6,6 +6,7 @@ import Cordwood
 import CordwoodCore
 import CordwoodEngine
 import CordwoodStore
+import CordwoodTestSupport
 import Foundation
 import XCTest
 
@@ -17,7 +18,7 @@ final class PowerLossTests: XCTestCase {
 
     func testFlushedRecordsAreVerified() throws {
         for seed in UInt64(1)...20 {
-            var random = SeededRandom(state: seed)
+            var random = SplitMix(seed)
             var options = EngineOptions()
             options.segmentBytes = 64 << 10
             let engine = try Engine(directory: store, options: options)
@@ -48,7 +49,7 @@ final class PowerLossTests: XCTestCase {
 
     /// Where it was not synced, a file that was used again contains pages of the segment before.
     func testUsedAgain() throws {
-        var random = SeededRandom(state: 7)
+        var random = SplitMix(7)
         var options = EngineOptions()
         options.segmentBytes = 64 << 10
         let engine = try Engine(directory: store, options: options)

@@ -6,6 +6,7 @@
 import Cordwood
 import CordwoodCore
 import CordwoodStore
+import CordwoodTestSupport
 import XCTest
 
 final class RecordWindowTests: XCTestCase {
@@ -37,7 +38,7 @@ final class RecordWindowTests: XCTestCase {
 
     func testAWindowIsAPartOfAFullRead() throws {
         var windows = 0
-        for seed in SeededRandom.seeds(80) {
+        for seed in SplitMix.seeds(80) {
             TestFiles.remove(store)
             var maker = StoreMaker(store: store, seed: seed)
             try maker.make()
@@ -69,7 +70,7 @@ final class RecordWindowTests: XCTestCase {
 
     func testARecordThatIsNotAskedFor() throws {
         var windows = 0
-        for seed in SeededRandom.seeds(60) {
+        for seed in SplitMix.seeds(60) {
             TestFiles.remove(store)
             var maker = StoreMaker(store: store, seed: seed)
             try maker.make()
@@ -117,7 +118,7 @@ final class RecordWindowTests: XCTestCase {
     }
 
     func testRecordsBesideOne() throws {
-        for seed in SeededRandom.seeds(20) {
+        for seed in SplitMix.seeds(20) {
             TestFiles.remove(store)
             var maker = StoreMaker(store: store, seed: seed)
             try maker.make()

@@ -5,12 +5,13 @@
 import Cordwood
 import CordwoodCore
 import CordwoodStore
+import CordwoodTestSupport
 import Glibc
 
 /// A store by seed.
 struct StoreMaker {
     let store: String
-    var random: SeededRandom
+    var random: SplitMix
     var running = LaneID.zero
     private(set) var stepsBack = false
     private var times: [UInt64] = []
@@ -19,7 +20,7 @@ struct StoreMaker {
 
     init(store: String, seed: UInt64) {
         self.store = store
-        random = SeededRandom(state: seed)
+        random = SplitMix(seed)
     }
 
     static func bytes(of path: String) -> Int {

@@ -4,6 +4,7 @@
 import Cordwood
 import CordwoodCore
 import CordwoodStore
+import CordwoodTestSupport
 import Glibc
 import XCTest
 
@@ -16,8 +17,8 @@ final class TextSearchTests: XCTestCase {
     func testASearchFindsWhatATestOfEveryTextFinds() throws {
         var (searched, made, found): (Int, UInt64, Int) = (0, 0, 0)
         var (dense, plain) = (0, 0)
-        for seed in SeededRandom.seeds(80) {
-            var random = SeededRandom(state: seed)
+        for seed in SplitMix.seeds(80) {
+            var random = SplitMix(seed)
             let source = Generated(count: 300, random: &random)
             let lane = "20261121T081530Z-812-9f3c5a0de1b27788"
             let cover = ArchiveCover(
@@ -54,8 +55,8 @@ final class TextSearchTests: XCTestCase {
 
     /// A long text is searched by two of the word's bytes, which may be rare or frequent in it.
     func testAWordInALongTextIsFoundWhereItIsFirst() {
-        for seed in SeededRandom.seeds(300) {
-            var random = SeededRandom(state: seed)
+        for seed in SplitMix.seeds(300) {
+            var random = SplitMix(seed)
             let letters = 1 + random.next() % 24
             let text = (0..<(4_000 + Int(random.next() % 8_000))).map { _ in
                 UInt8(0x61 + random.next() % letters)
@@ -78,7 +79,7 @@ final class TextSearchTests: XCTestCase {
 
     /// No format shows single characters or error texts, which may have any letter.
     func testABlockWithoutTheNeedleIsPassedOver() throws {
-        var random = SeededRandom(state: 1)
+        var random = SplitMix(1)
         let cover = ArchiveCover(
             laneID: LaneID(high: 7, low: 1), first: 0, last: 0, laneName: "lane")
         let info = try ArchiveWriter.write(
@@ -92,7 +93,7 @@ final class TextSearchTests: XCTestCase {
 
     /// A block without a text that has the bytes is loaded all the same.
     func testDamageIsReportedWhateverIsSearched() throws {
-        var random = SeededRandom(state: 2)
+        var random = SplitMix(2)
         let cover = ArchiveCover(
             laneID: LaneID(high: 7, low: 1), first: 0, last: 0, laneName: "lane")
         let info = try ArchiveWriter.write(
@@ -153,7 +154,7 @@ final class TextSearchTests: XCTestCase {
     }
 
     /// A piece of a text, perhaps with one byte changed, or letters that printed numbers contain.
-    private func needle(_ texts: [[UInt8]], _ random: inout SeededRandom) -> [UInt8] {
+    private func needle(_ texts: [[UInt8]], _ random: inout SplitMix) -> [UInt8] {
         let letters = Array("truefalsinfnan(null)0x1e+-.%{} zqkXEP\n\u{e9}~".utf8)
         var made: [UInt8] = []
         if random.next() % 4 > 0, let text = texts.randomElement(using: &random), !text.isEmpty {
@@ -183,17 +184,17 @@ private final class Generated: RecordSource {
     private let characters: Bool
     private var left: Int
     private var places: [Place] = []
-    private var random: SeededRandom
+    private var random: SplitMix
     private var time: UInt64 = 0
     private var memory: [UnsafeMutableRawBufferPointer] = []
 
     var createdMonotonicNs: UInt64 { 0 }
     var process: CordwoodStore.ProcessInfo? { thread.process }
 
-    init(count: Int, characters: Bool = true, random: inout SeededRandom) {
+    init(count: Int, characters: Bool = true, random: inout SplitMix) {
         self.characters = characters
         left = count
-        self.random = SeededRandom(state: random.next())
+        self.random = SplitMix(random.next())
         let process = CordwoodStore.ProcessInfo(
             laneID: LaneID(high: 7, low: 1), bootID: .zero, processID: 812, name: "p",
             createdRealtime: 1_000, createdMonotonic: 0, resource: [])

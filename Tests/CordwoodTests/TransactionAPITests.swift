@@ -3,6 +3,7 @@
 
 import CordwoodEngine
 import CordwoodStore
+import CordwoodTestSupport
 import Foundation
 import XCTest
 
@@ -233,7 +234,7 @@ final class TransactionAPITests: MessageCase {
     private func checkTable(seed: UInt64) {
         let table = TransactionTable()
         var model: [[Int32]: [UInt8]] = [:]
-        var random = SeededRandom(state: seed)
+        var random = SplitMix(seed)
         var refused = 0
         for round in 0..<9_000 {
             let key = [Int32(round % 97) - 40, Int32(truncatingIfNeeded: random.next() % 61)]

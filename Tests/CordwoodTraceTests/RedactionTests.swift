@@ -2,6 +2,7 @@
 // nesting, cut anywhere, must never show one, and nothing else may change. Bodies without a form
 // are not kept. Patterns are checked against a plain model. A failure names its seed.
 
+import CordwoodTestSupport
 import XCTest
 
 @testable import Cordwood
@@ -128,7 +129,7 @@ final class RedactionTests: RedactionCase {
     func testRandomJSONShowsNoSecretAndChangesNothingElse() throws {
         let rules = try rules()
         for seed in UInt64(1)...1_500 {
-            var random = Random(state: seed)
+            var random = SplitMix(seed)
             let document = object(0, &random)
             XCTAssertEqual(redact(document.text, rules), document.wanted, "seed \(seed)")
             // Cut anywhere: what is kept is a prefix of the whole result.
@@ -155,7 +156,7 @@ final class RedactionTests: RedactionCase {
     func testRandomFormsShowNoSecretAndChangeNothingElse() throws {
         let rules = try rules()
         for seed in UInt64(1)...1_500 {
-            var random = Random(state: seed)
+            var random = SplitMix(seed)
             var (text, wanted) = ("", "")
             for index in 0..<Int.random(in: 1..<8, using: &random) {
                 let isSecret = Bool.random(using: &random)
@@ -187,7 +188,7 @@ final class RedactionTests: RedactionCase {
             "\"name\":\"password\",", "\"value\":", "data: ", "<!--", "<![CDATA[", "&amp;", "ghp_",
         ].map { Array($0.utf8) }
         for seed in UInt64(1)...3_000 {
-            var random = Random(state: seed)
+            var random = SplitMix(seed)
             var text: [UInt8] = Bool.random(using: &random) ? Array("{".utf8) : Array("<a>".utf8)
             for _ in 0..<Int.random(in: 0..<60, using: &random) {
                 text +=
@@ -228,7 +229,7 @@ final class RedactionTests: RedactionCase {
                 pattern: "^(?:" + pattern.replacingOccurrences(of: "(?i)", with: "") + ")$",
                 options: pattern.hasPrefix("(?i)") ? [.caseInsensitive] : [])
             for seed in UInt64(1)...60 {
-                var random = Random(state: seed)
+                var random = SplitMix(seed)
                 let text = (0..<Int.random(in: 0..<9, using: &random)).map { _ in
                     Array("aabbcdA1".utf8).randomElement(using: &random)!
                 }

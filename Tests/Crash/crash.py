@@ -3,7 +3,7 @@
 and again after another process adopted and archived it. Every record whose call had returned must
 be there, whole, once, in its thread's order. Writers in C, C++, Python and Swift in turn.
 
-    crash.py [--kills N] [--seed S] [--only c,cpp,python,swift] [--jobs 2] [--all] [-k PATTERN …]
+    crash.py [--kills N] [--seed S] [--only c,cpp,python,swift] [--jobs 2] [--size S] [-k PATTERN …]
     crash.py --deaths        every other way to die (deaths.py)
     crash.py --points [--sample N]   death at each numbered point (points.py)
 
@@ -32,7 +32,7 @@ from hosts import (CORDWOOD, HOSTS, Failed, Programs, Tally, compare_kept, cordw
 SEGMENTS = (64 << 10, 1 << 20, 16 << 20)
 # Maximum records of a run, as a power of ten: slower hosts get fewer.
 MOST = {"c": 5.3, "cpp": 5.3, "python": 4.6, "swift": 5.0}
-# With more records the slow oracle checks a run only with --all, with fewer it checks every fifth.
+# With more records the slow oracle checks a run only with --size all, with fewer it checks every fifth.
 ORACLE_RECORDS = 20_000
 PATIENCE_S = 120
 
@@ -87,11 +87,11 @@ def write_and_kill(programs, host, store, kept, seed):
         raise Failed(f"the writer ended {child.returncode}")
 
 
-def one_kill(programs, folder, host, seed, everything):
+def one_kill(programs, folder, host, seed):
     store, kept = folder / "store", folder / "kept"
     write_and_kill(programs, host, store, kept, seed)
     tally = compare_kept(programs, "as it lies", "crash", seed, kept, store)
-    oracle = everything or (tally.read <= ORACLE_RECORDS and seed % 5 == 0)
+    oracle = cases.sized(False, False, True) or (tally.read <= ORACLE_RECORDS and seed % 5 == 0)
     if oracle:
         check_oracle(store)
     if "unclean" not in states(verify(store)):
@@ -129,7 +129,7 @@ def kill_all(run, programs, table, arguments):
         host, seed = entry
         with tempfile.TemporaryDirectory(dir=programs.folder) as folder:
             try:
-                found.append((host, one_kill(programs, Path(folder), host, seed, arguments.all)))
+                found.append((host, one_kill(programs, Path(folder), host, seed)))
             except Exception as reason:
                 found.append((host, getattr(reason, "tally", None) or Tally()))
                 raise
@@ -195,16 +195,20 @@ def run_all(arguments):
 
 def main():
     parser = cases.parser("./dev crash", "death under writing threads")
-    parser.add_argument("--kills", type=int, default=48)
+    parser.add_argument("--kills", type=int, help="so many, by seed")
     parser.add_argument("--only", default=",".join(HOSTS), help="the writers")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--values", action="store_true", help="kinds of values of the Swift host")
     parser.add_argument("--deaths", action="store_true", help="the other ways to die")
     parser.add_argument("--points", action="store_true", help="death at each numbered point")
-    parser.add_argument("--sample", type=int, default=0, help="so many points, by seed")
+    parser.add_argument("--sample", type=int, help="so many points, by seed; 0: all of them")
     parser.add_argument("--mode", help="points of one workload")
     parser.add_argument("--point", help="one point, as a failure names it")
     arguments = parser.parse_args()
+    if arguments.kills is None:
+        arguments.kills = cases.sized(12, 48, 200)
+    if arguments.sample is None:
+        arguments.sample = cases.sized(24, 80, 0)
     if arguments.points or arguments.point:
         import points
         return points.run(arguments)

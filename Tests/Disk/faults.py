@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from harness import (E_IO, E_TIMEOUT, FLAG_SIGBUS_GUARD, OK, SECONDS_MAX, TOOL, Failed, Skipped,
-                     equal, exact, holds, until)
+                     equal, exact, holds, sized, until)
 
 SEGMENT = 1 << 20
 
@@ -26,7 +26,7 @@ def failing_calls(place):
     host = place.host(store, words).open(segment=SEGMENT)
     groups = [["write"], ["sync"], ["rename"], ["open"], ["allocate"], ["unlink"], ["truncate"],
               words.CALLS]
-    for error in (errno.EIO, errno.ENOSPC) if place.everything else (errno.EIO,):
+    for error in sized((errno.EIO,), (errno.EIO,), (errno.EIO, errno.ENOSPC)):
         for calls in groups:
             host.numbers("threads", 4, 400, 100)
             time.sleep(0.05)
@@ -374,7 +374,7 @@ def any_segment(store, chance):
 
 
 def cut_segments(place):
-    cut_while_written(place, any_segment, 10 if place.everything else 3)
+    cut_while_written(place, any_segment, sized(1, 3, 10))
 
 
 def cut_anything(place):
@@ -388,7 +388,7 @@ def cut_anything(place):
     chance = random.Random(place.seed)
     host = place.host(store).open(segment=SEGMENT, flags=FLAG_SIGBUS_GUARD)
     cuts = 0
-    for _ in range(6 if place.everything else 2):
+    for _ in range(sized(1, 2, 6)):
         host.numbers("threads", 3, 400, 100)
         until_s = time.monotonic() + 0.35
         while time.monotonic() < until_s:
@@ -491,7 +491,7 @@ def readers_beside_cuts(place):
     host.write(5000, 100)
     host.kill()
     reader = place.host(store)
-    rounds = 200 if place.everything else 15
+    rounds = sized(3, 15, 200)
     for _ in range(rounds):
         copy = place.directory / "copy"
         shutil.rmtree(copy, ignore_errors=True)

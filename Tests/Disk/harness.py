@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "TestSupport"))
 
-from cases import Failed, Skipped, equal, holds, until  # noqa: E402
+from cases import Failed, Skipped, equal, holds, sized, until  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 HERE = Path(__file__).resolve().parent
@@ -218,9 +218,9 @@ def exact(host, threads=1, closes=True, cause=None):
 class Place:
     """A case's directory, and what it mounted and started there."""
 
-    def __init__(self, directory, programs, everything, seed):
+    def __init__(self, directory, programs, seed):
         self.directory, self.programs = directory, programs
-        self.everything, self.seed = everything, seed
+        self.seed = seed
         self.mounts, self.hosts, self.notes = [], [], []
 
     def host(self, store, words=None, environment=None):

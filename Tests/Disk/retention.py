@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 
-from harness import OK, ROOT, TOOL, disk_bytes, equal, exact, holds, until
+from harness import OK, ROOT, TOOL, disk_bytes, equal, exact, holds, sized, until
 
 DAY = 86_400
 SEGMENT_MIN = 64 << 10
@@ -112,7 +112,7 @@ def modelled(place):
     chance = random.Random(place.seed)
     words = place.words()
     removals = waits = 0
-    for round_number in range(8 if place.everything else 2):
+    for round_number in range(sized(1, 2, 8)):
         store = place.directory / f"store{round_number}"
         model, told, known, clock = Model(), [], set(), Skewed(words)
         host = None
@@ -393,7 +393,7 @@ def memory_is_bounded(place):
     """64 threads at full rate and a small quota: the engine's memory stays below the limit in
     ARCHITECTURE.md, and does not grow with time."""
     store = place.directory / "store"
-    seconds = 20 if place.everything else 5
+    seconds = sized(2, 5, 20)
     total, sampler, _ = under_load(place, 64, 32 << 20, seconds)
     holds(sampler.anon < 160 << 10, f"{sampler.anon >> 10} MiB of private memory")
     holds(sampler.file < 192 << 10, f"{sampler.file >> 10} MiB of mapped files")
@@ -431,7 +431,7 @@ def two_enforcers(place):
     callback in one of them. R38."""
     store = place.directory / "store"
     hosts = [place.host(store).open(quota=1, interval=1) for _ in range(2)]
-    for _ in range(25 if place.everything else 8):
+    for _ in range(sized(3, 8, 25)):
         for host in hosts:
             host.write(50, 100)
         for host in hosts:
@@ -470,7 +470,7 @@ def uploaders_and_enforcer(place):
     try:
         port = int(server.stdout.readline())
         host = place.host(store).open(quota=0, interval=1)
-        made = 120 if place.everything else 40
+        made = sized(15, 40, 120)
         for _ in range(made):
             host.write(50, 100)
             host.ask("roll")

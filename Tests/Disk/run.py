@@ -2,7 +2,7 @@
 """Disks that are full, slow, failing, cut or gone, retention, clocks that jump, with a host in C
 that counts what the engine returned:
 
-    run.py [--all] [--seed N] [--part disks|clocks] [-k PATTERN …] [CASE …]
+    run.py [--size S] [--seed N] [--part disks|clocks] [-k PATTERN …] [CASE …]
 
 The last line counts. Cases that the system does not allow are named and not counted."""
 
@@ -44,7 +44,7 @@ def main():
         def one(name, case):
             work = directory / name
             work.mkdir()
-            place = Place(work, programs, arguments.all, arguments.seed)
+            place = Place(work, programs, arguments.seed)
             try:
                 case(place)
                 return "; ".join(place.notes)

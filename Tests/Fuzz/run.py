@@ -3,7 +3,7 @@
 mutated by seed, as run by `./dev test`. With --guided (`./dev fuzz`): libFuzzer over a library
 built with its coverage, for as long as requested.
 
-    run.py [--all] [--guided] [--minutes M] [-k PATTERN …] [TARGET…]
+    run.py [--size S] [--guided] [--minutes M] [-k PATTERN …] [TARGET…]
 
 An input that breaks something is kept in build/fuzz/found, with the command that runs it again.
 Once it is fixed, it belongs in Tests/Fuzz/kept/TARGET."""
@@ -27,11 +27,11 @@ import seeds  # noqa: E402
 OUT = ROOT / "build/fuzz"
 FOUND = OUT / "found"
 LIBRARY = ROOT / "build/lib"
-# Numbers of mutated inputs in `./dev test`, and with --all.
-RUNS = {"abi": (10_000, 200_000), "adopt": (1000, 20_000), "store": (4000, 80_000),
-        "text": (4000, 80_000), "remote": (2000, 20_000), "words": (6000, 80_000),
-        "http": (6000, 80_000), "curl": (2000, 40_000)}
-COLLECTOR_RUNS = (1500, 20_000)
+# Numbers of mutated inputs, by size.
+RUNS = {"abi": (2000, 10_000, 200_000), "adopt": (200, 1000, 20_000),
+        "store": (800, 4000, 80_000), "text": (800, 4000, 80_000), "remote": (400, 2000, 20_000),
+        "words": (1200, 6000, 80_000), "http": (1200, 6000, 80_000), "curl": (400, 2000, 40_000)}
+COLLECTOR_RUNS = (300, 1500, 20_000)
 # Limits per input: what legal ones need at most. Memory includes the fuzzer's own.
 SECONDS_MAX, MEGABYTES_MAX = 30, 2048
 LENGTHS = {"abi": 4096, "adopt": 16_384, "store": 32_768, "text": 4096, "remote": 4096,
@@ -114,11 +114,11 @@ def main():
 
     def one(target, _):
         if target == "collector":
-            runs = COLLECTOR_RUNS[arguments.all] if not arguments.guided else None
+            runs = cases.sized(*COLLECTOR_RUNS) if not arguments.guided else None
             return f"{collector.attack(runs, seconds, arguments.seed, FOUND)} executions"
         if arguments.guided:
             return run_guided(target, seconds)
-        return run_plain(target, RUNS[target][arguments.all], arguments.seed)
+        return run_plain(target, cases.sized(*RUNS[target]), arguments.seed)
     run = cases.Run(cases.repeating(*(["--guided"] if arguments.guided else [])))
     run.all(table, one)
     return run.end()

@@ -7,7 +7,7 @@ import sys
 import warnings
 
 import cases
-from cases import Failed
+from cases import Failed, sized
 from harness import CORDWOOD, LIBRARY, ROOT, tool
 
 os.environ.setdefault("CORDWOOD_LIBRARY", str(LIBRARY / "libcordwood.so"))
@@ -87,7 +87,7 @@ def tells(store, whole, words, what):
 def cut_archives(suite):
     """At the bounds of its parts and at random: also within its first block, so that nothing of it
     can be read, not even its own texts."""
-    store = written(suite, "cut-archive", 150 if suite.everything else 0)
+    store = written(suite, "cut-archive", sized(0, 0, 150))
     tool("archive", store, codes=(0,))
     archive = max((store / "archives").glob("*.cwa"), key=lambda path: path.stat().st_size)
     log(store, WHOLE)
@@ -95,8 +95,8 @@ def cut_archives(suite):
     chance = random.Random(cases.seed())
     cuts = [cut for cut in (0, 1, 100, 200, 300, 4096) if cut < len(content) - 1]
     cuts.append(len(content) - 1)
-    cuts += [chance.randrange(len(content)) for _ in range(100 if suite.everything else 8)]
-    cuts += range(0, len(content), 4096) if suite.everything else []
+    cuts += [chance.randrange(len(content)) for _ in range(sized(3, 8, 100))]
+    cuts += sized((), (), range(0, len(content), 4096))
     for cut in cuts:
         archive.write_bytes(content[:cut])
         try:
@@ -120,7 +120,7 @@ def cut_lanes(suite):
         pages = range(0, len(content), 4096)
         cuts = {*pages[:4], *chance.sample(pages, min(len(pages), 6)),
                 *(chance.randrange(len(content)) for _ in range(6))}
-        for cut in sorted(pages if suite.everything else cuts):
+        for cut in sorted(sized(cuts, cuts, pages)):
             path.write_bytes(content[:cut])
             what = f"{path.name} cut to {cut} of {len(content)}"
             silent += not tells(store, whole, path.name, what)
@@ -146,7 +146,7 @@ def cut_catalogs(suite):
         pages = range(0, len(content), 4096)
         cuts = {None, 0, 1, *chance.sample(pages, min(len(pages), 6)),
                 *(chance.randrange(len(content)) for _ in range(6))}
-        for cut in [None, *pages] if suite.everything else cuts:
+        for cut in sized(cuts, cuts, [None, *pages]):
             path.unlink()
             if cut is not None:
                 path.write_bytes(content[:cut])

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Stores made by an attacker, and what the engine exposes to its surroundings:
 
-    hostile.py [--all] [-k PATTERN …] [CASE …]
+    hostile.py [--size S] [-k PATTERN …] [CASE …]
 
 Every run is bounded in time and memory, ends by itself and not by a signal, and leaves the targets
 of links alone. The last line counts."""
@@ -27,13 +27,13 @@ import cases  # noqa: E402
 import cuts  # noqa: E402
 import makers  # noqa: E402
 import seeds  # noqa: E402
-from cases import Failed  # noqa: E402
+from cases import Failed, sized  # noqa: E402
 from harness import CORDWOOD, LIBRARY, run, tool  # noqa: E402
 
 
 class Suite:
-    def __init__(self, folder, everything):
-        self.folder, self.everything = folder, everything
+    def __init__(self, folder):
+        self.folder = folder
         self.host = folder / "host"
         self.opens = folder / "opens.so"
         subprocess.run(["cc", "-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Wextra",
@@ -209,7 +209,7 @@ def large_records(suite):
     than the allowed memory."""
     store = makers.store(suite.folder / "large")
     makers.lane(store)
-    makers.sparse_segments(store, 32 if suite.everything else 8, 256 << 20)
+    makers.sparse_segments(store, sized(4, 8, 32), 256 << 20)
     done = tool("verify", store, megabytes=1200)
     archived = tool("archive", store, megabytes=1500)
     return f"verify {done.megabytes} MiB, {done.seconds:.1f} s; archive {archived.megabytes} MiB"
@@ -509,7 +509,7 @@ def main():
     arguments = cases.parser().parse_args()
     table = cases.chosen({case.__name__: case for case in CASES}, arguments)
     with cases.folder("hostile") as directory:
-        suite, run = Suite(directory, arguments.all), cases.Run()
+        suite, run = Suite(directory), cases.Run()
         run.all(table, lambda _, case: case(suite))
     return run.end()
 

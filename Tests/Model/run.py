@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Walks the protocol: builds walker.cpp, runs it, and checks the model against the Swift functions
-that it follows. `run.py [--all] [--accept] [WALKER OPTION …]`; the last line counts.
+that it follows. `run.py [--accept] [WALKER OPTION …]`; the last line counts.
 
 The model names those functions in brackets, `[Settle.own]`. steps.txt keeps their statements, one
 per line, without comments, `unsafe` and layout: calls with their operands, conditions, assignments.
@@ -16,6 +16,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "TestSupport"))
+
+from cases import sized  # noqa: E402
+
 SOURCES = [ROOT / "Sources" / name for name in ("CordwoodCore", "CordwoodStore/Lanes",
                                                 "CordwoodStore/Keep", "CordwoodEngine/Services")]
 STEPS = HERE / "steps.txt"
@@ -127,7 +131,7 @@ def compare(accept):
 
 
 def main():
-    options = sys.argv[1:]
+    options = [*sys.argv[1:], *sized((), (), ("--all",))]
     accept = "--accept" in options
     kept, problems = compare(accept)
     for problem in problems:

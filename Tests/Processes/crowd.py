@@ -8,7 +8,7 @@ import threading
 import time
 from pathlib import Path
 
-from cases import Failed
+from cases import Failed, sized
 from checking import cat, compare, read_ledger
 
 
@@ -35,7 +35,7 @@ def crowd(bench):
             if follower.poll() is not None or time.monotonic() > until:
                 raise Failed("tail -f does not show what is there")
             time.sleep(0.05)
-        until = time.monotonic() + bench.much(8, 60)
+        until = time.monotonic() + sized(1, 8, 60)
         while time.monotonic() < until:
             while len(processes) < 50:
                 processes.append(bench.start("many", "writer", bench.random.randrange(1 << 30),
@@ -115,14 +115,14 @@ def dead_lanes(bench, count):
 def adopters(bench):
     """R32: dozens of adopters, killed at random. Each existing record is in an archive once."""
     rounds = kills = lanes = 0
-    while kills < bench.much(20, 300):
-        count = bench.much(300, 900)
+    while kills < sized(6, 20, 300):
+        count = sized(80, 300, 900)
         dead_lanes(bench, count)
         lanes += count
         rounds += 1
         running = []
         while list((bench.store / "lanes").glob("*.lane")):
-            while len(running) < bench.much(16, 50):
+            while len(running) < sized(8, 16, 50):
                 running.append(subprocess.Popen(
                     [bench.command, "archive", bench.store], stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL))
@@ -145,7 +145,7 @@ def named(bench):
     """Short processes that open the store while adopters list it, among many names. None of them
     loses a spare, a journal or a segment, and no adopter reports a missing lane file. R32."""
     bench.run("many", "brief", 0)
-    for number in range(bench.much(3_000, 20_000)):
+    for number in range(sized(1_000, 3_000, 20_000)):
         (bench.store / f"lanes/filler{number}").touch()
     rounds = bench.directory / "rounds"
     rounds.touch()
@@ -162,7 +162,7 @@ def named(bench):
     adopters = [threading.Thread(target=adopt) for _ in range(2)]
     for thread in adopters:
         thread.start()
-    left, running = bench.much(24, 600), []
+    left, running = sized(6, 24, 600), []
     try:
         while left or running:
             while left and len(running) < 12:
@@ -188,7 +188,7 @@ def named(bench):
 def short_lived(bench):
     """Processes that live for one record, a third closed, a third left, a third killed: cheap in
     time, files and bytes. Later processes compact their archives."""
-    count = bench.much(300, 10_000)
+    count = sized(100, 300, 10_000)
     begun = time.monotonic()
     bench.note(bench.run("many", "briefs", count))
     files, size = usage(bench.store)
@@ -210,7 +210,7 @@ def short_lived(bench):
 def listings(bench):
     """Archiving lists the store's directories once for 64 lanes. For lanes that archives cover,
     left behind by killed adopters, it lists a bounded number of times, however many there are."""
-    count = bench.much(200, 1000)
+    count = sized(130, 200, 1000)
     dead_lanes(bench, count)
     lanes = [path.stem for path in (bench.store / "lanes").glob("*.lane")]
     environment = dict(os.environ, LD_PRELOAD=str(bench.programs / "count.so"))

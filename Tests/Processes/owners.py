@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 
-from cases import Failed, Skipped, until
+from cases import Failed, Skipped, sized, until
 from checking import read_ledger
 
 # A user that is not root: root sees all of /proc.
@@ -175,7 +175,7 @@ def storm(bench):
     """Owners of all kinds, stopped and continued, beside adopters of all kinds."""
     needs(HIDDEN, NO_PROC, OTHER_PROC)
     own(bench)
-    seconds = bench.much(15, 120)
+    seconds = sized(2, 15, 120)
     kinds = [
         ([f"uid={USER}", "segment=65536"], HIDDEN),
         ([f"uid={USER}", "close", "segment=65536"], HIDDEN),

@@ -2,7 +2,7 @@
 """Processes: forks, daemons, clones, crowds on one store, life cycles. Builds the programs beside
 this file and runs each case in its own directory.
 
-    run.py [--all] [--seed N] [--keep] [-k PATTERN …] [CASE …]
+    run.py [--size S] [--seed N] [--keep] [-k PATTERN …] [CASE …]
 
 A failure prints its seed and the command that repeats it. The last line counts."""
 
@@ -23,7 +23,7 @@ import cases  # noqa: E402
 import crowd  # noqa: E402
 import identity  # noqa: E402
 import owners  # noqa: E402
-from cases import Failed, Skipped, until  # noqa: E402
+from cases import Failed, Skipped, sized, until  # noqa: E402
 from checking import cat, compare, read_ledger  # noqa: E402
 from settings import forget_settings  # noqa: E402
 
@@ -40,18 +40,14 @@ QUIET_SECONDS = 10  # of a lane whose lock a descriptor holds; AdoptionWitness.q
 
 
 class Bench:
-    """A case's directory, the programs, the amount of work, and a seeded generator."""
+    """A case's directory, the programs, and a seeded generator."""
 
-    def __init__(self, programs, directory, everything, seed):
-        self.programs, self.directory, self.everything = programs, directory, everything
+    def __init__(self, programs, directory, seed):
+        self.programs, self.directory = programs, directory
         self.random = random.Random(seed)
         self.store, self.ledger = directory / "store", directory / "ledger"
         self.command = COMMAND
         self.notes = []
-
-    def much(self, usual, everything):
-        """How often something is repeated."""
-        return everything if self.everything else usual
 
     def note(self, text):
         """A figure for the last line of the case."""
@@ -99,14 +95,14 @@ class Bench:
 # ── Forks ──
 
 def fork_storm(bench):
-    bench.note(bench.run("forks", "storm", bench.much(200, 1000)))
+    bench.note(bench.run("forks", "storm", sized(40, 200, 1000)))
     bench.check()
 
 
 def fork_early(bench):
     """Right after open, while the parent's helpers do everything for the first time."""
     stuck = 0
-    rounds = bench.much(20, 2000)
+    rounds = sized(4, 20, 2000)
     for _ in range(rounds):
         text = bench.run("forks", "early", bench.random.choice([0, 0, 100, 300, 1000]))
         stuck += int(text.split()[0])
@@ -120,14 +116,14 @@ def fork_early(bench):
 
 
 def fork_beside_open(bench):
-    rounds = bench.much(40, 1000)
+    rounds = sized(8, 40, 1000)
     for _ in range(rounds):
         bench.run("forks", "beside", bench.random.randrange(4000))
     bench.check()
 
 
 def fork_spawn(bench):
-    bench.run("forks", "spawn", bench.ledger, bench.much(20, 200))
+    bench.run("forks", "spawn", bench.ledger, sized(5, 20, 200))
     bench.check()
 
 
@@ -153,7 +149,7 @@ def daemon(first):
 
 
 def fork_clone(bench):
-    bench.run("forks", "clone", bench.much(60, 600))
+    bench.run("forks", "clone", sized(20, 60, 600))
     bench.check()
 
 
@@ -218,7 +214,7 @@ def first_thread_ends(bench):
 
 def fork_idle(bench):
     """R25: idle children keep no deleted file of the store."""
-    process = bench.start("forks", "idle", bench.much(30, 200), stdin=subprocess.PIPE,
+    process = bench.start("forks", "idle", sized(8, 30, 200), stdin=subprocess.PIPE,
                           stdout=subprocess.PIPE)
     pids = []
     for line in process.stdout:
@@ -245,31 +241,30 @@ def fork_idle(bench):
     bench.check()
 
 
-def python_host(way, usual, everything, records):
+def python_host(way, children, records):
     def body(bench):
         environment = dict(os.environ, CORDWOOD_LIBRARY=str(LIBRARIES / "libcordwood.so"),
                            PYTHONDONTWRITEBYTECODE="1")
-        children = bench.much(usual, everything)
-        begun = time.monotonic()
+        count, begun = sized(*children), time.monotonic()
         bench.note(bench.finish(
             [sys.executable, "-W", "ignore::DeprecationWarning", HERE / "pyhost.py", way,
-             bench.store, bench.ledger, str(children), str(records)], environment=environment))
-        if way == "fork" and time.monotonic() - begun > 120 and not bench.everything:
+             bench.store, bench.ledger, str(count), str(records)], environment=environment))
+        if way == "fork" and time.monotonic() - begun > 120:
             raise Failed("the children took over 120 s")
         ledger = read_ledger(bench.ledger)
         if way != "prefork":
             short = [s for i, s in ledger.items() if i >= 16 and s[1] != records]
-            if short or sum(1 for i in ledger if i >= 16) != children:
-                raise Failed(f"not {children} children with {records} records each: {short[:5]}")
+            if short or sum(1 for i in ledger if i >= 16) != count:
+                raise Failed(f"not {count} children with {records} records each: {short[:5]}")
         bench.check(killed=way == "prefork")
     return body
 
 
 # ── Life ──
 
-def life(case, usual, everything, checked=True):
+def life(case, *counts, checked=True):
     def body(bench):
-        text = bench.run("life", case, bench.much(usual, everything))
+        text = bench.run("life", case, sized(*counts))
         if text:
             bench.note(text)
         if checked:
@@ -278,7 +273,7 @@ def life(case, usual, everything, checked=True):
 
 
 def life_threads(bench):
-    count = bench.much(20_000, 100_000)
+    count = sized(3_000, 20_000, 100_000)
     bench.run("life", "threads", count)
     others = compare({}, cat(COMMAND, bench.store))[1]
     numbers = sorted(int(r["message"].split()[1]) for r in others)
@@ -288,7 +283,7 @@ def life_threads(bench):
 
 
 def life_exit(bench):
-    rounds = bench.much(8, 400)
+    rounds = sized(2, 8, 400)
     for i in range(rounds):
         bench.run("life", "exit", i % 2)
         if i % 20 == 19:
@@ -299,9 +294,9 @@ def life_exit(bench):
 
 def unload(bench):
     bench.note(bench.run("loader", "unload", bench.programs / "plugin_static.so",
-                         bench.much(100, 1000)))
+                         sized(20, 100, 1000)))
     bench.note(bench.run("loader", "unload", bench.programs / "copy1/plugin.so",
-                         bench.much(100, 1000)))
+                         sized(20, 100, 1000)))
     check_plugins(bench)
 
 
@@ -332,7 +327,7 @@ def swift_host(bench):
     program = bench.programs / "swifthost"
     if not program.exists():
         raise Skipped("no swiftc here")
-    rounds = bench.much(30, 300)
+    rounds = sized(5, 30, 300)
     bench.note(bench.finish([program, bench.programs / "copy1/plugin.so", bench.store,
                              str(rounds)]))
     others = compare({}, cat(COMMAND, bench.store))[1]
@@ -355,22 +350,22 @@ CASES = {
     "fork_idle": fork_idle,
     "first_thread_ends": first_thread_ends,
     "lane_replaced": lane_replaced,
-    "python_fork": python_host("fork", 200, 200, 100),
-    "python_spawn": python_host("spawn", 6, 60, 100),
-    "python_forkserver": python_host("forkserver", 12, 100, 100),
-    "python_prefork": python_host("prefork", 60, 600, 50),
+    "python_fork": python_host("fork", (30, 200, 200), 100),
+    "python_spawn": python_host("spawn", (2, 6, 60), 100),
+    "python_forkserver": python_host("forkserver", (3, 12, 100), 100),
+    "python_prefork": python_host("prefork", (12, 60, 600), 50),
     **owners.CASES,
     "crowd": crowd.crowd,
     "adopters": crowd.adopters,
     "short_lived": crowd.short_lived,
     "named": crowd.named,
     "listings": crowd.listings,
-    "reopen": life("reopen", 400, 10_000, checked=False),
-    "engines": life("engines", 0, 0),
-    "keys": life("keys", 1600, 20_000),
-    "pool": life("pool", 40_000, 40_000, checked=False),
+    "reopen": life("reopen", 60, 400, 10_000, checked=False),
+    "engines": life("engines", 0, 0, 0),
+    "keys": life("keys", 400, 1600, 20_000),
+    "pool": cases.only_all(life("pool", 40_000, 40_000, 40_000, checked=False)),
     "threads": life_threads,
-    "leave": life("leave", 60, 1000),
+    "leave": life("leave", 15, 60, 1000),
     "exit": life_exit,
     "unload": unload,
     "twice": twice,
@@ -378,7 +373,6 @@ CASES = {
     **identity.CASES,
     "swift_host": swift_host,
 }
-ONLY_ALL = {"pool"}
 
 
 def compile_all(directory, swift):
@@ -409,16 +403,14 @@ def main():
     parser = cases.parser()
     parser.add_argument("--keep", action="store_true", help="leave the directory of failed cases")
     arguments = parser.parse_args()
-    table = cases.chosen({name: case for name, case in CASES.items()
-                          if name not in ONLY_ALL or name in arguments.cases or arguments.all},
-                         arguments)
+    table = cases.chosen(CASES, arguments)
     forget_settings("CORDWOOD_LIBRARY", "CORDWOOD_COMMAND")
-    run, kept = cases.Run(cases.repeating(*(["--all"] if arguments.all else []))), []
+    run, kept = cases.Run(), []
 
     def one(name, case):
         work = directory / name
         work.mkdir()
-        bench = Bench(programs, work, arguments.all, arguments.seed)
+        bench = Bench(programs, work, arguments.seed)
         try:
             case(bench)
         except Failed as why:

@@ -2,9 +2,9 @@
 """Queries: the rows and the count that the engine finds are those of the oracle's records with a
 plain filter (model.py), over a store that is live, archived, or both, and while it is written.
 
-    run.py [--all] [--seed S] [-k PATTERN …] [CASE …]
+    run.py [--size S] [--seed S] [-k PATTERN …] [CASE …]
 
-With --all, or CORDWOOD_TEST_ALL in the environment, 300 queries per store instead of 40."""
+With --size all, 300 queries per store instead of 40."""
 
 import collections
 import json
@@ -23,7 +23,7 @@ sys.path[:0] = [str(ROOT / "Tests/Oracle"), str(ROOT / "Tests/TestSupport"), str
                 str(ROOT / "bindings/python/src")]
 
 import cases  # noqa: E402
-from cases import Failed, equal, holds, until  # noqa: E402
+from cases import Failed, equal, holds, sized, until  # noqa: E402
 from asking import Asking  # noqa: E402
 from compare import ALWAYS, KNOWN, canonical, differences, plain  # noqa: E402
 from decode import Store, in_order  # noqa: E402
@@ -34,7 +34,6 @@ BUILD = Path(os.environ.get("CORDWOOD_BUILD", ROOT / "build"))
 CORDWOOD = str(BUILD / "bin/cordwood")
 LIBRARY = BUILD / "lib"
 RECORDS = 700
-EVERYTHING = bool(os.environ.get("CORDWOOD_TEST_ALL"))
 
 
 def tool(*arguments, codes=(0,)):
@@ -152,7 +151,7 @@ def stored(folder, form, seed):
 def asked(form):
     def case(folder, seed):
         store, writers = stored(folder, form, seed)
-        told = ask_all(store, seed, 300 if EVERYTHING else 40)
+        told = ask_all(store, seed, sized(12, 40, 300))
         for writer in writers:
             writer.end()
         return told
@@ -163,7 +162,7 @@ def while_written(folder, seed):
     """Each row is a record that is in the whole store and that the model finds, once. No record is
     missing that was kept when the reader began. A follower has all in the end. A store grows with
     each query, and 300 on one store took over a quarter of an hour: so five stores of 60."""
-    rounds, each = (5, 60) if EVERYTHING else (1, 12)
+    rounds, each = sized((1, 4), (1, 12), (5, 60))
     totals = [written(folder / f"written {number}", seed + number, each)
               for number in range(rounds)]
     return f"{rounds * each} queries, {sum(totals)} records that must be found"
@@ -280,7 +279,7 @@ def readers(folder, seed):
     lines = [(plain(record), record) for _, record in decoded(store)]
     chance = random.Random(seed)
     asking = Asking(chance, ["2024-01-01T00:00:00Z"])
-    for _ in range(100 if EVERYTHING else 20):
+    for _ in range(sized(5, 20, 100)):
         query = asking.query()
         matches = parse(query)
         expected = [line for line, record in lines if matches(record)]
@@ -330,10 +329,8 @@ CASES = {
 
 
 def main():
-    global EVERYTHING
     parser = cases.parser("run.py")
     arguments = parser.parse_args()
-    EVERYTHING = EVERYTHING or arguments.all
 
     def one(_, case):
         try:

@@ -2,27 +2,27 @@
 """The engine under the thread sanitizer, the address sanitizer, the undefined behaviour sanitizer
 (its C parts, and the headers' own code in hosts) and valgrind: builds the library of each kind, and
 runs stress.c against it.
-`run.py [--seconds N] [-k PATTERN …] [thread] [address] [undefined] [valgrind]`; the last line
-counts. Findings stay in build/sanitizers/NAME.log."""
+`run.py [--size S] [--seconds N] [-k PATTERN …] [shims] [headers] [transfers] [valgrind] [thread]
+[address]`; the last line counts. Findings stay in build/sanitizers/NAME.log."""
 
 import os
 import re
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "TestSupport"))
 
 import cases  # noqa: E402
-from cases import Failed  # noqa: E402
+from cases import Failed, full, only_all  # noqa: E402
 from settings import forget_settings  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 FUZZ = ROOT / "Tests/Fuzz"
 WORK = ROOT / "build/sanitizers"
-KINDS = ("valgrind", "undefined", "thread", "address")
 RUNTIME = ("swiftSwiftOnoneSupport", "swiftCore", "swiftSynchronization", "swiftGlibc",
            "swift_Concurrency", "swift_StringProcessing", "dispatch", "BlocksRuntime")
 
@@ -87,17 +87,17 @@ def plain():
     return program
 
 
-def undefined(log):
-    """Only the C parts: the shims that read and write untrusted bytes."""
+def shims(log):
+    """The C that reads and writes untrusted bytes."""
     clang, _ = toolchain()
-    shims = ROOT / "Sources/CShims"
+    folder = ROOT / "Sources/CShims"
     texts = []
     for test, sources in (("shims_test.c", ["shims.c", "fork.c", "crash_text.c"]),
                           ("scan_test.c", []), ("json_test.c", ["scan.c"])):
         program = WORK / test.removesuffix("_test.c")
         run([clang, "-std=gnu11", "-O1", "-g", "-fsanitize=undefined,address",
-             "-fno-sanitize-recover=all", "-I", shims / "include", "-I", shims, HERE / test,
-             *[shims / source for source in sources], "-o", program, "-lpthread", "-ldl"], log)
+             "-fno-sanitize-recover=all", "-I", folder / "include", "-I", folder, HERE / test,
+             *[folder / source for source in sources], "-o", program, "-lpthread", "-ldl"], log)
         texts.append(run([program], log, {"ASAN_OPTIONS": "detect_leaks=0"}).strip())
     return "\n".join(texts)
 
@@ -148,7 +148,7 @@ def transfers(log, whole):
                 "LSAN_OPTIONS": f"suppressions={HERE}/lsan.supp print_suppressions=0"}).strip()
 
 
-def stress(kind, seconds, log):
+def stress(kind, log, seconds):
     store = WORK / f"store-{kind}"
     shutil.rmtree(store, ignore_errors=True)
     environment, command = {}, [store, seconds]
@@ -169,23 +169,29 @@ def stress(kind, seconds, log):
     return f"{found[1]} records"
 
 
+# The C shims, the headers' code and what libcurl reports, under the sanitizers of addresses and of
+# undefined behaviour. Thread and address are those of the whole library, which each builds again.
+CASES = {"shims": lambda log, _: shims(log), "headers": full(lambda log, _: headers(log)),
+         "transfers": full(lambda log, _: transfers(log, False)),
+         "valgrind": full(partial(stress, "valgrind")),
+         "thread": only_all(partial(stress, "thread")),
+         "address": only_all(lambda log, seconds: stress("address", log, seconds) + "\n"
+                             + transfers(log, True))}
+
+
 def main():
     parser = cases.parser()
     parser.add_argument("--seconds", type=int, default=4)
     arguments = parser.parse_args()
-    table = cases.chosen(dict.fromkeys(KINDS), arguments)
+    table = cases.chosen(CASES, arguments)
     WORK.mkdir(parents=True, exist_ok=True)
     forget_settings()
-
-    def one(kind, _):
-        log = f"{kind}.log"
-        (WORK / log).unlink(missing_ok=True)
-        said = undefined(log) + "\n" + headers(log) if kind == "undefined" else \
-            stress(kind, arguments.seconds, log)
-        if kind in ("undefined", "address"):
-            said += "\n" + transfers(log, kind == "address")
-        return said
     run = cases.Run()
+
+    def one(name, case):
+        log = f"{name}.log"
+        (WORK / log).unlink(missing_ok=True)
+        return case(log, arguments.seconds)
     run.all(table, one)
     return run.end()
 

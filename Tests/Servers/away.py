@@ -11,7 +11,7 @@ import sys
 import time
 
 from clouds import Collector, Fake, Recorder
-from frame import BUILD, ROOT, equal, free_port, holds, plain_environment, short
+from frame import BUILD, ROOT, equal, free_port, full, holds, plain_environment, short, sized
 from store import Host, Store, archive_id, decoded
 from web import Nginx
 
@@ -19,8 +19,8 @@ sys.path.insert(0, str(ROOT / "Tests/Disk"))
 from harness import Words  # noqa: E402
 
 DAY_S, GIB = 86_400, 1 << 30
-STEPS, STEPS_ALL = 24, 96
-BACKLOG, BACKLOG_ALL = 128 << 20, 5 * GIB
+STEPS = (24, 24, 96)
+BACKLOG = (32 << 20, 128 << 20, 5 * GIB)
 MEMORY_KIB = 32 << 10
 # The maximum of simultaneous requests: an archive may be this far ahead of an older one.
 AT_ONCE = 32
@@ -48,7 +48,7 @@ def displaced(names):
 def day(place):
     """No server for a day of the host's clock: attempts become rare, nothing is lost, and once it
     is back everything is sent by itself, oldest first."""
-    steps = STEPS_ALL if place.everything else STEPS
+    steps = sized(*STEPS)
     store = Store(place)
     words = Words(place.directory / "words")
     port = free_port()
@@ -91,6 +91,7 @@ def day(place):
     place.note(f"{steps} archives, {len(attempts)} attempts in the day, {far} places out of order")
 
 
+@full
 def month(place):
     """Away for a month, with an archive a day, and then a Loki whose window is a week. What it
     accepts is there, each record once. The rest is kept, its records counted, and is sent on
@@ -137,6 +138,7 @@ def month(place):
     place.note(f"{days * each} records, {len(old) * each} older than {window} days")
 
 
+@full
 def fleet(place):
     """Hosts behind an ingress that answers 404 for ten minutes, because its service is not there
     yet. Nothing is given up. Then everything arrives by itself, each archive once."""
@@ -191,7 +193,7 @@ def store_of(server, request):
 def backlog(form, encoding):
     def case(place):
         """A backlog of that size, then the server is back: memory, order, completeness."""
-        size = BACKLOG_ALL if place.everything else BACKLOG
+        size = sized(*BACKLOG)
         store = Store(place)
         nginx = Nginx(place).start()
         with Host(place, store) as host:
@@ -230,6 +232,7 @@ def backlog(form, encoding):
     return case
 
 
+@full
 def latency(place):
     """p99.9 of log calls with a server that is away and a backlog, beside a run without a target.
     The same while the backlog drains, for information only."""
@@ -238,7 +241,7 @@ def latency(place):
                     str(ROOT / "Tests/Servers/latency.c"), f"-L{BUILD}/lib", "-lcordwood",
                     f"-Wl,-rpath,{BUILD}/lib"], check=True)
     nginx = Nginx(place).start()
-    seconds, rounds = ("10", 5) if place.everything else ("2", 3)
+    seconds, rounds = sized(("2", 3), ("2", 3), ("10", 5))
     found = {"without": [], "away": [], "draining": []}
     urls = {"without": [], "away": [f"http://127.0.0.1:{free_port()}/logs"],
             "draining": [nginx.url + "/discard"]}
@@ -269,5 +272,6 @@ def latency(place):
 
 
 latency.is_alone = True
-CASES = {"day": day, "month": month, "fleet": fleet, "backlog_archives": backlog("archive", "none"),
-         "backlog_lines": backlog("ndjson", "gzip"), "latency": latency}
+CASES = {"day": day, "month": month, "fleet": fleet, "latency": latency,
+         "backlog_archives": full(backlog("archive", "none")),
+         "backlog_lines": full(backlog("ndjson", "gzip"))}

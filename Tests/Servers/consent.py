@@ -5,7 +5,7 @@ import re
 import threading
 import time
 
-from frame import Server, equal, holds, until
+from frame import Server, equal, full, holds, until
 from loopback import Listener
 from store import Host, Store
 
@@ -127,6 +127,7 @@ def pending(place):
     equal("lines of the archives", len([line for line in store.lines() if b"record " in line]), 2)
 
 
+@full
 def denied_during_an_upload(place):
     """The answer is on its way when consent ends: that transfer may finish, no other begins."""
     listener = Counter(place).start()

@@ -11,7 +11,7 @@ import subprocess
 import page
 from away import Words, interposer
 from clouds import Collector
-from frame import CORDWOOD, Certificates, Failed, Server, equal, find, holds, until
+from frame import CORDWOOD, Certificates, Failed, Server, equal, find, full, holds, until
 from store import Store, same_lines
 
 TLS = "TLS before the collector"
@@ -46,6 +46,7 @@ def sends(place, server, **options):
     return store, lines, rounds
 
 
+@full
 def half_open_heads(place):
     """All connections wait for the rest of a head and reconnect when closed. Archives from other
     clients are still accepted, because one address gets only its share."""
@@ -58,6 +59,7 @@ def half_open_heads(place):
     place.note(f"{rounds} rounds beside {len(crowd)} heads")
 
 
+@full
 def heads_of_many_addresses(place):
     """256 clients of 64 addresses hold all connections. Each gives way after five seconds."""
     server = Collector(place, token=TOKEN).start()
@@ -229,7 +231,8 @@ def behind(kind):
     return case
 
 
-behind_nginx, behind_caddy, behind_haproxy = map(behind, (PageNginx, PageCaddy, PageHaproxy))
+behind_nginx = behind(PageNginx)
+behind_caddy, behind_haproxy = full(behind(PageCaddy)), full(behind(PageHaproxy))
 
 CASES = {
     "half_open_heads": half_open_heads, "heads_of_many_addresses": heads_of_many_addresses,

@@ -15,7 +15,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "TestSupport"))
 
 import environments  # noqa: E402
-from cases import Failed, Skipped, equal, holds, short, until  # noqa: E402, F401
+from cases import Failed, Skipped, equal, full, holds, short, sized, until  # noqa: E402, F401
 from loopback import free_port  # noqa: E402, F401
 
 HERE = Path(__file__).resolve().parent
@@ -57,8 +57,8 @@ def plain_environment(**more):
 class Place:
     """A case's directory, and the processes started for it. Both are removed when the case ends."""
 
-    def __init__(self, directory, everything=False, seed=1):
-        self.directory, self.everything, self.seed = directory, everything, seed
+    def __init__(self, directory, seed=1):
+        self.directory, self.seed = directory, seed
         self.running, self.notes = [], []
         self.started = time.monotonic()
         directory.mkdir(parents=True, exist_ok=True)

@@ -12,12 +12,12 @@ import threading
 from collections import Counter
 
 from clouds import Collector, Recorder, Rclone
-from frame import CORDWOOD, ROOT, Failed, Server, equal, holds, plain_environment, until
+from frame import CORDWOOD, ROOT, Failed, Server, equal, full, holds, plain_environment, sized
 from loopback import Listener
 from store import Store, archive_id, decoded, same_lines
 from web import Mitmproxy, Nginx
 
-KILLS, KILLS_ALL = 30, 200
+KILLS = (10, 30, 200)
 
 
 class Cutter(Server):
@@ -251,6 +251,7 @@ def acknowledgements(what, cuts=3):
     return case
 
 
+@full
 def acknowledgements_at_nginx(place):
     """The same with mitmproxy, and nginx behind it: a killed connection, a lost answer, a 503."""
     store = Store(place).fill(60, place.seed)
@@ -328,7 +329,7 @@ def kills(what):
         equal("exit of the whole run", whole.returncode, 3)
         points = points_of(whole.stdout.splitlines())
         holds(len(points) >= 10, f"only {len(points)} points: {whole.stdout[-300:]}")
-        count = KILLS_ALL if place.everything else KILLS
+        count = sized(*KILLS)
         chance = random.Random(place.seed)
         chosen = [(*point, 0) for point in points]
         if count < len(chosen):
@@ -368,4 +369,5 @@ def one_kill(program, point, store, sink, lines, hashes):
 
 CASES = {f"acknowledgements_{name}": acknowledgements(name) for name in SINKS}
 CASES["acknowledgements_nginx"] = acknowledgements_at_nginx
-CASES.update({f"kills_{name}": kills(name) for name in SINKS})
+CASES.update({f"kills_{name}": kills(name) if name == "http" else full(kills(name))
+              for name in SINKS})

@@ -7,7 +7,7 @@ import urllib.parse
 
 import page
 from clouds import ClickHouse, Collector, Recorder, Rotel
-from frame import Certificates, equal, holds, until
+from frame import Certificates, equal, full, holds, until
 from store import FAILED, Host, Store, archive_lines, decoded, nasty_lines, same_lines
 from web import Apache, Caddy, Haproxy, Mitmproxy, Nginx, Tinyproxy
 
@@ -64,6 +64,7 @@ def nginx_put(place):
     same_lines("records", found, lines)
 
 
+@full
 def nginx_refuses_large_bodies(place):
     """413 by client_max_body_size: split until it fits, every record once."""
     nginx = Nginx(place).start()
@@ -78,6 +79,7 @@ def nginx_refuses_large_bodies(place):
     place.note(f"{len(bodies)} parts of {len(hashes)} archives, {refused} refusals")
 
 
+@full
 def nginx_limits_the_rate(place):
     """429 with Retry-After: 1 for all but one request per second."""
     nginx = Nginx(place).start()
@@ -93,6 +95,7 @@ def nginx_limits_the_rate(place):
     place.note(f"{rounds} rounds, {refused} refusals")
 
 
+@full
 def nginx_redirects(place):
     """307 and 308 to the same origin are followed with method and body. At 302, and at 307 to
     another origin, the target rests."""
@@ -112,6 +115,7 @@ def nginx_redirects(place):
         equal("archives that stay", len(store.archives()), count)
 
 
+@full
 def nginx_client_certificate(place):
     """The server's certificate is checked with the host's CA file. The client presents its own."""
     nginx = Nginx(place, tls=True, verify=True).start()
@@ -143,6 +147,7 @@ def nginx_client_certificate(place):
 
 # ── Apache ──
 
+@full
 def apache_inflates(place):
     """Apache decodes the gzip body before it stores it: one member, whole."""
     apache = Apache(place).start()
@@ -184,6 +189,7 @@ def apache_has_it_already(place):
 
 # ── Proxies and faults ──
 
+@full
 def haproxy_rate_and_chance(place):
     """A proxy that answers 429 by rate and 503 by chance, in front of nginx. Everything arrives,
     and is stored once, because neither answer was nginx's."""
@@ -241,6 +247,7 @@ def caddy_http2(place):
     equal("protocols", protocols, {"HTTP/2.0"})
 
 
+@full
 def mitmproxy_faults(place):
     """503 with Retry-After three times, a late answer, a killed connection."""
     nginx = Nginx(place).start()
@@ -268,6 +275,7 @@ def collector(place):
     same_lines("records", store.lines(where=server.central), lines)
 
 
+@full
 def rotel(place):
     """An independent OTLP receiver reads our bodies and prints each message."""
     server = Rotel(place).start()
@@ -310,6 +318,7 @@ def same_rows(server, lines):
     equal("rows' content", got, sorted(tuple(str(row[name]) for name in key) for row in wanted))
 
 
+@full
 def clickhouse_kind(place):
     """The dedicated kind."""
     server = ClickHouse(place).start()
@@ -324,6 +333,7 @@ def clickhouse_kind(place):
     same_rows(server, lines)
 
 
+@full
 def clickhouse_fleet(place):
     """The recipe for fleets in docs/UPLOADS.md: many hosts into one table, an archive that is sent
     twice is there once, and a query over all of them."""
@@ -359,6 +369,7 @@ def clickhouse_fleet(place):
     equal("a field of every record", [int(row["number"]) for row in numbers], list(range(40)))
 
 
+@full
 def asked_again(place):
     """401: the host is asked for credentials, and the upload continues with them (the new token is
     in no text of ours)."""

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Uploads to real servers on loopback, to a hostile one, and deaths between send and delete.
 
-    run.py [--all] [--part beside|alone] [--no-install] [--jobs N] [--list] [-k PATTERN …] [CASE …]
+    run.py [--size S] [--part beside|alone] [--no-install] [--jobs N] [--list] [-k PATTERN …] [CASE …]
 
 Each theme is a file with CASES. Each case has its own directory and processes. Missing servers are
 installed first (install.sh). A case that cannot run says why. If CI is set it fails instead."""
@@ -53,7 +53,7 @@ def main():
     run = cases.Run(is_strict="CI" in os.environ)
     with cases.folder("servers") as top:
         def one(name, case):
-            place = Place(top / name, arguments.all, arguments.seed)
+            place = Place(top / name, arguments.seed)
             try:
                 case(place)
                 return "; ".join(place.notes)

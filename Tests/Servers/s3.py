@@ -8,7 +8,7 @@ import signal
 import subprocess
 
 from clouds import Moto, Rclone, SeaweedFS, boto_says
-from frame import (CORDWOOD, HERE, Failed, Place, equal, find, holds, plain_environment,
+from frame import (CORDWOOD, HERE, Failed, Place, equal, find, full, holds, plain_environment,
                    until)
 from store import FAILED, Store, archive_lines, decoded, nasty_lines, same_lines
 from web import Mitmproxy
@@ -182,6 +182,7 @@ print(json.dumps([str(entry["LastModified"])
     return case
 
 
+@full
 def moto_lost_answers(place):
     """The server has it, the client is cut off: stored once."""
     server = Moto(place).start()
@@ -198,6 +199,7 @@ def moto_lost_answers(place):
     read_back(store, server, wanted, lines, place)
 
 
+@full
 def moto_killed_in_parts(place):
     """kill -9 while parts are sent: the next attempt ends that upload and sends all of it."""
     server = Moto(place).start()
@@ -223,6 +225,7 @@ print(json.dumps([entry["UploadId"]
     place.note(f"{len(left)} left by the kill")
 
 
+@full
 def moto_reads_as_a_fleet(place):
     """NDJSON by date and hour, as read by Athena, ClickHouse and DuckDB: the content type is the
     file's, and nothing decompresses it on the way."""
@@ -248,6 +251,7 @@ print(json.dumps(found))""")
     same_lines("records", store.ours(got), lines)
 
 
+@full
 def rclone_wrong_clock(place):
     """Our clock is off by two hours: the server's own time is signed."""
     server = Rclone(place).start()
@@ -266,6 +270,7 @@ def rclone_wrong_clock(place):
                           if key.startswith(seconds + "/")}, wanted)
 
 
+@full
 def seaweedfs(place):
     """One server for all, because its start takes long; a bucket for each. Without `no_bucket`:
     SeaweedFS creates missing buckets."""
@@ -273,7 +278,7 @@ def seaweedfs(place):
     for make in (archives, corners, lines_of, wrong_secret, in_parts, has_it_already):
         server.bucket = make.__name__.replace("_", "-")
         server.make_bucket(server.bucket)
-        inner = Place(place.directory / make.__name__, place.everything, place.seed)
+        inner = Place(place.directory / make.__name__, place.seed)
         try:
             make(lambda _: server)(inner)
         except Failed as reason:
@@ -285,7 +290,9 @@ def seaweedfs(place):
 CASES = {"seaweedfs": seaweedfs}
 for kind in (Rclone, Moto):
     for make in (archives, corners, lines_of, wrong_secret, in_parts, no_bucket):
-        CASES[f"{kind.name}_{make.__name__}"] = make(lambda place, kind=kind: kind(place).start())
-CASES["moto_has_it_already"] = has_it_already(lambda place: Moto(place).start())
+        case = make(lambda place, kind=kind: kind(place).start())
+        is_quick = kind is Rclone and make is not in_parts
+        CASES[f"{kind.name}_{make.__name__}"] = case if is_quick else full(case)
+CASES["moto_has_it_already"] = full(has_it_already(lambda place: Moto(place).start()))
 for single in (moto_lost_answers, moto_killed_in_parts, moto_reads_as_a_fleet, rclone_wrong_clock):
     CASES[single.__name__] = single

@@ -2,7 +2,7 @@
 """The simulated disk: power cuts by seed, on a disk that knows what was synced and omits, or tears,
 any part of the rest (docs/TESTING.md).
 
-    simulate.py [--seeds N] [--seed S] [--jobs J] [--all]
+    simulate.py [--seeds N] [--seed S] [--jobs J]
     simulate.py --replay TRACE [--keep]
 
 First the simulator itself is tested: a disk that lies about a kind of sync must be detected. Then
@@ -151,12 +151,11 @@ def kept_seeds():
 
 def parse():
     parser = argparse.ArgumentParser(prog="./dev sim", description="power cuts by seed")
-    parser.add_argument("--seeds", type=int, help="how many (default 400)")
+    parser.add_argument("--seeds", type=int, help="how many (default 100, 400 or 4000, by TEST_SIZE)")
     parser.add_argument("--seed", type=int, help="this one alone")
     parser.add_argument("--from", type=int, default=cases.seed(), dest="first",
                         help="the first seed (%(default)s)")
     parser.add_argument("--jobs", type=int, default=min(4, os.cpu_count() or 1))
-    parser.add_argument("--all", action="store_true", help="ten times as many")
     parser.add_argument("--replay", help="a trace that a failure left")
     parser.add_argument("--keep", action="store_true", help="with --replay: leave the disk")
     return parser.parse_args()
@@ -177,7 +176,7 @@ def main():
         if arguments.seed is not None:
             runs.seeds([(arguments.seed, 1)])
         else:
-            count = arguments.seeds or (4000 if arguments.all else 400)
+            count = arguments.seeds or (cases.sized(100, 400, 4000))
             for name in LIES:
                 runs.lie(name)
             batch = max(20, min(BATCH, count // arguments.jobs // 20 * 20))

@@ -8,7 +8,11 @@ cases, the line that each prints, the last line, the exit code, and JUnit's XML.
 
 unittests.py does the same for tests of unittest. tools/run_suites.py passes the path of the XML in
 TEST_JUNIT. The thread that calls Run prints the lines and counts the outcomes. The cases may run in
-other threads."""
+other threads.
+
+A run has one of three sizes: core (`./dev test`), full (`--full`, and what a runner does by itself)
+or all (`--all`). A case that the core leaves out says so itself: @full. How many rounds a case has,
+it says by sized(core, full, all)."""
 
 import argparse
 import contextlib
@@ -32,10 +36,19 @@ OK, SKIPPED, FAILED = "ok", "SKIPPED", "FAILED"
 # The seed of every suite's random numbers, unless --seed says otherwise. With --all
 # tools/run_suites.py passes a new one in TEST_SEED.
 SEED = 1
+# From the smallest on. tools/run_suites.py passes its size in TEST_SIZE.
+SIZES = ("core", "full", "all")
 # The exit code if no case matches, as in pytest.
 NOTHING = 5
 # Characters that XML cannot contain, and CR, which an XML parser reads as LF.
 NOT_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+class Size(argparse.Action):
+    """Sets the size of this process and its children."""
+
+    def __call__(self, parser_, namespace, values, option_string=None):
+        os.environ["TEST_SIZE"] = namespace.size = values
 
 
 class Failed(Exception):
@@ -87,6 +100,33 @@ def folder(suite):
 
 # ── Which cases ──
 
+def size():
+    """The size of this run, also in child processes: an index into SIZES."""
+    return SIZES.index(os.environ.get("TEST_SIZE", "full"))
+
+
+def sized(core, full, all):  # pylint: disable=redefined-builtin,redefined-outer-name
+    """The value for this run's size, such as a number of rounds."""
+    return (core, full, all)[size()]
+
+
+def full(case):
+    """Marks a case, or a class of tests, that the core leaves out. Returns it."""
+    case.size = "full"
+    return case
+
+
+def only_all(case):
+    """Marks a case that takes minutes: only --all, or its name, runs it."""
+    case.size = "all"
+    return case
+
+
+def fits(case):
+    """Whether a run of this size has the case."""
+    return SIZES.index(getattr(case, "size", "core")) <= size()
+
+
 def parser(name=None, description=None):
     """The arguments of every runner. A suite adds its own."""
     made = argparse.ArgumentParser(prog=name, description=description)
@@ -94,7 +134,8 @@ def parser(name=None, description=None):
     made.add_argument("-k", nargs="+", action="extend", default=[], metavar="PATTERN",
                       help="cases that have one of these in their names")
     made.add_argument("--list", action="store_true", help="only the cases' names")
-    made.add_argument("--all", action="store_true", help="more rounds, and what takes minutes")
+    made.add_argument("--size", choices=SIZES, default=SIZES[size()], action=Size,
+                      help="how many cases and rounds (%(default)s)")
     made.add_argument("--seed", type=int, default=seed(),
                       help="of what the cases draw at random (%(default)s)")
     return made
@@ -106,13 +147,13 @@ def seed():
 
 
 def chosen(table, arguments):
-    """The selected part of a table of cases, in its order. Ends the process after --list, for an
-    unknown name, and if nothing matches."""
+    """The selected part of a table of cases, in its order: the named ones, or those of the size.
+    Ends the process after --list, for an unknown name, and if nothing matches."""
     os.environ["TEST_SEED"] = str(arguments.seed)
     if unknown := [name for name in arguments.cases if name not in table]:
         sys.exit(f"no such case: {', '.join(unknown)}; there are {', '.join(table)}")
     found = {name: case for name, case in table.items()
-             if (not arguments.cases or name in arguments.cases)
+             if (name in arguments.cases if arguments.cases else fits(case))
              and (not arguments.k or any(pattern in name for pattern in arguments.k))}
     if arguments.list:
         print(*found, sep="\n")
@@ -207,10 +248,11 @@ class Run:
 
 def repeating(*options, program=None):
     """Returns a function for the command that repeats a case of a program (default: this one), with
-    these options and the seed of this run."""
+    these options and the seed and the size of this run."""
     def command(name):
-        seeded = [] if seed() == SEED else ["--seed", seed()]
-        return shlex.join(map(str, [os.path.relpath(program or sys.argv[0]), *options, *seeded,
+        same = [] if seed() == SEED else ["--seed", seed()]
+        same += [] if SIZES[size()] == "full" else ["--size", SIZES[size()]]
+        return shlex.join(map(str, [os.path.relpath(program or sys.argv[0]), *options, *same,
                                     name]))
     return command
 

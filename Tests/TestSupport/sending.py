@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT / "bindings/python/src"))
 os.environ.setdefault("CORDWOOD_LIBRARY", str(BUILD / "lib/libcordwood.so"))
 
 # The tests must not use the caller's settings and proxies.
-forget_settings("CORDWOOD_LIBRARY", "CORDWOOD_BUILD", "CORDWOOD_TEST_ALL")
+forget_settings("CORDWOOD_LIBRARY", "CORDWOOD_BUILD")
 for proxy in [name for name in os.environ if name.lower().endswith("_proxy")]:
     del os.environ[proxy]
 

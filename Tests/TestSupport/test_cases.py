@@ -19,6 +19,7 @@ import cases  # noqa: E402
 import coverage  # noqa: E402
 import run_suites  # noqa: E402
 import swift_hosts  # noqa: E402
+import swift_tests  # noqa: E402
 
 HOSTILE = "a\0b \x1b[31m <&\"']]> \ud800 \ufffe 🪵\r\nsecond line"
 RUNNER = f"""
@@ -36,7 +37,8 @@ def breaks():
     return 1 // 0
 
 CASES = {{"passes": lambda: f"seed {{cases.seed()}}", "slow": lambda: time.sleep(0.2),
-         "fails": fails, "skips": skips, "breaks": breaks}}
+         "fails": fails, "skips": skips, "breaks": cases.full(breaks),
+         "minutes": cases.only_all(lambda: cases.sized("core", "full", "all"))}}
 arguments = cases.parser().parse_args()
 run = cases.Run()
 run.all(cases.chosen(CASES, arguments), lambda _, case: case(), JOBS)
@@ -44,6 +46,8 @@ sys.exit(run.end())
 """
 TESTS = """
 import unittest
+
+import cases
 
 class First(unittest.TestCase):
     def test_passes(self):
@@ -65,6 +69,11 @@ class First(unittest.TestCase):
     def test_unexpected(self):
         pass
 
+    @cases.full
+    def test_large(self):
+        pass
+
+@cases.full
 class Second(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -93,7 +102,8 @@ class Done:
     def __init__(self, folder, *command):
         self.report = Path(folder) / "suite.xml"
         environment = dict(os.environ, TEST_JUNIT=self.report)
-        environment.pop("TEST_SEED", None)
+        for name in ("TEST_SEED", "TEST_SIZE"):
+            environment.pop(name, None)
         done = subprocess.run([sys.executable, *map(str, command)], cwd=folder, check=False,
                               capture_output=True, env=environment)
         self.code, self.error = done.returncode, done.stderr.decode()
@@ -148,6 +158,14 @@ class CasesTest(WithFolder):
             self.assertEqual(done.line("passes")[::2], ("ok", f"seed {seed}"))
             self.assertIn(f"    again: {again}", done.lines)
 
+    def test_size(self):
+        """A failure names the size, and a named case runs in each."""
+        done = self.runner("--size", "core")
+        self.assertEqual(done.lines[-1], "2 passed, 1 failed")
+        self.assertIn("    again: runner.py --size core fails", done.lines)
+        for size in cases.SIZES:
+            self.assertEqual(self.runner("--size", size, "minutes").line("minutes")[2], size)
+
     def test_junit(self):
         done = self.runner()
         self.assertEqual(
@@ -188,6 +206,8 @@ class CasesTest(WithFolder):
         done = self.runner("-k", "nothing like it")
         self.assertEqual((done.code, done.lines[-1]), (cases.NOTHING, "0 passed, 0 failed"))
         self.assertEqual(done.xml.get("tests"), "0")
+        for size, last in (("core", "skips"), ("full", "breaks"), ("all", "minutes")):
+            self.assertEqual(self.runner("--list", "--size", size).lines[-1], last)
         done = self.runner("nothing_like_it")
         self.assertEqual(done.code, 1)
         self.assertIn("no such case: nothing_like_it", done.error)
@@ -201,7 +221,7 @@ class UnittestsTest(WithFolder):
     def test_outcomes(self):
         done = self.sample()
         self.assertEqual((done.code, done.error), (1, ""))
-        self.assertEqual(done.lines[-2:], ["1 skipped", "1 passed, 4 failed"])
+        self.assertEqual(done.lines[-2:], ["1 skipped", "2 passed, 4 failed"])
         self.assertEqual(done.line("test_sample.First.test_passes")[0], "ok")
         self.assertEqual(done.case("test_passes").get("classname"), "test_sample.First")
         self.assertIn("'got' != 'wanted'", done.case("test_fails").find("failure").text)
@@ -217,6 +237,11 @@ class UnittestsTest(WithFolder):
         self.assertEqual(self.sample("--list", "-k", "Second").lines,
                          ["test_sample.Second.test_never"])
         self.assertEqual(self.sample("-k", "nothing like it").code, cases.NOTHING)
+
+    def test_size(self):
+        """A mark on a method or on its class."""
+        for size, count in (("core", 5), ("full", 7)):
+            self.assertEqual(len(self.sample("--list", "--size", size).lines), count)
 
     def test_broken_file(self):
         (self.folder / "test_broken.py").write_text("import no_such_module\n")
@@ -236,26 +261,6 @@ class SuitesTest(WithFolder):
         passed, failed, found = run_suites.judged("suite", text, path, code, 7.5, selected)
         self.assertEqual([o[:2] for o in cases.read_junit(path)], [o[:2] for o in found])
         return found, (passed, failed)
-
-    def test_swift(self):
-        found, counted = self.judged(SWIFT, 1)
-        self.assertEqual([(o.full, o.result, o.seconds) for o in found],
-                         [("LaneTests.testOne", "ok", 0.25), ("LaneTests.testTwo", "FAILED", 1.5),
-                          ("LaneTests.testThree", "SKIPPED", 0.0)])
-        self.assertEqual(counted, (1, 1))
-        self.assertEqual(found[1].text.count("error:"), 2)
-        self.assertIn("no root", found[2].text)
-
-    def test_swift_that_dies(self):
-        text = SWIFT[:SWIFT.index("LaneTests.swift:20")] + "Fatal error: no\n"
-        found, counted = self.judged(text, -4)
-        self.assertEqual((found[2].full, found[2].result), ("LaneTests.testThree", "FAILED"))
-        self.assertIn("Fatal error: no", found[2].text)
-        self.assertEqual(counted, (1, 2))
-
-    def test_swift_without_a_match(self):
-        text = "No matching test cases were run\n"
-        self.assertEqual(self.judged(text, 0, selected=["none"]), ([], (0, 0)))
 
     def test_counts_alone(self):
         found, counted = self.judged("said\n7 passed, 0 failed\n", 0)
@@ -277,31 +282,117 @@ class SuitesTest(WithFolder):
         self.assertEqual(([o.result for o in found], counted), (["FAILED"], (0, 1)))
 
     def test_narrowed(self):
-        """Swift's filters are regular expressions."""
-        ours = run_suites.Job("ours", "run.py", "--all")
-        self.assertEqual(ours.narrowed(["a.b", "c"]), ["run.py", "--all", "-k", "a.b", "c"])
-        self.assertEqual(ours.narrowed([]), ("run.py", "--all"))
-        swift = run_suites.Job("swift", "swift", "test", selects="--filter")
-        self.assertEqual(swift.narrowed(["a.b", "c"]),
-                         ["swift", "test", "--filter=a\\.b", "--filter=c"])
+        ours = run_suites.Job("ours", "run.py", "--part")
+        self.assertEqual(ours.narrowed(["a.b", "c"]), ["run.py", "--part", "-k", "a.b", "c"])
+        self.assertEqual(ours.narrowed([]), ["run.py", "--part"])
 
     def test_seed(self):
         """`./dev test` draws none, --all draws a new one and passes it to the suites."""
-        def told(everything, seed=None):
+        def told(size, seed=None):
             runner = run_suites.Runner(argparse.Namespace(
-                all=everything, seed=seed, jobs=1, k=[], junit=self.folder))
+                size=size, seed=seed, jobs=1, k=[], junit=self.folder))
             self.assertEqual(runner.environment()["TEST_SEED"], str(runner.seed))
+            self.assertEqual(runner.environment()["TEST_SIZE"], size)
             return runner.seed
-        self.assertEqual([told(False), told(False, 7), told(True, 7)], [cases.SEED, 7, 7])
-        drawn = {told(True) for _ in range(20)}
+        self.assertEqual([told("core"), told("full"), told("full", 7), told("all", 7)],
+                         [cases.SEED, cases.SEED, 7, 7])
+        drawn = {told("all") for _ in range(20)}
         self.assertGreater(len(drawn), 1)
         self.assertNotIn(cases.SEED, drawn)
+
+    def results(self, *seconds):
+        """Of a core whose suites have a budget of 10 s each."""
+        return [run_suites.Result(run_suites.Job(str(number)), 1, 0, 1.0, each, [], 10)
+                for number, each in enumerate(seconds)]
+
+    def test_budget(self):
+        """The sum decides, and then each suite's own; both at the speed of the machine."""
+        for seconds, slowness, late in (((10, 10, 10), 1, []), ((44, 0, 0), 1, []),
+                                        ((46, 0, 0), 1, ["0"]), ((30, 2, 16), 1, ["0", "2"]),
+                                        ((30, 2, 16), 2, []), ((40, 30, 25), 2, ["0"])):
+            found = run_suites.over(self.results(*seconds), slowness)
+            self.assertEqual([result.job.name for result in found], late, seconds)
+        full = [run_suites.Result(run_suites.Job("full"), 1, 0, 1.0, 999.0, [])]
+        self.assertEqual(run_suites.over(full, 1), [])
+
+    def test_over_twice(self):
+        """A suite that keeps its budget the second time is not late; it alone runs again."""
+        class Again:
+            def all(self, jobs, _suffix):
+                self.jobs = [job.name for job in jobs]
+                for job in jobs:
+                    yield run_suites.Result(job, 1, 0, 1.0, self.seconds, [], 10)
+        runner, loop = Again(), run_suites.loop
+        run_suites.loop = lambda: run_suites.LOOP_S
+        self.addCleanup(setattr, run_suites, "loop", loop)
+        for runner.seconds, late in ((12, []), (60, ["0"])):
+            found = run_suites.over_twice(runner, self.results(60, 3), run_suites.LOOP_S)
+            self.assertEqual([result.job.name for result in found], late)
+            self.assertEqual(runner.jobs, ["0"])
+
+    def test_budgets(self):
+        """The core may cost nine minutes of a processor."""
+        suites = [suite for suite in run_suites.suites() if suite.size == "core"]
+        self.assertTrue(all(suite.seconds for suite in suites))
+        self.assertLessEqual(sum(suite.seconds for suite in suites), 9 * 60)
 
     def test_slowest(self):
         found = [cases.Outcome(str(number), "ok", number % 7 / 2) for number in range(9)]
         self.assertEqual([(o.name, o.seconds) for _, o in
                           run_suites.slowest([("a", found[:4]), ("b", found[4:])], 3)],
                          [("6", 3.0), ("5", 2.5), ("4", 2.0)])
+
+
+class SwiftTestsTest(unittest.TestCase):
+    """What swift_tests.py makes of XCTest's lines, and of processes that die."""
+
+    def test_outcomes(self):
+        found = swift_tests.read(SWIFT)
+        self.assertEqual([(o.full, o.result, o.seconds) for o in found],
+                         [("LaneTests.testOne", "ok", 0.25), ("LaneTests.testTwo", "FAILED", 1.5),
+                          ("LaneTests.testThree", "SKIPPED", 0.0)])
+        self.assertEqual(found[1].text.count("error:"), 2)
+        self.assertIn("no root", found[2].text)
+
+    def test_one_that_dies(self):
+        found = swift_tests.read(SWIFT[:SWIFT.index("LaneTests.swift:20")] + "Fatal error: no\n")
+        self.assertEqual((found[2].full, found[2].result), ("LaneTests.testThree", "FAILED"))
+        self.assertIn("Fatal error: no", found[2].text)
+
+    def bundle(self, *texts):
+        """A bundle whose nth process prints the nth text, and dies unless it is the last."""
+        left = iter(texts)
+
+        def done(command, **_):
+            self.asked.append(command[1].split(","))
+            text = next(left)
+            return subprocess.CompletedProcess(command, 0 if text is texts[-1] else -5,
+                                               text.encode())
+        self.asked, before = [], swift_tests.subprocess.run
+        swift_tests.subprocess.run = done
+        self.addCleanup(setattr, swift_tests.subprocess, "run", before)
+
+    def test_the_others_run_after_a_death(self):
+        one, two, three = (f"M.LaneTests/test{name}" for name in ("One", "Two", "Three"))
+        lines = SWIFT.splitlines(keepends=True)
+        self.bundle("".join(lines[:4]), "".join(lines[7:]))
+        found = swift_tests.run([one, two, three])
+        self.assertEqual(self.asked, [[one, two, three], [three]])
+        self.assertEqual([(o.name, o.result) for o in found], [
+            ("testOne", "ok"), ("testTwo", "FAILED"), ("testThree", "SKIPPED")])
+
+    def test_tests_that_do_not_run(self):
+        """An exit code of 0 does not hide them, nor does a bundle that never starts repeat."""
+        for texts in (["".join(SWIFT.splitlines(keepends=True)[:3])], ["no such file\n", ""]):
+            self.bundle(*texts)
+            found = swift_tests.run(["M.LaneTests/testOne", "M.LaneTests/testTwo"])
+            self.assertEqual(found[-1].result, "FAILED")
+            self.assertIn("did not run", found[-1].text)
+
+    def test_not_of_this_size(self):
+        self.bundle(SWIFT.replace("no root", swift_tests.NOT_HERE))
+        found = swift_tests.run([f"M.LaneTests/test{name}" for name in ("One", "Two", "Three")])
+        self.assertEqual([o.name for o in found], ["testOne", "testTwo"])
 
 
 class CoverageTest(unittest.TestCase):

@@ -79,11 +79,14 @@ class Results(unittest.TestResult):
 
 
 def each(suite):
-    """Every test of nested suites."""
+    """Every test of nested suites, with the size that its method or its class is marked with."""
     for test in suite:
         if isinstance(test, unittest.TestSuite):
             yield from each(test)
         else:
+            method = getattr(test, test.id().rpartition(".")[2], None)
+            if size := getattr(method, "size", None) or getattr(type(test), "size", None):
+                test.size = size
             yield test
 
 

@@ -3,7 +3,6 @@
 import collections
 import contextlib
 import json
-import os
 import random
 import shutil
 import subprocess
@@ -12,9 +11,9 @@ import threading
 import time
 
 import changes
-from stores import EVERYTHING, PARTS, cat, let_go, mixed, oracle, plain, tool, write
+from stores import PARTS, cat, let_go, mixed, oracle, plain, tool, write
 from asking import Asking
-from cases import equal, holds
+from cases import equal, full, holds, sized
 from serving import CORDWOOD, Server, environment
 from steady import PER_SECOND, Steady, equal_costs
 
@@ -156,7 +155,7 @@ def queries(folder, seed):
     telling = 0
     try:
         with Server(store) as server:
-            count = 400 if EVERYTHING else 200
+            count = sized(40, 200, 400)
             for number in range(count):
                 query = asking.query()
                 where = f"seed {seed}, query {number + 1}: {query!r}"
@@ -377,10 +376,11 @@ def floods(folder, seed):
     return f"{rows} shown, {skipped} skipped"
 
 
+@full
 def steady(folder, seed):
     """A tail of 5,000 records a second misses none, its memory does not grow, and the writer's cost
     is that without a reader. With --all for ten minutes."""
-    count = PER_SECOND * (600 if EVERYTHING else 8)
+    count = PER_SECOND * sized(8, 8, 600)
     store = folder / "store"
     writer = Steady(folder, store, count)
     with Server(store) as server, server.stream("tail") as answer:

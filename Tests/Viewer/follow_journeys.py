@@ -3,7 +3,7 @@
 import contextlib
 import time
 
-from cases import equal, holds, until
+from cases import equal, full, holds, sized, until
 from steady import PER_SECOND, Steady, equal_costs
 
 PAGE_BYTES_MAX = 100_000_000
@@ -66,11 +66,12 @@ class Weight:
         return self.session.send("Runtime.getHeapUsage")["usedSize"]
 
 
+@full
 def follows_for_long(place):
     """None of 5,000 records a second is missed: they are shown, or counted and in the list when it
     is scrolled to them. Neither the page nor the server grows, and the writer's cost is that
     without a page. With --all for ten minutes."""
-    count = PER_SECOND * (600 if place.everything else 8)
+    count = PER_SECOND * sized(8, 8, 600)
     store = place.directory / "store"
     writer = Steady(place.directory, store, count)
     server = place.server(store)
@@ -87,7 +88,7 @@ def follows_for_long(place):
     while writer.process.poll() is None:
         page.wait_for_timeout(1_000)
         weight.look()
-        if time.monotonic() - began >= (len(kept) + 1) * (20 if place.everything else 2):
+        if time.monotonic() - began >= (len(kept) + 1) * sized(2, 2, 20):
             kept.append(weight.kept())
     writer.end()
     until(lambda: page.evaluate("came.rows + came.skipped >= %d || came.tails > 1" % count), "all")

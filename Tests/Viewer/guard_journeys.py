@@ -6,7 +6,7 @@ import threading
 
 import devices
 import stores
-from cases import equal, holds, until
+from cases import equal, full, holds, until
 from manage_journeys import choose, printed
 
 # A name that resolves to this machine, like that of a rebinding server.
@@ -53,6 +53,7 @@ def rebinds(place):
     look.end()
 
 
+@full
 def two_pages(place):
     """A page does not overwrite a change by another page that it has not seen, but shows it."""
     store = place.directory / "store"

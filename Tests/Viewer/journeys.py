@@ -2,7 +2,7 @@
 """The viewer's page as people use it: Debian's Chromium, driven by Playwright, over stores that
 Python programs write. What the page shows must be what `cordwood` prints.
 
-    journeys.py [--all] [--seed S] [-k PATTERN …] [CASE …]
+    journeys.py [--size S] [--seed S] [-k PATTERN …] [CASE …]
 
 Without Chromium or Playwright every case is skipped. Screenshots are in build/viewer-screens, for a
 person to look at."""
@@ -30,7 +30,7 @@ import manage_journeys  # noqa: E402
 import stores  # noqa: E402
 import view_journeys  # noqa: E402
 from asking import Asking  # noqa: E402
-from cases import equal, holds, until  # noqa: E402
+from cases import equal, full, holds, sized, until  # noqa: E402
 
 BUILD = Path(os.environ.get("CORDWOOD_BUILD", ROOT / "build"))
 CORDWOOD = str(BUILD / "bin/cordwood")
@@ -220,10 +220,11 @@ def finds(place):
     look.end()
 
 
+@full
 def scrolls(place):
     """From the newest record to the oldest and back: each is seen, and only rows that are visible
     are elements."""
-    count = 4_000 if place.everything else 1_500
+    count = sized(1_500, 1_500, 4_000)
     look = place.look(place.server(filled(place, count)))
     look.ask("record")
     nodes = 0
@@ -254,6 +255,7 @@ def scrolls(place):
     return f"{count} records, {nodes} elements at most"
 
 
+@full
 def brushes(place):
     """Dragging over the histogram narrows the time. Keys move and widen it, also over silence."""
     store = place.directory / "store"
@@ -350,6 +352,7 @@ def leaves(place):
     look.end()
 
 
+@full
 def survives_a_kill(place):
     """The host is killed: its last record is there, and the page continues."""
     store = place.directory / "store"
@@ -367,6 +370,7 @@ def survives_a_kill(place):
     look.end()
 
 
+@full
 def links_last(place):
     """A link to a record opens it after its lane was archived, also from another page."""
     store = place.directory / "store"
@@ -470,6 +474,7 @@ def obeys_nothing(place):
     look.end()
 
 
+@full
 def has_no_violations(place):
     """axe, in light, dark and at 200 %, with screenshots of each."""
     look = place.look(place.server(filled(place)))
@@ -483,6 +488,7 @@ def has_no_violations(place):
             place.has_no_violation(page, f"logs-{name}-{shown}")
 
 
+@full
 def counts_as_the_command(place):
     """The page's counts of generated queries are those of the command and of the oracle."""
     store, held = stores.mixed(place.directory, place.seed)
@@ -491,7 +497,7 @@ def counts_as_the_command(place):
         matching = stores.oracle(store)
         chance = random.Random(place.seed)
         asking = Asking(chance, [line["time"] for line in chance.sample(stores.cat(store), 20)])
-        for _ in range(200 if place.everything else 20):
+        for _ in range(sized(5, 20, 200)):
             query = asking.query()
             look.ask(query)
             equal(f"matches of {query}", look.count(), tool_count(store, query))
@@ -513,9 +519,9 @@ JOURNEYS |= guard_journeys.JOURNEYS | view_journeys.JOURNEYS | follow_journeys.J
 class Place:
     """A case's directory, browser and servers."""
 
-    def __init__(self, directory, browser, everything, seed):
+    def __init__(self, directory, browser, seed):
         self.directory, self.browser = directory, browser
-        self.everything, self.seed, self.servers = everything, seed, []
+        self.seed, self.servers = seed, []
 
     def server(self, *stores):
         self.servers.append(Server(*stores))
@@ -580,7 +586,7 @@ def main():
         def one(name, case):
             work = directory / name
             work.mkdir()
-            place = Place(work, browser, arguments.all, arguments.seed)
+            place = Place(work, browser, arguments.seed)
             try:
                 return case(place)
             finally:

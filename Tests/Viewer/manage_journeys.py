@@ -4,7 +4,7 @@ import subprocess
 
 import changes
 import devices
-from cases import equal, holds, until
+from cases import equal, full, holds, until
 from serving import CORDWOOD, environment
 
 
@@ -76,6 +76,7 @@ def uploads(place):
         look.end()
 
 
+@full
 def fleet_of(place):
     """Devices, their figures, the way to the records of one. Levels and capture in Store."""
     store = place.directory / "store"
@@ -116,6 +117,7 @@ def fleet_of(place):
     look.end()
 
 
+@full
 def read_only(place):
     """What cannot be changed is marked so."""
     store = place.directory / "store"
@@ -129,6 +131,7 @@ def read_only(place):
     look.end()
 
 
+@full
 def managing_has_no_violations(place):
     """axe over the three views, in light, dark and at 200 %; screenshots of each."""
     store = place.directory / "store"

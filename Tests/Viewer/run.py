@@ -2,20 +2,17 @@
 """The viewer's server: who is let in, what a request may cost, and that its answers and changes are
 those of the command line.
 
-    run.py [--all] [--seed S] [-k PATTERN …] [CASE …]
+    run.py [--size S] [--seed S] [-k PATTERN …] [CASE …]
 
-With --all, or CORDWOOD_TEST_ALL in the environment, 400 queries instead of 200, a link that is not
+With --size all, 400 queries instead of 200, a link that is not
 used for a minute, and twenty minutes of records."""
 
-import os
 import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(HERE), str(HERE.parent / "TestSupport"), str(HERE.parent / "Query")]
-if "--all" in sys.argv:
-    os.environ["CORDWOOD_TEST_ALL"] = "1"
 
 import answers  # noqa: E402
 import cases  # noqa: E402

@@ -18,7 +18,6 @@ from decode import Store  # noqa: E402
 from model import parse  # noqa: E402
 from serving import BUILD, CORDWOOD, environment  # noqa: E402
 
-EVERYTHING = bool(os.environ.get("CORDWOOD_TEST_ALL"))
 PARTS = "rows,hist,facets,count"
 
 

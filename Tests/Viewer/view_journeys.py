@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import shop
-from cases import equal, holds, until
+from cases import equal, full, holds, until
 from stores import cat, tool
 from views import Little, little, printed
 
@@ -27,6 +27,7 @@ def clipboard(look):
     return look.page.evaluate("navigator.clipboard.readText()")
 
 
+@full
 def repeats_a_request(place):
     """HTTP by keyboard: a list, presets, a detail with its tabs, and a working curl command."""
     listening, address = little()
@@ -106,6 +107,7 @@ def shows_bodies(place):
     look.end()
 
 
+@full
 def views_have_no_violations(place):
     """axe in each view, in light, dark and at 200 %, with and without open parts. Empty views say
     that they are."""
@@ -130,6 +132,7 @@ def views_have_no_violations(place):
                 place.has_no_violation(page, f"{view}-{name}-{shown}")
 
 
+@full
 def leads_from_a_funnel(place):
     """Use cases by keyboard: the figures and the funnel are the command's. A stuck one leads to its
     records in both processes."""
@@ -217,6 +220,7 @@ engine.close()
 """ % shop.BASE
 
 
+@full
 def folds(place):
     """In a trace of more than 200 spans nested ones are hidden until opened."""
     store = place.directory / "store"
