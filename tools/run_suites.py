@@ -35,6 +35,7 @@ import cases  # noqa: E402
 import swift_tests  # noqa: E402
 from cases import (FAILED, NOTHING, OK, SIZES, SKIPPED, Outcome, read_junit,  # noqa: E402
                    write_junit)
+from settings import own_environment  # noqa: E402
 
 LOGS = ROOT / "build/test-logs"
 # A compiler's. Those of a linker about the toolchain's own libraries are not ours to fix.
@@ -228,10 +229,10 @@ class Runner:
 
     def environment(self):
         # glibc overwrites freed memory, so that no test passes by luck on memory that is gone.
-        found = dict(os.environ, MALLOC_PERTURB_="165",
-                     CORDWOOD_LIBRARY=str(ROOT / "build/lib/libcordwood.so"),
-                     PYTHONPATH=str(ROOT / "bindings/python/src"), PYTHONDONTWRITEBYTECODE="1",
-                     TEST_SEED=str(self.seed), TEST_SIZE=self.size)
+        found = own_environment(
+            MALLOC_PERTURB_="165", CORDWOOD_LIBRARY=str(ROOT / "build/lib/libcordwood.so"),
+            PYTHONPATH=str(ROOT / "bindings/python/src"), PYTHONDONTWRITEBYTECODE="1",
+            TEST_SEED=str(self.seed), TEST_SIZE=self.size)
         for name in {"swift-hosts", "swift-tests"} & self.made:
             found[f"TEST_{name.upper().replace('-', '_')}"] = "made"
         return found

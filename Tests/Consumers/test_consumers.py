@@ -27,6 +27,7 @@ sys.path.insert(0, str(HERE.parent / "TestSupport"))
 
 import swift_hosts  # noqa: E402
 from cases import full, only_all  # noqa: E402
+from settings import own_environment  # noqa: E402
 
 LIBRARIES = Path(os.environ.get("CORDWOOD_LIBRARY_DIR", ROOT / "build" / "lib"))
 COMMAND = Path(os.environ.get("CORDWOOD_COMMAND", ROOT / "build" / "bin" / "cordwood"))
@@ -40,10 +41,10 @@ BUILD_S = 1800
 
 def run(words: Sequence[Any], limit_s: int = 300,
         environment: Optional[Dict[str, str]] = None) -> str:
-    """Returns the command's output. On failure raises with the whole output."""
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("CORDWOOD_")}
+    """Returns the command's output. On failure raises with the whole output. The command sees
+    neither our settings nor our PYTHONPATH, where pip would find what an earlier one left."""
     ended = subprocess.run([str(word) for word in words], text=True,
-                           env={**clean, **(environment or {})},
+                           env=own_environment(**(environment or {})),
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=limit_s,
                            check=False)
     if ended.returncode != 0:

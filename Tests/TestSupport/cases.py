@@ -30,6 +30,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+import settings
+
 # Removed: child processes of a suite must not write over its file.
 JUNIT = os.environ.pop("TEST_JUNIT", None)
 OK, SKIPPED, FAILED = "ok", "SKIPPED", "FAILED"
@@ -128,7 +130,8 @@ def fits(case):
 
 
 def parser(name=None, description=None):
-    """The arguments of every runner. A suite adds its own."""
+    """The arguments of every runner. A suite adds its own. The caller's settings are forgotten."""
+    settings.forget_callers()
     made = argparse.ArgumentParser(prog=name, description=description)
     made.add_argument("cases", nargs="*", metavar="CASE", help="these cases alone")
     made.add_argument("-k", nargs="+", action="extend", default=[], metavar="PATTERN",

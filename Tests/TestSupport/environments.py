@@ -16,6 +16,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).resolve().parent))
+
+from settings import own_environment  # noqa: E402
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 BUILD = ROOT / "build"
 REQUIREMENTS = {name: ROOT / folder / "requirements.txt" for name, folder in
@@ -67,11 +71,13 @@ def interpreter(name):
                 return str(folder(other) / "bin/python")
         place = folder(name)
         shutil.rmtree(place, ignore_errors=True)
-        subprocess.run([sys.executable, "-m", "venv", place], check=True)
+        # On PYTHONPATH, or in a folder that pip is told to use, packages are taken for installed.
+        own = own_environment()
+        subprocess.run([sys.executable, "-m", "venv", place], check=True, env=own)
         pip = [place / "bin/python", "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-        if subprocess.run([*pip, *packages], check=False).returncode:
+        if subprocess.run([*pip, *packages], check=False, env=own).returncode:
             # One by one: a missing package must not prevent the others.
-            had = [subprocess.run([*pip, package], check=False).returncode == 0
+            had = [subprocess.run([*pip, package], check=False, env=own).returncode == 0
                    for package in packages]
             if not all(had):
                 return None
