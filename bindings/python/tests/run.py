@@ -1,5 +1,5 @@
-"""Runs the tests of the Python package; with --accelerated, on a copy in build/python that has the
-accelerator, built here with all warnings.
+"""Runs the tests of the Python package on a copy in build/python, without what other builds left
+beside the sources; with --accelerated, the copy has the accelerator, built here with all warnings.
 
     python3 bindings/python/tests/run.py [--accelerated] [-k PATTERN …] [--list]
 """
@@ -28,26 +28,33 @@ def fingerprint() -> str:
     return taken.hexdigest()
 
 
-def build() -> Path:
-    """Builds the package with its accelerator; the directory to import it from. Made once for the
-    same sources: other suites may be using it."""
-    target = ROOT / "build" / "python" / (sys.implementation.cache_tag or "python")
+def build(accelerated: bool = True) -> Path:
+    """Copies the package and builds its accelerator; the directory to import it from. Made once for
+    the same sources: other suites may be using it."""
+    name = sys.implementation.cache_tag or "python"
+    target = ROOT / "build" / "python" / (name if accelerated else f"{name}-plain")
     stamp = target / "sources.txt"
     target.parent.mkdir(parents=True, exist_ok=True)
     with open(target.with_suffix(".lock"), "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         sources = fingerprint()
         if not stamp.exists() or stamp.read_text() != sources:
-            compile_into(target)
+            copy_into(target)
+            if accelerated:
+                compile_into(target)
             stamp.write_text(sources)
     return target
 
 
-def compile_into(target: Path) -> None:
-    """Copies the package and compiles its accelerator."""
+def copy_into(target: Path) -> None:
+    """Copies the package, without compiled files."""
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(SOURCE / "cordwood", target / "cordwood",
                     ignore=shutil.ignore_patterns("__pycache__", "*.so"))
+
+
+def compile_into(target: Path) -> None:
+    """Compiles the accelerator of the copy."""
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     subprocess.run(
         [*os.environ.get("CC", "cc").split(), "-std=c11", "-O2", "-g", "-Wall", "-Wextra",
@@ -62,7 +69,7 @@ def main(words: List[str]) -> int:
     """Runs unittest on the tests beside this file."""
     accelerated = "--accelerated" in words
     rest = [word for word in words if word != "--accelerated"]
-    environment = {**os.environ, "PYTHONPATH": str(build() if accelerated else SOURCE),
+    environment = {**os.environ, "PYTHONPATH": str(build(accelerated)),
                    "CORDWOOD_TEST_ACCELERATED": str(int(accelerated))}
     environment.setdefault("CORDWOOD_LIBRARY", str(ROOT / "build" / "lib" / "libcordwood.so"))
     environment.pop("CORDWOOD_PYTHON_ACCELERATOR", None)
