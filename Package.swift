@@ -1,4 +1,4 @@
-// swift-tools-version: 6.2
+// swift-tools-version: 6.3
 import PackageDescription
 
 // Layers and their directions are drawn in docs/ARCHITECTURE.md and enforced by `./dev check`.

@@ -7,6 +7,19 @@ set(CORDWOOD_LIBRARY_DIR ${CMAKE_CURRENT_SOURCE_DIR}/build/lib
 set(cordwood_shared ${CORDWOOD_LIBRARY_DIR}/libcordwood.so)
 set(cordwood_archive ${CORDWOOD_LIBRARY_DIR}/libcordwood.a)
 
+# `./dev build` would refuse the same Swift, but in the midst of a build.
+if(CORDWOOD_LIBRARY_DIR STREQUAL "${CMAKE_CURRENT_SOURCE_DIR}/build/lib"
+        AND NOT (EXISTS ${cordwood_shared} AND EXISTS ${cordwood_archive}))
+    execute_process(
+        COMMAND bash -c ". tools/common.sh; needs_swift"
+        WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}
+        RESULT_VARIABLE refused ERROR_VARIABLE reason ERROR_STRIP_TRAILING_WHITESPACE)
+    if(refused)
+        string(REGEX REPLACE "^dev: " "" reason "${reason}")
+        message(FATAL_ERROR "${reason}")
+    endif()
+endif()
+
 add_custom_command(
     OUTPUT ${cordwood_shared} ${cordwood_archive}
     COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/dev build

@@ -33,6 +33,7 @@ if [ "$(cat build/work/stamp 2>/dev/null || true)" = "$(stamp Package.resolved) 
     exit 0
 fi
 
+needs_swift
 before="$(stamp)"
 static="$(swift_static)"
 arch="$(uname -m)"

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """House style that a machine can check: lines of at most 100 characters, on pages 120 (except
 tables and code), files of at most 600 lines, an opening comment in each, no bare notes to oneself,
-no paths of one machine, no references to missing pages, no unresolved conflicts."""
+no paths of one machine, no references to missing pages, no unresolved conflicts, one oldest Swift
+in all manifests and pages."""
 
 import re
 import subprocess
@@ -21,6 +22,8 @@ NOTES = re.compile(r"\b(?:TO" + "DO|FIX" + "ME|XX" + r"X)\b")
 PAGE = re.compile(r"\b([A-Z]{4,})(?:\.md\b|,? §| R\d)")
 PAGES = {path.stem for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]}
 PLACES = re.compile(r"(?<![\w.])/(?:wo" + "rk|ro" + "ot|home/\\w+)/")
+# The oldest Swift stands in the first line of Package.swift (tools/common.sh, swift_floor).
+FLOOR = re.compile(r"^// swift-tools-version: *([\d.]+)|\bSwift ([\d.]*\d) or later")
 
 
 def files():
@@ -37,7 +40,7 @@ def opening(lines):
     return "#"
 
 
-def check(path, problems):
+def check(path, problems, floor):
     name = path.relative_to(ROOT)
     code = path.suffix in CODE or path.name in NAMES
     if not code and path.suffix not in {".md", ".yml", ".yaml", ".json", ".toml"}:
@@ -61,6 +64,8 @@ def check(path, problems):
                      if code and page not in PAGES]
         if PLACES.search(line):
             problems.append(f"{name}:{number}: a path of one machine")
+        problems += [f"{name}:{number}: Swift {''.join(found)}, but Package.swift says {floor}"
+                     for found in FLOOR.findall(line) if "".join(found) != floor]
         if line.startswith(("<<<<<<< ", ">>>>>>> ")):
             problems.append(f"{name}:{number}: a conflict that nobody resolved")
         if code and (line != line.rstrip() or "\t" in line):
@@ -81,8 +86,9 @@ def too_wide(lines):
 
 def main():
     problems, seen = [], files()
+    floor = FLOOR.match((ROOT / "Package.swift").read_text(encoding="utf-8"))[1]
     for path in seen:
-        check(path, problems)
+        check(path, problems, floor)
     print("\n".join(problems) or f"{len(seen)} files")
     return 1 if problems else 0
 

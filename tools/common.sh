@@ -35,13 +35,40 @@ wants() {
     (needs "$@") || echo "dev: going on without them" >&2
 }
 
-needs_build() {
-    needs gcc g++ libc6-dev binutils pkg-config python3 libzstd-dev liblz4-dev libsodium-dev \
-        zlib1g-dev libjansson-dev libexpat1-dev libcurl4-openssl-dev
+# The oldest Swift that builds this. It stands in the manifest, where SwiftPM reads it; what other
+# files say of it is compared by `./dev check`.
+swift_floor() {
+    sed -n '1s|^// swift-tools-version: *||p' "$(dirname "${BASH_SOURCE[0]}")/../Package.swift"
+}
+
+# Refuses a Swift that is too old in one line, before anything is installed or built. CMake calls
+# it, too. What says no version is left to SwiftPM.
+needs_swift() {
+    local floor said found
+    floor="$(swift_floor)"
+    local advice="install Swift $floor or later from https://swift.org/install"
     if ! command -v swift >/dev/null; then
-        echo "dev: no Swift in PATH; install Swift 6.2 or later from https://swift.org/install" >&2
+        echo "dev: no Swift in PATH: $advice" >&2
         exit 1
     fi
+    if ! said="$(swift --version 2>&1)"; then
+        echo "dev: $(command -v swift) --version fails (${said%%$'\n'*}): $advice" >&2
+        exit 1
+    fi
+    # "Swift version 6.3.1 (swift-6.3.1-RELEASE)", "Apple Swift version …", "… 6.4-dev (LLVM …)"
+    found="$(sed -nE 's/^(.*[^-[:alpha:]])?Swift version ([0-9]+(\.[0-9]+)*).*/\2/p' <<<"$said" |
+        head -n 1)"
+    [ -n "$found" ] || return 0
+    if [ "$(printf '%s\n' "$floor" "$found" | sort -V | head -n 1)" != "$floor" ]; then
+        echo "dev: Swift $found ($(command -v swift)) is too old: $advice" >&2
+        exit 1
+    fi
+}
+
+needs_build() {
+    needs_swift
+    needs gcc g++ libc6-dev binutils pkg-config python3 libzstd-dev liblz4-dev libsodium-dev \
+        zlib1g-dev libjansson-dev libexpat1-dev libcurl4-openssl-dev
 }
 
 needs_test() {

@@ -44,7 +44,8 @@ def manifest():
     packages += f"        .package(name: \"cordwood\", path: {json.dumps(str(ROOT))}),\n"
     pages = "".join(f"            .product(name: \"{name}\", package: \"cordwood\"),\n"
                     for name in ("Cordwood", "CordwoodHTTPCapture", "CordwoodURLSession"))
-    return ("// swift-tools-version: 6.2\nimport PackageDescription\n\n"
+    floor = (ROOT / "Package.swift").read_text().partition("\n")[0]
+    return (f"{floor}\nimport PackageDescription\n\n"
             'let package = Package(\n    name: "swift-hosts",\n    dependencies: [\n'
             f"{packages}    ],\n    targets: [\n        .target(name: \"All\", dependencies: [\n"
             f"{products}        ]),\n        .target(name: \"Snippets\", dependencies: [\n"

@@ -60,6 +60,95 @@ class DoorCase(unittest.TestCase):
         self.program("swift", f"cat <<'SAID'\n{version}\nSAID\nexit {code}")
 
 
+class OldSwiftTest(DoorCase):
+    def refused(self, ended):
+        """Whether it ended with one line that says what to do; nothing but the version was asked
+        for."""
+        self.assertEqual((ended.returncode, ended.stdout), (1, ""))
+        self.assertEqual(ended.stderr, f"dev: Swift 6.2.3 ({self.programs}/swift) is too old: "
+                         f"install Swift {FLOOR} or later from https://swift.org/install\n")
+        self.assertEqual(set(self.calls("swift")), {"--version"})
+        self.assertEqual(list((self.tree / "build").iterdir()), [])
+
+    def test_dev(self):
+        self.swift(OLD)
+        self.program("apt-get", "exit 1")
+        self.program("dpkg-query", "exit 1")  # as if no package were installed
+        for verb in ("build", "test", "check", "demo", "bench"):
+            with self.subTest(verb):
+                self.refused(self.run_in_tree("./dev", verb))
+        self.assertEqual(self.calls("apt-get"), [])
+
+    def test_build_script(self):
+        self.swift(OLD)
+        """Suites call it by itself."""
+        self.refused(self.run_in_tree("tools/build.sh"))
+
+    @unittest.skipUnless(shutil.which("cmake"), "cmake is not installed")
+    def test_cmake(self):
+        def configured(*options):
+            ended = self.run_in_tree("cmake", "-S", ".", "-B", "build/cmake", *options)
+            return ended.returncode, " ".join(ended.stderr.split())
+
+        self.swift(OLD)
+        code, said = configured()
+        self.assertEqual(code, 1)
+        self.assertIn(f"Swift 6.2.3 ({self.programs}/swift) is too old: install Swift {FLOOR} or "
+                      "later from https://swift.org/install", said)
+        self.assertEqual(set(self.calls("swift")), {"--version"})
+        self.swift(f"Swift version {FLOOR}")
+        self.assertEqual(configured(), (0, ""))
+        # A library that is there needs no Swift.
+        self.swift(OLD)
+        (self.tree / "build/lib").mkdir()
+        for name in ("libcordwood.so", "libcordwood.a"):
+            (self.tree / "build/lib" / name).touch()
+        self.assertEqual(configured(), (0, ""))
+
+    def test_versions(self):
+        major, minor = map(int, FLOOR.split("."))
+        older, newer = f"{major}.{minor - 1}", f"{major}.{minor + 1}"
+        for said, fits in (
+                (OLD, False), (f"Swift version {older}", False), ("Swift version 5.10.1", False),
+                (f"Swift version {older}-dev (LLVM 1a2b, Swift 3c4d)", False),
+                (f"swift-driver version: 1.127.14.1 Apple Swift version {older}.3 (swiftlang-"
+                 f"{older}.3.3.21 clang-1700.6.3.2)\nTarget: arm64-apple-macosx26.0", False),
+                (f"warning: a word before\nSwift version {older}.3 (swift-{older}.3-RELEASE)",
+                 False),
+                (f"Swift version {FLOOR} (swift-{FLOOR}-RELEASE)", True),
+                (f"Swift version {FLOOR}.1 (swift-{FLOOR}.1-RELEASE)\nTarget: x86_64", True),
+                (f"Swift version {newer}-dev (LLVM 1a2b, Swift 3c4d)", True),
+                (f"Swift version {major}.10", True), (f"Swift version {major + 1}.0", True),
+                (f"swift-driver version: 1.148.6 Apple Swift version {FLOOR}.1 (swiftlang-1)",
+                 True),
+                ("a swift of our own", True)):  # SwiftPM decides
+            with self.subTest(said):
+                self.swift(said)
+                ended = self.run_in_tree("bash", "-c", ". tools/common.sh; needs_swift")
+                self.assertEqual(ended.returncode, int(not fits), ended.stderr)
+                self.assertEqual(len(ended.stderr.splitlines()), int(not fits), ended.stderr)
+
+    def test_none(self):
+        self.swift("Toolchain not found\nmore", code=1)
+        ended = self.run_in_tree("./dev", "build")
+        self.assertEqual((ended.returncode, ended.stderr), (
+            1, f"dev: {self.programs}/swift --version fails (Toolchain not found): install Swift "
+            f"{FLOOR} or later from https://swift.org/install\n"))
+
+    @unittest.skipUnless(shutil.which("swift"), "no Swift in PATH")
+    def test_package(self):
+        """SwiftPM itself refuses a manifest of a newer version, in its first line."""
+        package = self.tree / "newer"
+        package.mkdir()
+        text = (ROOT / "Package.swift").read_text()
+        (package / "Package.swift").write_text(
+            text.replace(f"swift-tools-version: {FLOOR}", "swift-tools-version: 99.0", 1))
+        ended = self.run_in_tree("swift", "package", "--package-path", package, "describe")
+        self.assertNotEqual(ended.returncode, 0)
+        self.assertRegex(ended.stderr, r"\A[^\n]*is using Swift tools version 99\.0\.0 but the "
+                         r"installed version is [\d.]+\n")
+
+
 class SettingsTest(unittest.TestCase):
     """What a caller's environment may not change."""
 

@@ -1,4 +1,4 @@
-// swift-tools-version: 6.2
+// swift-tools-version: 6.3
 import PackageDescription
 
 // The kill test's writer as a Swift host: Cordwood by path, and swift-log over it.
