@@ -34,8 +34,19 @@ if [ "$(cat build/work/stamp 2>/dev/null || true)" = "$(stamp Package.resolved) 
 fi
 
 needs_swift
+for tool in gcc ld objcopy strip ar python3; do
+    if ! command -v "$tool" >/dev/null; then
+        echo "build: no $tool in PATH: install GCC, binutils and Python 3" >&2
+        exit 1
+    fi
+done
 before="$(stamp)"
 static="$(swift_static)"
+if [ ! -f "$static/libswiftCore.a" ]; then
+    echo "build: no libswiftCore.a in $static: put the bin directory of a whole toolchain" \
+        "(https://swift.org/install) first in PATH" >&2
+    exit 1
+fi
 arch="$(uname -m)"
 work=build/work
 mkdir -p build/lib build/bin "$work/archives"
@@ -45,7 +56,8 @@ mkdir -p "$work/pkgconfig"
 for name in zstd lz4 sodium z jansson expat; do
     archive="$(gcc -print-file-name="lib$name.a")"
     if [ ! -f "$archive" ]; then
-        echo "build: no lib$name.a beside the compiler's libraries" >&2
+        echo "build: no lib$name.a beside the compiler's libraries: install the package with it" \
+            "(./dev build does so on Debian)" >&2
         exit 1
     fi
     if [ "$name" = jansson ]; then

@@ -19,15 +19,41 @@ needs() {
         if command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
             as_root=(sudo -n)
         else
-            echo "dev: missing Debian packages, and no way to become root:" >&2
+            echo "dev: missing Debian packages, and no way to become root; as root, run:" >&2
             echo "  apt-get install ${missing[*]}" >&2
             exit 1
         fi
     fi
     echo "dev: installing ${missing[*]}" >&2
-    "${as_root[@]}" apt-get update -qq >&2
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-        apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
+    apt_get update || echo "dev: going on with the lists of packages that are here" >&2
+    if ! apt_get install -y --no-install-recommends "${missing[@]}"; then
+        echo "dev: apt-get, above, says why; if it cannot be mended here, as root, run:" >&2
+        echo "  apt-get update && apt-get install ${missing[*]}" >&2
+        exit 1
+    fi
+}
+
+# apt_get WORD…: apt-get, which waits for another one. Its own option waits only for dpkg's lock.
+# That of the lists, which an update takes, and that of the downloads are asked for until they are
+# free. Called by `needs`, which has `as_root`.
+APT_WAIT_S=600
+apt_get() {
+    local end=$((SECONDS + APT_WAIT_S)) waits="" code said lock
+    said="$(mktemp)"
+    while true; do
+        code=0
+        "${as_root[@]}" env LC_ALL=C DEBIAN_FRONTEND=noninteractive apt-get -qq \
+            -o "DPkg::Lock::Timeout=$APT_WAIT_S" "$@" >&2 2>"$said" || code=$?
+        lock="$(grep -m 1 'Could not get lock' "$said" || true)"
+        if [ "$code" -eq 0 ] || [ -z "$lock" ] || [ "$SECONDS" -ge "$end" ]; then
+            cat "$said" >&2
+            rm -f "$said"
+            return "$code"
+        fi
+        [ -n "$waits" ] || echo "dev: waits for another apt, $APT_WAIT_S s at most: $lock" >&2
+        waits=yes
+        sleep 1
+    done
 }
 
 # wants PACKAGE…: like needs, but goes on without them if they cannot be installed.

@@ -28,7 +28,8 @@ def main():
                        PYTHONPATH=f"{ROOT / 'bindings/python/src'}:{HERE}")
     python = environments.interpreter("otlp")
     if python is None:
-        sys.exit("PyPI did not give the schema")
+        sys.exit("otlp: the packages in Tests/OTLP/requirements.txt could not be installed from "
+                 "PyPI, as pip says above; run it again with a network")
     command = [python, HERE.parent / "TestSupport/unittests.py", HERE, *sys.argv[1:]]
     return subprocess.run(command, cwd=HERE, env=environment, check=False).returncode
 

@@ -149,6 +149,49 @@ class OldSwiftTest(DoorCase):
                          r"installed version is [\d.]+\n")
 
 
+class AptTest(DoorCase):
+    """needs PACKAGE, which is missing, with an apt that is busy at first."""
+
+    def install(self, apt):
+        for name, script in (("dpkg-query", "exit 1"), ("id", "echo 0"), ("sleep", ""),
+                             ("apt-get", f"words=\"$*\"; number=$(wc -l < {self.programs}/"
+                                         f"apt-get.calls)\n{apt}")):
+            self.program(name, script)
+        return self.run_in_tree("bash", "-c", "set -euo pipefail; . tools/common.sh; needs left")
+
+    def test_waits(self):
+        """Three updates find the lists locked, then one install the downloads."""
+        ended = self.install(f"""
+            if [ $number -le 3 ] || [ $number -eq 5 ]; then echo -n '{LOCKED}' >&2; exit 100; fi
+            echo "E: a warning" >&2""")
+        self.assertEqual((ended.returncode, ended.stdout), (0, ""))
+        self.assertEqual(ended.stderr.splitlines(), [
+            "dev: installing left",
+            "dev: waits for another apt, 600 s at most: " + LOCKED.splitlines()[0],
+            "E: a warning",
+            "dev: waits for another apt, 600 s at most: " + LOCKED.splitlines()[0],
+            "E: a warning"])
+        calls = self.calls("apt-get")
+        self.assertEqual([call.split()[3] for call in calls], ["update"] * 4 + ["install"] * 2)
+        self.assertTrue(all(" -o DPkg::Lock::Timeout=600 " in f" {call} " for call in calls))
+        self.assertEqual(self.calls("sleep"), ["1"] * 4)
+
+    def test_another_failure_is_not_waited_for(self):
+        ended = self.install("[ \"${words#*update}\" != \"$words\" ] || "
+                             "{ echo 'E: Unable to locate package left' >&2; exit 100; }")
+        self.assertEqual((ended.returncode, ended.stderr.splitlines()[1:]), (1, [
+            "E: Unable to locate package left",
+            "dev: apt-get, above, says why; if it cannot be mended here, as root, run:",
+            "  apt-get update && apt-get install left"]))
+        self.assertEqual(self.calls("sleep"), [])
+
+    def test_goes_on_with_old_lists(self):
+        ended = self.install("[ \"${words#*update}\" = \"$words\" ] || "
+                             "{ echo 'E: no network' >&2; exit 100; }")
+        self.assertEqual((ended.returncode, ended.stderr.splitlines()[1:]), (0, [
+            "E: no network", "dev: going on with the lists of packages that are here"]))
+
+
 class SettingsTest(unittest.TestCase):
     """What a caller's environment may not change."""
 
