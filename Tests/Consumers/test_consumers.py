@@ -30,7 +30,9 @@ from cases import full, only_all  # noqa: E402
 from settings import own_environment  # noqa: E402
 
 LIBRARIES = Path(os.environ.get("CORDWOOD_LIBRARY_DIR", ROOT / "build" / "lib"))
-COMMAND = Path(os.environ.get("CORDWOOD_COMMAND", ROOT / "build" / "bin" / "cordwood"))
+COMMAND = Path(os.environ.get("CORDWOOD_COMMAND", LIBRARIES.parent / "bin" / "cordwood"))
+# A build tree of CMake's to install from (`ctest` names its own); otherwise a new one.
+CMAKE_BUILD = os.environ.get("CORDWOOD_CMAKE_BUILD")
 # Warnings that a host's own build may enable: its compiler sees our headers, too.
 STRICT = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-Wshadow", "-Wconversion",
           "-Wsign-conversion"]
@@ -105,11 +107,18 @@ class ConsumerCase(unittest.TestCase):
             owner = tempfile.TemporaryDirectory(prefix="cordwood-prefix-")
             ConsumerCase.prefix_owner = owner  # removed when the interpreter ends
             build, prefix = Path(owner.name) / "build", Path(owner.name) / "prefix"
-            run(["cmake", "-S", ROOT, "-B", build, f"-DCORDWOOD_LIBRARY_DIR={LIBRARIES}"])
-            run(["cmake", "--build", build], BUILD_S)
-            run(["cmake", "--install", build, "--prefix", prefix])
+            if not CMAKE_BUILD:
+                run(["cmake", "-S", ROOT, "-B", build, f"-DCORDWOOD_LIBRARY_DIR={LIBRARIES}"])
+                run(["cmake", "--build", build], BUILD_S)
+            # All of it. Named, so that a build tree of the user's keeps its install_manifest.txt.
+            run(["cmake", "--install", CMAKE_BUILD or build, "--prefix", prefix,
+                 "--component", "Unspecified"])
             ConsumerCase.prefix = prefix
         return ConsumerCase.prefix
+
+    def libraries(self) -> Path:
+        """The directory of the libraries below it, whatever CMake was told."""
+        return next(self.installed().rglob("libcordwood.so")).parent
 
 
 class CompilerTest(ConsumerCase):
@@ -166,7 +175,7 @@ class InstalledTest(ConsumerCase):
     """From an installed prefix, like a distribution's package."""
 
     def test_files(self) -> None:
-        lib = self.installed() / "lib"
+        lib = self.libraries()
         self.assertTrue((lib / "libcordwood.so.0").is_symlink())
         self.assertTrue((lib / "libcordwood.so").is_symlink())
         names = run(["readelf", "-d", lib / "libcordwood.so"])
@@ -190,11 +199,12 @@ class InstalledTest(ConsumerCase):
         run(["cmake", "--build", build], BUILD_S)
         for kind in ("cordwood", "static"):
             with self.subTest(kind):
-                self.check_c(build / f"c_{kind}")
-                self.check_cpp(build / f"cpp_{kind}")
+                # In a folder of the configuration, if the generator has several.
+                self.check_c(next(build.rglob(f"c_{kind}")))
+                self.check_cpp(next(build.rglob(f"cpp_{kind}")))
 
     def test_pkg_config(self) -> None:
-        lib = self.installed() / "lib"
+        lib = self.libraries()
         words = run(["pkg-config", "--cflags", "--libs", "cordwood"],
                     environment={"PKG_CONFIG_PATH": str(lib / "pkgconfig")}).split()
         program = self.directory / "pkg"
@@ -204,9 +214,10 @@ class InstalledTest(ConsumerCase):
     @full
     def test_a_moved_prefix(self) -> None:
         moved = self.directory / "moved"
+        packages = moved / self.libraries().relative_to(self.installed()) / "pkgconfig"
         shutil.copytree(self.installed(), moved, symlinks=True)
         words = run(["pkg-config", "--cflags", "--libs", "cordwood"],
-                    environment={"PKG_CONFIG_PATH": str(moved / "lib" / "pkgconfig")})
+                    environment={"PKG_CONFIG_PATH": str(packages)})
         self.assertIn(str(moved), words)
 
 

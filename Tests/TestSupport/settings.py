@@ -5,9 +5,9 @@ of both, and leaves an installed Cordwood behind; neither may change what a suit
 import os
 from pathlib import Path
 
-# What runners and `./dev mutate` pass to suites.
+# What runners, `ctest` and `./dev mutate` pass to suites.
 PASSED = ("CORDWOOD_LIBRARY", "CORDWOOD_LIBRARY_DIR", "CORDWOOD_BUILD", "CORDWOOD_COMMAND",
-          "CORDWOOD_TOOL", "CORDWOOD_TEST_ACCELERATED")
+          "CORDWOOD_TOOL", "CORDWOOD_CMAKE_BUILD", "CORDWOOD_TEST_ACCELERATED")
 BUILDING = {"CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "ARCHFLAGS", "DESTDIR", "CMAKE_BUILD_TYPE",
             "CMAKE_TOOLCHAIN_FILE", "CMAKE_INSTALL_MODE"}
 # Of Python's and pip's, those that only say how to print and where packages come from.

@@ -98,10 +98,11 @@ def repeating(folder):
 
 
 def main(folder, words=None):
-    """Words that are not options are patterns, too. Returns the exit code."""
+    """Words that are not options are whole names or else patterns. Returns the exit code."""
     arguments = cases.parser().parse_args(words)
-    arguments.k, arguments.cases = [*arguments.k, *arguments.cases], []
     table = {test.id(): test for test in each(unittest.TestLoader().discover(str(folder)))}
+    if not table.keys() >= set(arguments.cases):
+        arguments.k, arguments.cases = [*arguments.k, *arguments.cases], []
     selected = cases.chosen(table, arguments)
     # A file that cannot be imported fails whatever was selected.
     broken = {name: test for name, test in table.items() if name.startswith("unittest.loader.")}
