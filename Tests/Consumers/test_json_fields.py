@@ -5,7 +5,6 @@ header prints, in a locale whose decimal point is a comma.
     Tests/TestSupport/unittests.py Tests/Consumers -k JSON
 """
 import json
-import os
 import subprocess
 import sys
 import unittest
