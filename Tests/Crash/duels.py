@@ -15,6 +15,8 @@ from hosts import Failed, Tally, compare_kept, verify
 SEEDS = (6, 5)
 # Steps of an append, and the sealer's steps before the store; RELIABILITY R1, R2.
 APPEND_STEPS, MOMENTS = 150, 8
+# Not all of them reach their moment. Of so many, some do.
+SAMPLE_LEAST = 10
 REACHED, PASSED_BY = 0, 3
 
 
@@ -40,6 +42,17 @@ def one(programs, folder, seed, steps, address):
     return done.returncode == REACHED, tally
 
 
+def chosen(arguments, seed, found):
+    """Of one seed: steps of the append against each of the sealer's moments."""
+    if arguments.sample:  # the likely ones
+        found = found[:2]
+    pairs = [(seed, steps, address) for address in found for steps in range(APPEND_STEPS)]
+    if not arguments.sample:
+        return pairs
+    count = min(len(pairs), max(SAMPLE_LEAST, arguments.sample // 8))
+    return random.Random(arguments.seed).sample(pairs, count)
+
+
 def go_through(run, arguments, programs):
     reached, total = [], Tally()
 
@@ -54,13 +67,7 @@ def go_through(run, arguments, programs):
         for seed in SEEDS:
             folder = Path(top) / f"find{seed}"
             folder.mkdir()
-            found = moments(programs, folder, seed)
-            if arguments.sample: # the likely ones
-                found = found[:2]
-            of_seed = [(seed, steps, address) for address in found for steps in range(APPEND_STEPS)]
-            if arguments.sample:
-                of_seed = random.Random(arguments.seed).sample(of_seed, arguments.sample // 8)
-            pairs += of_seed
+            pairs += chosen(arguments, seed, moments(programs, folder, seed))
         run.all({f"duel {seed} {steps} {address}": (seed, steps, address)
                  for seed, steps, address in pairs}, duel)
     for seed in SEEDS:

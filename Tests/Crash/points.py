@@ -408,11 +408,12 @@ def is_taken(nth, count):
 
 
 def random_points(surveys, count, chance):
-    """That many random numbers of instructions after a call."""
+    """That many random numbers of instructions after a call. None if only "steps" is surveyed: its
+    numbered points are instructions already."""
     calls = [(mode, label) for mode, labels in surveys.items() if mode != "steps"
              for label in labels]
     points = []
-    for _ in range(count):
+    for _ in range(count if calls else 0):
         mode, label = chance.choice(calls)
         nth = chance.randint(1, surveys[mode].count(label))
         points.append(Point(mode, "after", nth, int(10 ** chance.uniform(0, 4.2)), label))
@@ -451,12 +452,11 @@ def chosen(arguments, surveys):
     if arguments.point:
         return [Point.parse(arguments.point)]
     points, chance = all_points(surveys), random.Random(arguments.seed)
-    write_numbers(points)
-    if arguments.sample:  # equally many of each workload
-        picked = []
+    if arguments.sample:  # equally many of each workload, and at least one
+        picked, most = [], max(1, arguments.sample // len(surveys))
         for mode in surveys:
             own = [point for point in points if point.mode == mode]
-            picked += chance.sample(own, min(len(own), arguments.sample // len(surveys)))
+            picked += chance.sample(own, min(len(own), most))
         return picked + random_points(surveys, arguments.sample // 4, chance)
     return points + random_points(surveys, len(points) // 10, chance)
 
@@ -475,13 +475,21 @@ def again(arguments):
     return command
 
 
+def chosen_modes(arguments):
+    """Those to run. Ends the process for an unknown one."""
+    known = ["duels", *MODES]
+    modes = dict.fromkeys(arguments.mode.split(",") if arguments.mode else known)
+    if arguments.point:
+        modes = {Point.parse(arguments.point).mode: None}
+    if unknown := [mode for mode in modes if mode not in known]:
+        sys.exit(f"no such mode: {', '.join(unknown)}; there are {', '.join(known)}")
+    return list(cases.chosen(modes, arguments))
+
+
 def run(arguments):
     """Returns the exit code. Whole runs of the workloads determine the points, so the selection is
     by workload."""
-    modes = dict.fromkeys(["duels", *MODES] if not arguments.mode else arguments.mode.split(","))
-    if arguments.point:
-        modes = {Point.parse(arguments.point).mode: None}
-    modes = list(cases.chosen(modes, arguments))
+    modes = chosen_modes(arguments)
     run_ = cases.Run(again(arguments), is_brief=True)
     if not own_shared_memory() and "memory" in modes:
         modes.remove("memory")
@@ -497,6 +505,8 @@ def run(arguments):
             fixtures = Fixtures(programs, Path(top) / "fixtures")
             surveys = survey(programs, fixtures, modes, top)
             points = chosen(arguments, surveys)
+            if not arguments.point:
+                write_numbers(all_points(surveys))
             go_through(run_, arguments, programs, fixtures, points, surveys, top)
     return run_.end()
 
