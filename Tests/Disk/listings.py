@@ -1,6 +1,7 @@
 """Directory listings that run beside renames, archives and journals without a lane file: adopters
 remove nothing of a living lane, archive nothing twice, and lose nothing. RELIABILITY R32, R34."""
 
+import itertools
 import json
 import os
 import shutil
@@ -10,19 +11,22 @@ import time
 from harness import (HERE, OK, SECONDS_MAX, TOOL, equal, exact, holds, until)
 
 SEGMENT = 1 << 20
+# Of `cordwood verify` at a lane file; the state is known before the last.
+LOOKS_MAX = 8
 
 
 class Stepped:
-    """A run of the tool whose listing of lanes/ stops in the middle until `go`."""
+    """A run of the tool that stops until `go`: in the middle of its listing of lanes/ with that
+    number, or (looks) at a look at a lane file."""
 
-    def __init__(self, place, number, *words):
+    def __init__(self, place, number, *words, looks=False):
         library = place.directory / "listing.so"
         if not library.exists():
             subprocess.run(["gcc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-fPIC",
                             "-shared", HERE / "listing.c", "-o", library, "-ldl"], check=True)
-        self.step = place.directory / f"step-{words[0]}-{number}"
+        self.step = place.directory / f"step-{len(place.hosts)}"
         environment = dict(os.environ, LD_PRELOAD=str(library), LISTING_STEP=str(self.step),
-                           LISTING_NUMBER=str(number))
+                           LISTING_NUMBER=str(number), **({"LISTING_LOOK": "1"} if looks else {}))
         self.process = subprocess.Popen([TOOL, *map(str, words)], env=environment, text=True,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         place.hosts.append(self)
@@ -118,6 +122,31 @@ def sealed_behind_the_cursor(place):
     host.end()
 
 
+def closed_beside_verify(place):
+    """A process closes its engine, and another then adopts its lane or does not, while `cordwood
+    verify` stands in a listing or at a look at the lane. The lane is live, closed or gone; nobody
+    calls it unclean."""
+    seen = {}
+    moments = [(False, number) for number in (1, 2)]
+    moments += [(True, number) for number in range(1, LOOKS_MAX)]
+    for (looks, number), is_adopted in itertools.product(moments, (False, True)):
+        moment = f"{'look' if looks else 'listing'} {number}, adopted: {is_adopted}"
+        store = place.directory / f"store-{len(place.hosts)}"
+        host = place.host(store).open()
+        host.write(10, 100)
+        run = Stepped(place, number, "verify", "--json", store, looks=looks)
+        holds(run.stopped, f"{moment}: did not stop")
+        host.close()
+        host.end()
+        if is_adopted:
+            archive(store)
+        code, out, err = run.go()
+        equal(f"{moment}: {err}exit", code, 0)
+        state = [lane["state"] for lane in json.loads(out)["lanes"]]
+        seen.setdefault(" ".join(state) or "gone", []).append(moment)
+    equal(f"states ({seen.get('unclean')})", set(seen), {"live", "closed", "gone"})
+
+
 def dead_host(place, store, count, **options):
     """A lane of a killed process. Returns its name."""
     before = names(store) if (store / "lanes").exists() else set()
@@ -208,4 +237,4 @@ def orphan_journal(place):
 
 CASES = {f.__name__: f for f in (
     spare_behind_the_cursor, segment_behind_the_cursor, sealed_behind_the_cursor,
-    unreadable_archive, orphan_journal)}
+    closed_beside_verify, unreadable_archive, orphan_journal)}

@@ -350,10 +350,15 @@ public enum StoreInspector {
         let boot = BootID.running()
         var all: [LaneStatus] = []
         for files in try LaneFiles.list(store: directory) where files.hasLaneFile {
+            // The lock first: a process marks its lane as closed, then lets go of the lock.
+            let isLocked = LaneFiles.isLocked(files.lanePath)
             let head = LaneHead.read(files)
+            // An adopter has archived and removed it since the listing.
+            if head == nil, FileFacts(at: files.lanePath) == nil, Errno.last == Errno.ENOENT {
+                continue
+            }
             let state: LaneStatus.State =
-                LaneFiles.isLocked(files.lanePath)
-                ? .live : (head?.closed ?? false) ? .closed : .unclean
+                isLocked ? .live : (head?.closed ?? false) ? .closed : .unclean
             let laneBoot = head?.bootID ?? .zero
             all.append(
                 LaneStatus(
