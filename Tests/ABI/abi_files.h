@@ -316,6 +316,77 @@ static void wait_until_adopted(cw_engine *engine) {
     HOLDS(stats.lanes <= 1);
 }
 
+/* ── A process whose close ran out of time, and that ends while it archives (A13) ── */
+
+typedef struct {
+    uint64_t compat;
+    uint32_t is_closed;
+    int is_locked;
+} lane_state;
+
+static lane_state state_of_lane(void) {
+    lane_state found = {0, 2, 0};
+    char name[300];
+    int file = open_in_lanes(".lane", name, sizeof name);
+    EXPECT(8, syscall(SYS_pread64, file, &found.compat, 8, 16)); /* FORMAT §3.1 */
+    EXPECT(4, syscall(SYS_pread64, file, &found.is_closed, 4, 576));
+    found.is_locked = flock(file, LOCK_SH | LOCK_NB) != 0;
+    close(file);
+    return found;
+}
+
+static _Atomic int is_archive_held;
+static void hold_archive_and_tell(int directory, const char *from, const char *to) {
+    is_archive_held |= ends_with(to, ".cwa");
+    hold_archive(directory, from, to);
+}
+
+static void close_beside_archive(void) {
+    cw_options options = defaults();
+    cw_engine *engine = open_with(&options);
+    cw_logger *log = logger_of(engine, "early");
+    sem_init(&goes_on, 0, 0);
+    at_rename = hold_archive_and_tell;
+    for (uint64_t i = 0; i < 1000; i++) EXPECT(CW_OK, numbered(log, 0, i));
+    EXPECT(CW_OK, cw_roll(engine));
+    while (!is_archive_held) usleep(1000);
+    for (uint64_t i = 1000; i < 2000; i++) EXPECT(CW_OK, numbered(log, 0, i));
+    EXPECT(CW_E_TIMEOUT, cw_close(&engine, 100));
+    EXPECT(CW_E_CLOSED, numbered(log, 0, 2000));
+    lane_state lane = state_of_lane();
+    EXPECT(1, lane.is_locked);
+    EXPECT(lane.compat & 1, lane.is_closed); /* 0: where the lock is a descriptor's */
+}
+
+static void case_close_early(void) {
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(120);
+        close_beside_archive();
+        fflush(stdout);
+        _exit(failures ? 1 : 0);
+    }
+    int how = -1;
+    waitpid(child, &how, 0);
+    EXPECT(0, how);
+    lane_state lane = state_of_lane();
+    EXPECT(0, lane.is_locked);
+    EXPECT(lane.compat & 1, lane.is_closed);
+    cw_options options = defaults();
+    for (int adopted = 0; adopted < 2; adopted++) {
+        if (adopted) {
+            cw_engine *engine = open_with(&options);
+            wait_until_adopted(engine);
+            EXPECT(CW_OK, cw_close(&engine, 60000));
+        }
+        tally t = {.unordered = WRITERS_MAX};
+        read_logs(tally_each, &t);
+        EXPECT(2000, t.count[0]);
+        EXPECT(1999, t.last[0]);
+        EXPECT(0, t.bad);
+    }
+}
+
 /* ── What a gap record has told is not told again (A17) ── */
 
 static void gap_writer(int told) {

@@ -426,7 +426,7 @@ cw_status cw_stats_get(const cw_engine *engine, cw_stats *out, size_t size_of_st
  * handles stay safe. Threads: not in a callback (CW_E_BUSY). Blocks: up to timeout_ms for the
  * helper's current job and for threads inside a call. Signals: not safe.
  * CW_OK · CW_E_ARGUMENT · CW_E_BUSY · CW_E_TIMEOUT (closed, but the helper is still busy and ends
- * by itself) */
+ * by itself, or with the process) */
 cw_status cw_close(cw_engine **engine, uint32_t timeout_ms);
 
 /* ── Crashes ────────────────────────────────────────────────────────────────────────────────── */

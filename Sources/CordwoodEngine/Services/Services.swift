@@ -561,7 +561,10 @@ import CordwoodTrace
             }
             return true
         }
-        guard ended else { return false }
+        guard ended else {
+            unsafe EngineCore.closeEarly(engine)
+            return false
+        }
         // Without the locks of `finish`: a slow disk may hold a thread in an append for long.
         unsafe EngineCore.waitForQuiet(engine, deadline)
         return finish()

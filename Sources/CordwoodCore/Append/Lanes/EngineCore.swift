@@ -535,11 +535,8 @@ public enum EngineCore {
             unsafe Segments.destroy(engine, lane, spare)
         }
         let file = unsafe UnsafeMutableRawPointer(lane.pointee.file)!
-        unsafe file.storeBytes(
-            of: cw_realtime_ns(), toByteOffset: LaneHeader.closedRealtime, as: UInt64.self)
-        // CRASH: before this store, the lane looks like one whose process died; nothing else
-        // differs.
-        unsafe cwa_store_release_u32(file + LaneHeader.closed, 1)
+        // CRASH: before this, the lane looks like one whose process died; nothing else differs.
+        unsafe markClosed(file)
         // Includes the counts of refused records, which the file may not have taken.
         _ = unsafe WriteThrough.lane(engine, lane, file, LaneHeader.catalogOffsetValue)
         unsafe cwa_store_release_u32(lane, UInt32(CWI_LANE_CLOSED))
