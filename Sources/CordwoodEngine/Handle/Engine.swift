@@ -465,7 +465,13 @@ import CordwoodTrace
     /// Returns false if a thread is still busy after the timeout; it finishes by itself.
     @discardableResult
     public func close(timeout: Duration? = .seconds(10)) throws(CordwoodError) -> Bool {
-        guard let services = try? services() else { return true }
+        let services: Services
+        do throws(CordwoodError) {
+            services = try self.services()
+        } catch {
+            // Timeout: a forked child whose helpers do not start (RELIABILITY, limits).
+            return error.status != Status.timeout
+        }
         guard !services.isOwnThread else {
             throw CordwoodError(Status.busy, "an engine cannot be closed from its own callback")
         }
