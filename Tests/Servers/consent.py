@@ -3,9 +3,9 @@ the listener itself. After a denial the waiting archives are removed, with one c
 
 import re
 import threading
-import time
 
 from frame import Server, equal, full, holds, until
+from looks import looks
 from loopback import Listener
 from store import Host, Store
 
@@ -46,17 +46,14 @@ class Counter(Server):
         client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 
 
-def ticks(host, seconds=3):
-    """Waits for three timer ticks, with rolls, each of which would upload."""
-    end = time.monotonic() + seconds
-    number = 0
-    while time.monotonic() < end:
-        number += 1
+def rolls(host, store, count=5):
+    """Archives, after each of which the uploader looks for work, and its next look."""
+    for number in range(count):
         host("write", messages=[f"later {number}"])
         host("roll")
         host("wait")
-        time.sleep(0.3)
-    return number
+    looks(store.directory, 1)
+    return count
 
 
 def upload_says_consent(host):
@@ -85,7 +82,7 @@ def denied(place):
         holds(host("until", word="completed", count=len(waiting)), "no callback")
         equal("archives after the denial", [p.name for p in store.archives()
                                             if p.name in waiting], [])
-        after = ticks(host)
+        after = rolls(host, store)
         events = host("events")
         for name in waiting:
             equal(f"callbacks completed of {name}",
@@ -116,7 +113,7 @@ def pending(place):
             host.open(consent="pending" if start == 0 else "granted", upload_interval_s=1)
             host.target(url, kind="http", format="ndjson", name="t")
             host("write", messages=[f"record {start}"])
-            ticks(host, 2)
+            rolls(host, store)
             upload_says_consent(host)
             equal("events", host("events"), [])
             host("close")
@@ -146,7 +143,7 @@ def denied_during_an_upload(place):
         until(lambda: listener.connections, "no attempt")
         host("consent", word="denied")
         listener.answering.set()
-        ticks(host, 2)
+        rolls(host, store)
         equal("connections with those after the denial", listener.connections, 1)
         events = host("events")
         names = [event[1] for event in events if event[0] == "completed"]
