@@ -275,7 +275,9 @@ def deleted_after_refusals(place):
 def deleted_slowly(place):
     """The archives are deleted long after the lanes, and the file `store` last. The engine creates
     `store` again with the same consent."""
-    host = place.host(place.directory / "store").open(segment=SEGMENT)
+    words = place.words()
+    words.distrust_counter()
+    host = place.host(place.directory / "store", words).open(segment=SEGMENT)
     subprocess.run([TOOL, "consent", host.store, "pending"], check=True, capture_output=True)
     for _ in range(2):
         host.write(20000, 100)
@@ -283,7 +285,8 @@ def deleted_slowly(place):
         equal("cw_archive_wait", int(host.ask("wait", 60000)), OK)
         shutil.rmtree(host.store / "lanes", ignore_errors=True)
         until(lambda: list(host.store.glob("lanes/[!.]*.lane")), "a lane")
-        time.sleep(3)  # slowly
+        words.wait(3600)  # slowly
+        words.looked()
     holds(list(host.store.glob("archives/*.cwa")), "no archive")
     shutil.rmtree(host.store / "archives")
     (host.store / "store").unlink()

@@ -28,6 +28,7 @@ SECONDS_MAX = 120
 OK, E_IO, E_FULL, E_TIMEOUT = 0, -10, -11, -14
 DROP, BLOCK = 1, 2
 FLAG_SIGBUS_GUARD = 8
+FLAGS = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-g"]
 CAUSES = ("disk_full", "disk_quota", "store_quota", "file_limit", "descriptors", "memory",
           "not_ready", "other")
 REASONS = {1: "quota", 2: "count", 3: "expired", 4: "consent"}
@@ -35,14 +36,19 @@ REASONS = {1: "quota", 2: "count", 3: "expired", 4: "consent"}
 
 def build(directory):
     """Builds the host and the interposer, once per run."""
-    host, interposer = directory / "host", directory / "interpose.so"
-    flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-g"]
-    subprocess.run(["gcc", *flags, "-I", ROOT / "include", HERE / "host.c", "-o", host,
+    host = directory / "host"
+    subprocess.run(["gcc", *FLAGS, "-I", ROOT / "include", HERE / "host.c", "-o", host,
                     "-L", LIBRARY.parent, "-lcordwood", "-lpthread",
                     f"-Wl,-rpath,{LIBRARY.parent}"], check=True)
-    subprocess.run(["gcc", *flags, "-fPIC", "-shared", HERE / "interpose.c", "-o", interposer,
-                    "-ldl"], check=True)
-    return host, interposer
+    return host, interposer(directory)
+
+
+def interposer(directory):
+    """Builds interpose.c there."""
+    library = directory / "interpose.so"
+    subprocess.run(["gcc", *FLAGS, "-fPIC", "-shared", HERE / "interpose.c", "-o", library, "-ldl"],
+                   check=True)
+    return library
 
 
 class Words:
@@ -50,7 +56,7 @@ class Words:
     CALLS = ["open", "write", "sync", "rename", "allocate", "unlink", "truncate"]
 
     def __init__(self, path):
-        self.path = path
+        self.path, self.waited = path, 0
         path.write_bytes(bytes(4096))
         with open(path, "r+b") as file:
             self.memory = mmap.mmap(file.fileno(), 4096)
@@ -68,6 +74,13 @@ class Words:
 
     def move(self, realtime_s=0, boottime_s=0):
         struct.pack_into("<qq", self.memory, 128, int(realtime_s * 10**9), int(boottime_s * 10**9))
+
+    def wait(self, seconds):
+        """So much time passes at once, on all clocks but the processor's counter
+        (distrust_counter)."""
+        self.waited += seconds
+        self.move(realtime_s=self.waited, boottime_s=self.waited)
+        struct.pack_into("<q", self.memory, 216, int(self.waited * 10**9))
 
     def looked(self):
         """Returns when the engine's supply thread has seen the current clocks and acted on them:

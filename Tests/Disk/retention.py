@@ -240,13 +240,20 @@ def a_jump_deletes_nothing(place):
 
 
 def zero_is_unlimited(place):
-    host = place.host(place.directory / "store").open(quota=0, count=0, days=0, age=0, interval=1,
-                                                      segment=SEGMENT_MIN)
+    words = place.words()
+    clock = Skewed(words)
+    host = place.host(place.directory / "store", words).open(quota=0, count=0, days=0, age=0,
+                                                             segment=SEGMENT_MIN)
     for _ in range(20):
         host.write(600, 100)
         host.ask("roll")
     equal("cw_archive_wait", int(host.ask("wait", 60_000)), OK)
-    time.sleep(1.2)  # a wrong removal would come at the first interval
+    clock.move(passed=1000)
+    for _ in range(2):
+        # Retention looks after each archive, before the next one is made.
+        host.write(1, 100)
+        host.ask("roll")
+        equal("cw_archive_wait", int(host.ask("wait", 60_000)), OK)
     equal("removed", host.removed(), [])
     exact(host)
     host.end()
@@ -254,18 +261,22 @@ def zero_is_unlimited(place):
 
 def rolls_by_size_and_age(place):
     """B-ROLL-2: by size, by age, each alone; age 0 never."""
-    host = place.host(place.directory / "size").open(segment=SEGMENT_MIN, age=0)
+    words = place.words()
+    words.distrust_counter()
+    host = place.host(place.directory / "size", words).open(segment=SEGMENT_MIN, age=0)
     host.write(10_000, 100)
     until(lambda: host.totals()["sealed"] >= 15, "segments of 64 KiB for 1.2 MB")
     equal("cw_roll", int(host.ask("roll")), OK)  # full segments wait for no thread
     host.write(1, 100)
     sealed = host.totals()["sealed"]
-    time.sleep(1.5)  # a wrong roll would come within a second
+    words.wait(1000 * DAY)
+    words.looked()
     equal("sealed by age 0", host.totals()["sealed"], sealed)
     exact(host)
     host.end()
-    host = place.host(place.directory / "age").open(age=1)
+    host = place.host(place.directory / "age", words).open(age=DAY)
     host.write(10, 100)
+    words.wait(DAY)
     until(lambda: host.totals()["sealed"] == 1, "rolled by age")
     exact(host)
     host.end()

@@ -16,7 +16,7 @@ from store import Host, Store, archive_id, decoded
 from web import Nginx
 
 sys.path.insert(0, str(ROOT / "Tests/Disk"))
-from harness import Words  # noqa: E402
+from harness import Words, interposer  # noqa: E402
 
 DAY_S, GIB = 86_400, 1 << 30
 STEPS = (24, 24, 96)
@@ -24,13 +24,6 @@ BACKLOG = (32 << 20, 128 << 20, 5 * GIB)
 MEMORY_KIB = 32 << 10
 # The maximum of simultaneous requests: an archive may be this far ahead of an older one.
 AT_ONCE = 32
-
-
-def interposer(place):
-    library = place.folder("tools") / "interpose.so"
-    subprocess.run(["cc", "-std=gnu11", "-O2", "-shared", "-fPIC", "-o", str(library),
-                    str(ROOT / "Tests/Disk/interpose.c"), "-ldl"], check=True)
-    return library
 
 
 def order_of(name):
@@ -52,7 +45,8 @@ def day(place):
     store = Store(place)
     words = Words(place.directory / "words")
     port = free_port()
-    environment = {"LD_PRELOAD": str(interposer(place)), "DISK_WORDS": str(words.path),
+    library = interposer(place.folder("tools"))
+    environment = {"LD_PRELOAD": str(library), "DISK_WORDS": str(words.path),
                    "DISK_STORE": str(store.directory)}
     with Host(place, store, environment) as host:
         host.open(upload_interval_s=1, expiration_days=0)
@@ -144,7 +138,7 @@ def fleet(place):
     yet. Nothing is given up. Then everything arrives by itself, each archive once."""
     count, each, limit = 5, 10, 90
     words = Words(place.directory / "words")
-    library = interposer(place)
+    library = interposer(place.folder("tools"))
     ingress, collector = Nginx(place).start(), Collector(place).start()
     stores = [Store(place, f"store-{number}") for number in range(count)]
     with contextlib.ExitStack() as stack:

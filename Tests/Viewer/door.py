@@ -9,18 +9,23 @@ import socket
 import stat
 import subprocess
 import sys
-import time
 
 from stores import ROOT, tool, write
-from cases import Skipped, equal, holds, sized, until
+from cases import Skipped, equal, holds, until
 from serving import CORDWOOD, LINK, Server, environment
+
+sys.path.append(str(ROOT / "Tests/Disk"))
+from harness import Words, interposer  # noqa: E402
 
 
 def links(folder, seed):
     """Valid once and for a limited time, with a cookie that scripts and other sites cannot get."""
     write(folder / "store", 3)
     master, slave = pty.openpty()
-    with Server(folder / "store", stdin=slave, enters=False) as server:
+    words = Words(folder / "words")
+    clocks = {"LD_PRELOAD": str(interposer(folder)), "DISK_WORDS": str(words.path),
+              "DISK_STORE": str(folder / "store")}
+    with Server(folder / "store", stdin=slave, enters=False, env=clocks) as server:
         holds("ssh -L " in server.how and str(server.port) in server.how, server.how)
         answer = server.enter()
         name, attributes = answer.headers["Set-Cookie"].split("=", 1)[0], \
@@ -36,11 +41,11 @@ def links(folder, seed):
         equal("by HEAD", server.request(again[3], method="HEAD").status, 405)
         server.enter(again[3])
         equal("with its cookie", server.api("store").status, 200)
-        if sized(False, False, True):
+        for seconds, status in ((59, 303), (61, 403)):
             os.write(master, b"\n")
             late = LINK.match(server.process.stdout.readline().decode())[3]
-            time.sleep(61)
-            equal("a minute later", server.request(late).status, 403)
+            words.wait(seconds)
+            equal(f"after {seconds} s", server.request(late).status, status)
     os.close(master)
     os.close(slave)
 

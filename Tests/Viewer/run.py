@@ -4,8 +4,7 @@ those of the command line.
 
     run.py [--size S] [--seed S] [-k PATTERN …] [CASE …]
 
-With --size all, 400 queries instead of 200, a link that is not
-used for a minute, and twenty minutes of records."""
+With --size all, 400 queries instead of 200, and twenty minutes of records."""
 
 import sys
 from pathlib import Path
