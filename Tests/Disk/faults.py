@@ -24,18 +24,18 @@ def failing_calls(place):
     words = place.words()
     store = place.directory / "store"
     host = place.host(store, words).open(segment=SEGMENT)
-    groups = [["write"], ["sync"], ["rename"], ["open"], ["allocate"], ["unlink"], ["truncate"],
-              words.CALLS]
+    # Segments that can be preallocated are not truncated.
+    groups = [["write"], ["sync"], ["rename"], ["open"], ["allocate"], ["unlink"], words.CALLS]
     for error in sized((errno.EIO,), (errno.EIO,), (errno.EIO, errno.ENOSPC)):
         for calls in groups:
-            host.numbers("threads", 4, 400, 100)
-            time.sleep(0.05)
-            words.fail(error, *calls)
-            time.sleep(0.3)
-            host.ask("roll")
-            words.fail(0, *calls)
-            longest = int(host.ask("join")) / 1e9
-            holds(longest < 10, f"{calls}: a call took {longest:.1f} s")
+            with host.writing(4, 100):
+                host.grows("kept")
+                words.fail(error, *calls)
+                host.grows("sent", 20_000)
+                host.tell("roll")
+                words.more(1, *calls)
+                words.fail(0, *calls)
+                host.answer()
             status, us = host.numbers("resume", 30_000, 100)
             equal(f"{calls}: logging after it", status, OK)
     equal("cw_roll", int(host.ask("roll")), OK)
@@ -191,29 +191,26 @@ def read_only_remount(place):
     trigger = Path("/sys/fs/ext4") / Path(device).name / "trigger_fs_error"
     host = place.host(disk / "store").open(segment=SEGMENT, flags=FLAG_SIGBUS_GUARD)
     equal("kept", host.write(20_000, 100)["kept"], 20_000)
-    host.numbers("threads", 4, 2500, 100)
-    time.sleep(0.2)
-    try:
-        trigger.write_text("the test's\n")
-    except OSError as why:
-        raise Skipped(f"{trigger}: {why.strerror}") from why
-    # Clean pages are not dirtied again: the kernel writes back and refuses the next store.
-    os.sync()
-    longest = int(host.ask("join")) / 1e9
+    with host.writing(4, 100):
+        host.grows("kept")
+        try:
+            trigger.write_text("the test's\n")
+        except OSError as why:
+            raise Skipped(f"{trigger}: {why.strerror}") from why
+        # Clean pages are not dirtied again: the kernel writes back and refuses the next store.
+        os.sync()
+        host.grows("refused", 1000)
     options = subprocess.run(["findmnt", "-no", "OPTIONS", disk], capture_output=True, check=True,
                              text=True).stdout
     holds(options.startswith("ro") or "emergency_ro" in options, f"mounted {options}")
     total = host.totals()
-    holds(total["refused"] > 0, "nothing was refused")
-    holds(longest < 10, f"a call took {longest:.1f} s")
     read = host.read()
     equal("records read", read["logs"], total["kept"])
     equal("out of order or twice", read["bad"], 0)
     equal("records_dropped", total["dropped"], total["refused"])
     status = int(host.ask("close", 30_000))
     host.end()
-    place.note(f"{total['kept']} kept and read, {total['refused']} refused, longest call "
-               f"{longest * 1000:.0f} ms, close {status}")
+    place.note(f"{total['kept']} kept and read, {total['refused']} refused, close {status}")
 
 
 def goes_on(place, host):

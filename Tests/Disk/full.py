@@ -47,11 +47,7 @@ def fill_and_resume(place, disk, rounds=2, cause="disk_full", **options):
     """Fills the disk, measures the cost of refusals, makes room, measures how long it takes to log
     again. One gap per round."""
     host = place.host(disk / "store").open(**options)
-    # Room to start in, and the same again for each round.
-    spare = os.statvfs(disk)
-    each_bytes = spare.f_bavail * spare.f_frsize * 2 // 3 // rounds
-    held = [ballast(disk, spare.f_bavail * spare.f_frsize - (n + 1) * each_bytes, f"held{n}")
-            for n in range(rounds)]
+    held = reserves(disk, rounds)
     worst_resume = worst_cost = 0
     for path in held:
         sent, run = host.numbers("fill", 400, 100)
@@ -69,6 +65,14 @@ def fill_and_resume(place, disk, rounds=2, cause="disk_full", **options):
     host.end()
     place.note(f"{total['kept']} kept, {total['refused']} refused at {worst_cost:.0f} ns each, "
                f"{read['gaps']} gaps, resumed within {worst_resume / 1000:.0f} ms")
+
+
+def reserves(disk, count):
+    """Takes two thirds of the room, in so many files of the same size."""
+    spare = os.statvfs(disk)
+    each_bytes = spare.f_bavail * spare.f_frsize * 2 // 3 // count
+    return [ballast(disk, spare.f_bavail * spare.f_frsize - (n + 1) * each_bytes, f"held{n}")
+            for n in range(count)]
 
 
 def full_tmpfs(place):
@@ -257,18 +261,16 @@ def threads_on_full_disk(place):
     """Eight threads on a disk that is full, has room, is full again: exact counts over all."""
     disk = place.tmpfs(10)
     host = place.host(disk / "store").open(segment=1 << 20)
-    held = ballast(disk, 2 << 20)
-    for _ in range(3):
-        host.numbers("threads", 8, 700, 150)
-        time.sleep(0.35)
-        os.truncate(held, 0)
-        host.ask("join")
-        os.unlink(held)
-        held = ballast(disk, 512 << 10)
-    os.unlink(held)
-    host.numbers("resume", 10_000, 100)
-    host.numbers("threads", 8, 50, 150)
-    host.ask("join")
+    *held, last = reserves(disk, 4)
+    for path in held:
+        with host.writing(8, 150):
+            host.grows("refused")
+            os.unlink(path)
+            host.grows("kept")
+    os.unlink(last)
+    equal("resumed", host.numbers("resume", 30_000, 100)[0], OK)
+    with host.writing(8, 150):
+        host.grows("kept")
     total, read = exact(host, threads=8)
     host.end()
     place.note(f"{total['kept']} kept, {total['refused']} refused, {read['gaps']} gap records")

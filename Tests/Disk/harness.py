@@ -2,6 +2,7 @@
 interposer (interpose.c), small file systems, and the files of a store. Standard library only. A
 case is a function that takes a Place. It raises Failed or Skipped."""
 
+import contextlib
 import errno
 import json
 import mmap
@@ -71,6 +72,13 @@ class Words:
 
     def count(self, call):
         return struct.unpack_from("<Q", self.memory, 64 + 8 * self.CALLS.index(call))[0]
+
+    def more(self, times, *calls):
+        """Returns once so many more of these calls were made."""
+        def count():
+            return sum(map(self.count, calls))
+        before = count()
+        until(lambda: count() >= before + times, f"{times} more {calls}")
 
     def move(self, realtime_s=0, boottime_s=0):
         struct.pack_into("<qq", self.memory, 128, int(realtime_s * 10**9), int(boottime_s * 10**9))
@@ -162,6 +170,19 @@ class Host:
         names = ["sent", "kept", "refused", "other", "status", "dropped", "written", "archives",
                  "removed", "sealed", "runs"]
         return dict(zip(names, self.numbers("totals")))
+
+    @contextlib.contextmanager
+    def writing(self, threads, size):
+        """So many threads log at full rate during the body. No call may take ten seconds."""
+        self.numbers("threads", threads, SECONDS_MAX * 1000, size)
+        yield
+        longest = int(self.ask("stop")) / 1e9
+        holds(longest < 10, f"a call took {longest:.1f} s")
+
+    def grows(self, what, more=1):
+        """Returns once one of these totals has grown by so much."""
+        before = self.totals()[what]
+        until(lambda: self.totals()[what] >= before + more, f"{more} more {what}")
 
     def words(self):
         return self.ask("words")

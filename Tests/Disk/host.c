@@ -166,18 +166,24 @@ static void do_resume(unsigned long long ms, unsigned long long bytes) {
     printf("%d %llu\n", status, (unsigned long long)(now_ns() - start) / 1000);
 }
 
+static atomic_int stops;
+
 static void *run_lane(void *argument) {
     lane *l = argument;
-    while (l->until_sent ? l->sent < l->until_sent : now_ns() < l->until_ns) put(l, l->bytes);
+    while (!atomic_load_explicit(&stops, memory_order_relaxed) &&
+           (l->until_sent ? l->sent < l->until_sent : now_ns() < l->until_ns))
+        put(l, l->bytes);
     return NULL;
 }
 
 static pthread_t runners[THREADS_MAX];
 static unsigned running;
 
-/* Threads 1 … count write until the time is over, or that many records; `join` waits for them. */
+/* Threads 1 … count write until the time is over, or that many records, or until `stop`; `join`
+ * waits for them. */
 static void do_threads(unsigned count, unsigned long long ms, unsigned long long bytes,
                        unsigned long long records) {
+    atomic_store(&stops, 0);
     for (unsigned i = 1; i <= count && i < THREADS_MAX; i++) {
         lanes[i].until_sent = records ? lanes[i].sent + records : 0;
         lanes[i].until_ns = now_ns() + ms * 1000000u;
@@ -457,6 +463,7 @@ int main(int argc, char **argv) {
         else if (!strcmp(word, "threads")) do_threads((unsigned)a, b, c, 0);
         else if (!strcmp(word, "each")) do_threads((unsigned)a, 0, c, b);
         else if (!strcmp(word, "join")) do_join();
+        else if (!strcmp(word, "stop")) atomic_store(&stops, 1), do_join();
         else if (!strcmp(word, "totals")) do_totals();
         else if (!strcmp(word, "read")) do_read();
         else if (!strcmp(word, "words")) do_words();
