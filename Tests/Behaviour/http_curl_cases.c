@@ -3,9 +3,11 @@
  *     http_curl_cases STORE CA KIND URL [KIND URL …]
  *
  * STORE "-" is an engine that could not be opened. Prints a line for each: CURLcode, status, bytes
- * received, KiB by which the process has grown. Compiles as C99 and C++17. */
+ * received, KiB by which the process has grown, ns that the request took. Compiles as C99 and
+ * C++17. */
 #include <cordwood/curl.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SECRET "ZQSECRET"
@@ -54,17 +56,23 @@ static bool is(const char *kind, const char *name) {
     return strcmp(kind, name) == 0;
 }
 
-/* kinds: get · auth · late (the end is reported half a second later) · refuses (to write) · aborts
- * (an upload) · up HEADER (a chunked upload with that header) · down, streams (much) · headers
- * (1 MB) · inside (a transaction and a conversation) · copy (a duplicate of an attached handle
- * makes the request, as libcurl's own may) · sampled (half are captured from here on) · post
- * (waits for 100) · old (HTTP/0.9) · quiet (a debug function, not verbose) · never (added to a
- * multi handle and removed before it runs) */
+/* kinds: get · auth · late (its end is reported when as much time has passed again) · refuses (to
+ * write) · aborts (an upload) · up HEADER (a chunked upload with that header) · down, streams
+ * (much) · headers (1 MB) · inside (a transaction and a conversation) · copy (a duplicate of an
+ * attached handle makes the request, as libcurl's own may) · sampled (half are captured from here
+ * on) · post (waits for 100) · old (HTTP/0.9) · quiet (a debug function, not verbose) · never
+ * (added to a multi handle and removed before it runs) */
 static int calls; /* of a debug function that must not be called */
 
 static int counted(CURL *easy, curl_infotype kind, char *bytes, size_t count, void *user) {
     (void)easy, (void)kind, (void)bytes, (void)count, (void)user;
     return calls++, 0;
+}
+
+static long long now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 
 static void run(const host *host, const char *kind, const char *url) {
@@ -121,13 +129,15 @@ static void run(const host *host, const char *kind, const char *url) {
         http.sample_per_million = 500000;
         cw_http_options_set(host->engine, &http);
     }
+    const long long began = now_ns();
     cw_curl_attach(host->engine, easy, &own, &capture);
     getrusage(RUSAGE_SELF, &before);
     CURL *asks = is(kind, "copy") ? curl_easy_duphandle(easy) : easy;
     CURLcode code = curl_easy_perform(asks);
+    const long long took = now_ns() - began;
     if (asks != easy) curl_easy_cleanup(asks);
     getrusage(RUSAGE_SELF, &after);
-    if (is(kind, "late")) usleep(500000);
+    while (is(kind, "late") && now_ns() - began < 2 * took) usleep(1000);
     cw_curl_done(&capture, code);
     if (is(kind, "quiet")) curl_easy_perform(easy);
     curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
@@ -140,8 +150,8 @@ static void run(const host *host, const char *kind, const char *url) {
         cw_curl_done(&capture, CURLE_ABORTED_BY_CALLBACK);
         curl_multi_cleanup(multi);
     }
-    printf("[%d, %ld, %zu, %ld]\n", (int)code, status, body.got,
-           after.ru_maxrss - before.ru_maxrss);
+    printf("[%d, %ld, %zu, %ld, %lld]\n", (int)code, status, body.got,
+           after.ru_maxrss - before.ru_maxrss, took);
     cw_transaction_end(&transaction);
     curl_easy_cleanup(easy);
     curl_slist_free_all(headers);

@@ -144,7 +144,7 @@ class Curl(Hooks):
     def test_B_HTTP_3_curl_answers_in_chunks(self):
         paths = ("chunked", "capital", "blank", "list", "junk", "behind", "far", "gzip", "both")
         seen, found = self.ask(*(word for path in paths for word in ("get", "/" + path)))
-        for path, (code, status, size, _) in zip(paths, seen):
+        for path, (code, status, size, *_) in zip(paths, seen):
             with self.subTest(path=path):
                 one, = found[path]
                 self.assertEqual((code, status), (0, 200))
@@ -199,10 +199,8 @@ class Curl(Hooks):
 
     def test_B_HTTP_7_curl_facts(self):
         """The record says what the host saw, also of an answer that breaks off."""
-        started = time.monotonic()
         seen, found = self.ask("get", "/half", "get", "/many", "late", "/json", "refuses",
                                "/digest", "aborts", "/echo")
-        took = (time.monotonic() - started) * 1e9
         self.assertEqual([one[1] for one in seen[:2]], [200, 200])
         half, = found["half"]
         self.assertEqual(half["http.response.status_code"], 200)
@@ -212,7 +210,7 @@ class Curl(Hooks):
         self.assertTrue(many["http.response.headers"].startswith("X-Head: v"))
         self.assertIn("error.type", many)
         late, = found["json"]
-        self.assertLess(late["http.duration"], took - 500_000_000)
+        self.assertLessEqual(late["http.duration"], seen[2][4])
         for path, code in (("digest", 23), ("echo", 42)):
             with self.subTest(path=path):
                 one, = found[path]

@@ -247,7 +247,7 @@ class Txn(StoreCase):
         self.assertEqual(caught.exception.status_name, "CW_E_NO_TARGET")
 
     def test_B_TXN_5_body(self):
-        """Byte for byte, and once with the real two seconds."""
+        """Byte for byte, with the real seconds of two events and of the flush."""
         server = Scripted(self)
         self.add(server.url + "/txn")
         # Once something is archived, the engine's first tick, which may come late, is over.
@@ -255,14 +255,14 @@ class Txn(StoreCase):
         self.archive()
         one = self.engine.transaction(17)
         one.event(0)
-        time.sleep(2)
+        another_second()
         one.event(1, error_code="42", error_description="Baad!")
         two = self.engine.transaction(18)
         two.event(7, error_code="7")
         one.event(2)
         times = {(record.fields["txn.id"], record.fields["txn.event"]): record.time
                  for record in self.records() if record.fields["txn.op"] == "event"}
-        time.sleep(1.1)  # the event's time counts, not the flush's
+        another_second()  # the event's time counts, not the flush's
         self.assertEqual(self.flush().records, 4)
         request, = server.requests
         self.assertEqual((request["headers"]["content-type"], request["headers"]["authorization"]),
@@ -284,7 +284,7 @@ class Txn(StoreCase):
                          + log(2, at[2], "null") + "]}," + head(two)
                          + log(7, at[3], '"7"') + "]}]}")
         seconds = [datetime.strptime(text, TIME).replace(tzinfo=timezone.utc) for text in at]
-        self.assertGreaterEqual((seconds[1] - seconds[0]).total_seconds(), 2)
+        self.assertGreater(seconds[1], seconds[0])
         for key, when in zip(((one.id, 0), (one.id, 1), (one.id, 2), (two.id, 7)), seconds):
             self.assertEqual(when, times[key].replace(microsecond=0))
 
@@ -312,7 +312,7 @@ class Txn(StoreCase):
 
     def test_B_TXN_6_exactly_what_was_sent(self):
         """An event during the POST stays and is sent with the next one. Logging is not delayed."""
-        server, begun = Strict(self, [{"delay": 15}]), threading.Event()
+        server, begun = Strict(self, [{"action": "hold"}]), threading.Event()
         self.add(server.url, attempting=lambda *_: begun.set())
         one = self.engine.transaction(17)
         one.event(0)
@@ -321,8 +321,7 @@ class Txn(StoreCase):
             for _ in range(200):  # warm-up
                 one.event(5)
             found = []
-            end = time.monotonic() + 3
-            while time.monotonic() < end:
+            for _ in range(1_000):
                 began = time.perf_counter_ns()
                 one.event(5)
                 found.append(time.perf_counter_ns() - began)
@@ -330,19 +329,17 @@ class Txn(StoreCase):
             return sorted(found)
         done = []
         thread = threading.Thread(target=lambda: done.append(self.flush()))
-        began = time.monotonic()
         thread.start()
         self.assertTrue(begun.wait(30))
         during = latencies()
         one.event(1)
         self.assertFalse(done, "it still hangs")
+        (server.directory / "go").touch()
         thread.join()
-        self.assertGreater(time.monotonic() - began, 14)
         self.assertEqual(done[0].records, 1)
         without = latencies()
         # An event that waited for the POST, or for a lock that it holds, would fail all of these.
         # On a shared machine single calls may be interrupted.
-        self.assertGreater(len(during), 100)
         self.assertLess(during[-1], 2_500_000_000, "none waited for the answer")
         self.assertLess(sum(took > 10_000_000 for took in during), len(during) / 10)
         half, usual = during[len(during) // 2], without[len(without) // 2]
@@ -597,6 +594,13 @@ class Txn(StoreCase):
         one.end()
         with self.assertRaises(cordwood.ClosedError):
             one.event(1)
+
+
+def another_second():
+    """Returns in another second of UTC, whose text differs. The engine's own clock may run a
+    little behind."""
+    second = int(time.time())
+    until(lambda: time.time() >= second + 1.05, "the next second")
 
 
 def environment():

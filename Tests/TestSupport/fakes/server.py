@@ -8,7 +8,7 @@
 SETTINGS is JSON; each fake's file documents its own. `faults` is for all: the n-th request meets
 the n-th of them: {"status": 503, "headers": {}, "body": ""} answers so without reading the request;
 {"action": "lose"} accepts it and closes without an answer; {"action": "drop"} closes first;
-{"delay": 10} waits that many seconds before it answers; {} lets it pass.
+{"action": "hold"} answers once there is a file DIRECTORY/go; {} lets it pass.
 DIRECTORY/requests.jsonl gets a line for each request (number, method, path, headers, bytes, status,
 said). DIRECTORY/stored.jsonl is what the server has, rewritten after each. It lives as long as its
 stdin.
@@ -87,7 +87,9 @@ def serve(directory, kind, settings):
             if len(body) < length:
                 return cut(self)
             headers = {key.lower(): value for key, value in self.headers.items()}
-            time.sleep(fault.get("delay", 0))
+            while fault.get("action") == "hold" and not os.path.exists(
+                    os.path.join(directory, "go")):
+                time.sleep(0.01)
             with lock:
                 if "status" in fault:
                     answer = Answer(fault["status"], fault.get("body", "").encode(),
