@@ -1,6 +1,6 @@
 """CORDWOOD_INFO and its kin: what users write, right and wrong. Each line of RIGHT compiles without
 a warning and produces exactly its text. Each line of WRONG does not compile, and the compiler names
-the mistake. gcc tries all in C++17 and clang in C++20; with --all, both in both.
+the mistake. gcc tries all in C++17 and clang in C++20; with --size all, both in both.
 
     Tests/TestSupport/unittests.py Tests/Consumers -k Macro
 """

@@ -379,7 +379,7 @@ def floods(folder, seed):
 @full
 def steady(folder, seed):
     """A tail of 5,000 records a second misses none, its memory does not grow, and the writer's cost
-    is that without a reader. With --all for ten minutes."""
+    is that without a reader. With --size all for ten minutes."""
     count = PER_SECOND * sized(8, 8, 600)
     store = folder / "store"
     writer = Steady(folder, store, count)

@@ -1,4 +1,4 @@
-"""The journey of a page that follows 5,000 records a second. With --all for ten minutes."""
+"""The journey of a page that follows 5,000 records a second. With --size all for ten minutes."""
 
 import contextlib
 import time
@@ -70,7 +70,7 @@ class Weight:
 def follows_for_long(place):
     """None of 5,000 records a second is missed: they are shown, or counted and in the list when it
     is scrolled to them. Neither the page nor the server grows, and the writer's cost is that
-    without a page. With --all for ten minutes."""
+    without a page. With --size all for ten minutes."""
     count = PER_SECOND * sized(8, 8, 600)
     store = place.directory / "store"
     writer = Steady(place.directory, store, count)
