@@ -18,6 +18,19 @@ let underCordwood: [Target.Dependency] = [
     "CordwoodFormats",
 ]
 
+// Packages of others that only servers and the command line need. tools/swiftpm.sh builds them once,
+// outside of the checkout, and then gives the compiler and the linker what it has built.
+let isPrebuilt = Context.environment["CORDWOOD_PREBUILT"] != nil
+let packages: [Package.Dependency] = [
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
+    .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
+]
+let argumentParser: [Target.Dependency] =
+    isPrebuilt ? [] : [.product(name: "ArgumentParser", package: "swift-argument-parser")]
+let nio: [Target.Dependency] =
+    isPrebuilt
+    ? [] : ["NIOCore", "NIOPosix", "NIOHTTP1"].map { .product(name: $0, package: "swift-nio") }
+
 let underTest: [Target.Dependency] = underCordwood + ["CordwoodTestSupport"]
 
 let package = Package(
@@ -35,10 +48,8 @@ let package = Package(
         .executable(name: "cordwood", targets: ["CordwoodCLI"]),
     ],
     dependencies: [
-        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
-        .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
-        .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
-    ],
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.0")
+    ] + (isPrebuilt ? [] : packages),
     targets: [
         .systemLibrary(name: "CCordwood", path: "include/cordwood"),
         .systemLibrary(
@@ -116,11 +127,7 @@ let package = Package(
             swiftSettings: strict),
         .target(
             name: "CordwoodServing",
-            dependencies: [
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
-            ],
+            dependencies: nio,
             swiftSettings: strict),
         // page.c embeds its files, which lie in page/.
         .target(name: "CViewerPage", exclude: ["page"]),
@@ -128,26 +135,19 @@ let package = Package(
             name: "CordwoodViewer",
             dependencies: [
                 "Cordwood", "CordwoodServing", "CViewerPage",
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
-            ] + underCordwood,
+            ] + nio + underCordwood,
             swiftSettings: strict),
         .target(
             name: "CordwoodCollector",
             dependencies: [
                 "Cordwood", "CordwoodServing",
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
-            ] + underCordwood,
+            ] + nio + underCordwood,
             swiftSettings: strict),
         .executableTarget(
             name: "CordwoodCLI",
             dependencies: [
                 "Cordwood", "CordwoodCollector", "CordwoodServing", "CordwoodViewer",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-            ] + underCordwood,
+            ] + argumentParser + underCordwood,
             swiftSettings: strict),
 
         // What the tests share: sizes of a run, seeded numbers.
@@ -176,8 +176,7 @@ let package = Package(
             name: "CordwoodViewerTests",
             dependencies: [
                 "CordwoodViewer", "CordwoodServing", "Cordwood",
-                .product(name: "NIOHTTP1", package: "swift-nio"),
-            ] + underTest),
+            ] + nio + underTest),
         .testTarget(
             name: "CordwoodHTTPCaptureTests",
             dependencies: ["CordwoodHTTPCapture", "CordwoodURLSession", "Cordwood"]

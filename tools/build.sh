@@ -20,7 +20,7 @@ stamp() {
         for name in zstd lz4 sodium z jansson expat stdc++; do
             stat -L -c '%n %s %Y' "$(gcc -print-file-name="lib$name.a")" || true
         done
-        { find Sources include Package.swift tools/{build,common}.sh tools/droppable.py \
+        { find Sources include Package.swift tools/{build,common,swiftpm}.sh tools/droppable.py \
             tools/unprinted.txt "$@" -type f -print0 || true; } | sort -z | xargs -0 sha256sum
         echo "$PWD"
     } 2>/dev/null | sha256sum
@@ -77,12 +77,7 @@ for name in zstd lz4 sodium z jansson expat; do
         "Libs: -L$PWD/$work/archives -l$name" > "$work/pkgconfig/$package.pc"
 done
 
-# A section for each function: the linker drops those never called. The products are stripped.
-swift_build() {
-    PKG_CONFIG_PATH="$PWD/$work/pkgconfig" swift build -c release -debug-info-format none \
-        --static-swift-stdlib -Xswiftc -Xfrontend -Xswiftc -function-sections "$@"
-}
-products="$(swift_build --show-bin-path)"
+products="$(tools/swiftpm.sh release build --show-bin-path)"
 # The compiler keeps an object whose code is the same, even if the flags have changed.
 if [ ! -e "$products/has-sections" ]; then
     rm -f "$products"/Cordwood*.build/*.swift.o
@@ -90,8 +85,8 @@ if [ ! -e "$products/has-sections" ]; then
 fi
 # SwiftPM adds to the archive but never removes the object of a deleted file.
 rm -f "$products/libCordwoodABI.a"
-[ "$only" = library ] || swift_build --product cordwood
-swift_build --product CordwoodABI
+[ "$only" = library ] || tools/swiftpm.sh release build --product cordwood
+tools/swiftpm.sh release build --product CordwoodABI
 abi="$work/archives/libCordwoodABI.a"
 python3 tools/droppable.py "$products/libCordwoodABI.a" "$abi"
 

@@ -32,7 +32,7 @@ from entry import MUTATIONS  # noqa: E402
 import reading  # noqa: E402, F401
 import table  # noqa: E402, F401
 from run_suites import counts  # noqa: E402
-from swift_tests import PLACE as TESTS_PLACE  # noqa: E402
+import swift_tests  # noqa: E402
 
 TREE = ROOT / "build/mutate/tree"
 LOGS = ROOT / "build/mutate/logs"
@@ -58,7 +58,7 @@ BUILDS = {
     "nothing": [],
     "library": [["tools/build.sh", "library"]],
     "all": [["tools/build.sh"]],
-    "tests": [["swift", "build", "--build-tests", *TESTS_PLACE]],
+    "tests": [swift_tests.BUILD],
 }
 # A mutation may hang its case: the bound is this many times the case's time without it.
 SLOWDOWN_MAX = 10

@@ -90,8 +90,7 @@ def makes():
             f"{python} {support}/environments.py http otlp viewer",
             seconds=60, is_suite=False),
         # In a separate place, since SwiftPM allows only one build at a time in each.
-        Job("swift-tests", "swift", "build", "--build-tests", *swift_tests.PLACE, seconds=190,
-            is_suite=False),
+        Job("swift-tests", *swift_tests.BUILD, seconds=190, is_suite=False),
         Job("swift-hosts", python, f"{support}/swift_hosts.py", seconds=60, after=["build"],
             is_suite=False),
     ]

@@ -86,13 +86,9 @@ def build():
         write(PLACE / "package/Sources/Snippets/pages.swift", snippets.swift_file())
         subprocess.run([ROOT / "tools/build.sh"], check=True, stdout=sys.stderr)
         forget_old(ROOT / ".build/release")
-        # As tools/build.sh does: other flags would build the library again.
-        subprocess.run(["swift", "build", "-c", "release", "-debug-info-format", "none",
-                        "--static-swift-stdlib", "-Xswiftc", "-Xfrontend", "-Xswiftc",
-                        "-function-sections",
-                        "--package-path", PLACE / "package", "--scratch-path", ROOT / ".build"],
-                       check=True, stdout=sys.stderr,
-                       env=dict(os.environ, PKG_CONFIG_PATH=str(BUILD / "work/pkgconfig")))
+        subprocess.run([ROOT / "tools/swiftpm.sh", "release", "build", "--package-path",
+                        PLACE / "package", "--scratch-path", ROOT / ".build"], check=True,
+                       stdout=sys.stderr)
 
 
 def program(name):

@@ -20,10 +20,7 @@ import cases  # noqa: E402
 from cases import FAILED, OK, SKIPPED, Outcome  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-# With the invariants that no other build checks, and without what only debuggers read. (The index
-# is said to be that, too, but the tests are found in it.)
-PLACE = ["--scratch-path", ".build-tests", "-debug-info-format", "none",
-         "-Xswiftc", "-DCORDWOOD_INVARIANTS"]
+BUILD = ["tools/swiftpm.sh", "tests", "build", "--build-tests"]
 BUNDLE = ROOT / ".build-tests/debug/cordwoodPackageTests.xctest"
 LINE = re.compile(r"Test Case '([^']+)' (?:(started).*|(passed|failed|skipped) "
                   r"\(([\d.]+) seconds\))")
@@ -35,8 +32,7 @@ JOBS = 4
 
 
 def build():
-    subprocess.run(["swift", "build", "--build-tests", *PLACE], cwd=ROOT, check=True,
-                   stdout=sys.stderr)
+    subprocess.run(BUILD, cwd=ROOT, check=True, stdout=sys.stderr)
 
 
 def names():

@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# Runs SwiftPM with the flags of one of our builds, which share their objects only if the flags are
+# the same:
+#
+#     swiftpm.sh release WORD…    what hosts link and run (tools/build.sh, swift_hosts.py)
+#     swiftpm.sh tests WORD…      the Swift tests, in .build-tests, with the invariants that no other
+#                                 build checks
+#
+# The packages that servers and the command line need, NIO and ArgumentParser, do not change with our
+# sources. They are built once, in ${XDG_CACHE_HOME:-~/.cache}/cordwood-build, under a key of their
+# versions, the toolchain and the flags; then the compiler gets their modules and the linker one
+# archive. Nothing there is needed: a build of its own (`swift build`) builds the packages from
+# source, as any package does, and what is missing is made again.
+set -euo pipefail
+kind="$1"
+shift
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+case "$kind" in
+    release)
+        # A section for each function: the linker drops those never called.
+        flags=(-c release --static-swift-stdlib -Xswiftc -Xfrontend -Xswiftc -function-sections)
+        place=()
+        export PKG_CONFIG_PATH="$PWD/build/work/pkgconfig" # with the static libraries
+        ;;
+    tests)
+        flags=(-Xswiftc -DCORDWOOD_INVARIANTS)
+        place=(--scratch-path .build-tests)
+        ;;
+esac
+# Debug information is what only debuggers read. (The index is said to be that, too, but the tests
+# are found in it.)
+flags+=(-debug-info-format none)
+
+# The lines of the manifest that name those packages, and what we use of them.
+packages="$(sed -n '/package(url:.*\(swift-nio\|swift-argument-parser\)"/s/^ *//p' Package.swift)"
+products='.product(name: "ArgumentParser", package: "swift-argument-parser"),
+    .product(name: "NIOCore", package: "swift-nio"),
+    .product(name: "NIOPosix", package: "swift-nio"),
+    .product(name: "NIOHTTP1", package: "swift-nio"),'
+named="${XDG_CACHE_HOME:-}"
+[ "${named:0:1}" = / ] || named="$HOME/.cache"
+key="$( (echo "$packages $products ${flags[*]} $(uname -m)" && swift --version 2>/dev/null) |
+    sha256sum | cut -c 1-16)"
+prebuilt="$named/cordwood-build/packages-$key"
+
+prebuild() {
+    mkdir -p "$prebuilt/Sources/Prebuilt"
+    cat > "$prebuilt/Package.swift" <<SWIFT
+// swift-tools-version: 6.3
+import PackageDescription
+
+let package = Package(
+    name: "prebuilt",
+    products: [.library(name: "Prebuilt", type: .static, targets: ["Prebuilt"])],
+    dependencies: [$packages],
+    targets: [.target(name: "Prebuilt", dependencies: [$products])]
+)
+SWIFT
+    echo 'public let prebuilt = 0' > "$prebuilt/Sources/Prebuilt/prebuilt.swift"
+    swift build --package-path "$prebuilt" --product Prebuilt "${flags[@]}"
+    local bin map
+    bin="$(swift build --package-path "$prebuilt" "${flags[@]}" --show-bin-path)"
+    # One object: a program links all of it or nothing. Some conformances are found only at run time.
+    ld -r -o "$prebuilt/prebuilt.o" --whole-archive "$bin/libPrebuilt.a"
+    rm -f "$prebuilt/libPrebuilt.a"
+    ar rcsD "$prebuilt/libPrebuilt.a" "$prebuilt/prebuilt.o"
+    rm -f "$prebuilt/prebuilt.o"
+    {
+        printf '%s\n' -Xswiftc "-I$bin/Modules" -Xlinker "$prebuilt/libPrebuilt.a"
+        # Modules in C: SwiftPM makes a map where the package has none.
+        for map in "$bin"/*.build/module.modulemap \
+            "$prebuilt"/.build/checkouts/*/Sources/*/include/module.modulemap; do
+            printf '%s\n' -Xswiftc -Xcc -Xswiftc "-fmodule-map-file=$map"
+        done
+    } > "$prebuilt/flags.new"
+    mv "$prebuilt/flags.new" "$prebuilt/flags"
+}
+
+mkdir -p "$named/cordwood-build"
+exec 9> "$named/cordwood-build/packages-$key.lock"
+flock 9
+[ -e "$prebuilt/flags" ] || prebuild >&2
+exec 9>&-
+mapfile -t with < "$prebuilt/flags"
+
+CORDWOOD_PREBUILT="$prebuilt" exec swift "$1" "${place[@]}" "${flags[@]}" "${with[@]}" "${@:2}"
