@@ -269,7 +269,7 @@ def rolls_by_size_and_age(place):
     equal("cw_roll", int(host.ask("roll")), OK)  # full segments wait for no thread
     host.write(1, 100)
     sealed = host.totals()["sealed"]
-    words.wait(1000 * DAY)
+    words.wait(2 * DAY)
     words.looked()
     equal("sealed by age 0", host.totals()["sealed"], sealed)
     exact(host)

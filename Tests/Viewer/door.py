@@ -41,7 +41,7 @@ def links(folder, seed):
         equal("by HEAD", server.request(again[3], method="HEAD").status, 405)
         server.enter(again[3])
         equal("with its cookie", server.api("store").status, 200)
-        for seconds, status in ((59, 303), (61, 403)):
+        for seconds, status in ((30, 303), (61, 403)):
             os.write(master, b"\n")
             late = LINK.match(server.process.stdout.readline().decode())[3]
             words.wait(seconds)
