@@ -26,10 +26,19 @@ PLACES = re.compile(r"(?<![\w.])/(?:wo" + "rk|ro" + "ot|home/\\w+)/")
 FLOOR = re.compile(r"^// swift-tools-version: *([\d.]+)|\bSwift ([\d.]*\d) or later")
 
 
+def listed(*words):
+    out = subprocess.run(["git", "ls-files", *words], cwd=ROOT, check=True, stdout=subprocess.PIPE,
+                         text=True).stdout
+    return out.splitlines()
+
+
 def files():
-    out = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, check=True,
-                         stdout=subprocess.PIPE, text=True).stdout
-    return [ROOT / name for name in out.splitlines() if (ROOT / name).is_file()]
+    """Git's files, and new ones in their folders. What else lies in the checkout is the user's: a
+    reader of the README leaves programs, stores and an installed prefix there."""
+    known = listed()
+    folders = sorted({name.partition("/")[0] for name in known if "/" in name})
+    new = listed("-o", "--exclude-standard", "--", *folders)
+    return [ROOT / name for name in (*known, *new) if (ROOT / name).is_file()]
 
 
 def opening(lines):
