@@ -1,6 +1,6 @@
 """loguru and structlog through cordwood.LoguruSink and cordwood.StructlogProcessor. If they are not
 installed, the packages come from PyPI into a virtual environment (requirements.txt beside this
-file). If that fails, these tests are skipped."""
+file), except under pytest. If that fails, these tests are skipped."""
 import asyncio
 import contextlib
 import decimal
@@ -23,13 +23,15 @@ def package(name: str) -> Any:
     except ModuleNotFoundError:
         pass
     environments: Any = importlib.import_module("environments")
-    environments.interpreter("python")
-    for folder in environments.folder("python").glob("lib/python*/site-packages"):
+    made = environments.interpreter("python")
+    place = Path(made).parents[1] if made else environments.folder("python")
+    for folder in place.glob("lib/python*/site-packages"):
         sys.path.append(str(folder))
     try:
         return importlib.import_module(name)
     except (ImportError, SyntaxError) as error:
-        raise unittest.SkipTest(f"{name} cannot be had from PyPI: {error}") from None
+        raise unittest.SkipTest(f"{name} is not installed; run.py takes it from PyPI: "
+                                f"{error}") from None
 
 
 BOUND: Dict[str, Any] = {"order": 7, "price": 2.5, "paid": True, "none": None, "tags": ["a", "b"],
