@@ -1,6 +1,7 @@
 # What `cmake --install` puts under the prefix. The library's file has its full version, its soname
 # the ABI's number: libcordwood.so -> libcordwood.so.0 -> libcordwood.so.0.1.0.
-set(CMAKE_INSTALL_LIBDIR lib CACHE PATH "Where libraries go, below the prefix")
+# Not of type PATH: CMake would take -DCMAKE_INSTALL_LIBDIR=lib64 for a directory of the checkout.
+set(CMAKE_INSTALL_LIBDIR lib CACHE STRING "Where libraries go, below the prefix")
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 

@@ -22,7 +22,8 @@ if(failed OR NOT names)
     add_test(NAME consumers COMMAND ${runner}) # says why, and fails
 endif()
 foreach(name ${names})
-    add_test(NAME ${name} COMMAND ${runner} ${name})
+    add_test(NAME ${name} COMMAND ${runner} ${name}
+        WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
     set_tests_properties(${name} PROPERTIES SKIP_REGULAR_EXPRESSION "^SKIPPED "
         ENVIRONMENT "CORDWOOD_LIBRARY_DIR=${CORDWOOD_LIBRARY_DIR};\
 CORDWOOD_CMAKE_BUILD=${CMAKE_CURRENT_BINARY_DIR};CMAKE_GENERATOR=${CMAKE_GENERATOR}")

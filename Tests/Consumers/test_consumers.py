@@ -203,6 +203,16 @@ class InstalledTest(ConsumerCase):
                 self.check_c(next(build.rglob(f"c_{kind}")))
                 self.check_cpp(next(build.rglob(f"cpp_{kind}")))
 
+    def test_another_library_directory(self) -> None:
+        """As Debian's packages name it."""
+        build, prefix = self.directory / "build", self.directory / "prefix"
+        run(["cmake", "-S", ROOT, "-B", build, f"-DCORDWOOD_LIBRARY_DIR={LIBRARIES}",
+             "-DCMAKE_INSTALL_LIBDIR=lib/of-a-kind", "-DBUILD_TESTING=OFF"])
+        run(["cmake", "--install", build, "--prefix", prefix])
+        self.assertLessEqual({"libcordwood.so", "libcordwood.so.0", "libcordwood.a", "cmake",
+                              "pkgconfig"},
+                             {path.name for path in (prefix / "lib/of-a-kind").iterdir()})
+
     def test_pkg_config(self) -> None:
         lib = self.libraries()
         words = run(["pkg-config", "--cflags", "--libs", "cordwood"],
