@@ -154,6 +154,7 @@ class CompilerTest(ConsumerCase):
             self.assertNotIn("libcordwood", run(["ldd", program]))
             check(program)
 
+    @full
     def test_header_alone_in_both_languages(self) -> None:
         for compiler, standard in (("gcc", "c11"), ("clang", "c11"), ("g++", "c++17"),
                                    ("g++", "c++20"), ("clang++", "c++17"), ("clang++", "c++20")):

@@ -3,6 +3,7 @@ import subprocess
 import sys
 import unittest
 
+from cases import sized
 from test_consumers import COMMAND, LIBRARIES, ROOT, STRICT, ConsumerCase, compilers, run
 
 sys.dont_write_bytecode = True
@@ -52,8 +53,9 @@ class FormatTest(ConsumerCase):
 
     def test_braces(self):
         name = compilers(["g++"])[0]
-        for options in (["-std=c++17", "-O0"], ["-std=c++17", "-O2"], ["-std=c++20", "-O1"],
-                        ["-std=c++17", "-O1", "-fno-exceptions", "-fno-rtti"]):
+        every = (["-std=c++17", "-O2"], ["-std=c++17", "-O0"], ["-std=c++20", "-O1"],
+                 ["-std=c++17", "-O1", "-fno-exceptions", "-fno-rtti"])
+        for options in sized(every[:1], every, every):
             with self.subTest(options=options):
                 program = self.directory / "formats"
                 store = self.directory / ("store" + "".join(options))
