@@ -12,7 +12,7 @@ case notices is a failure, and so is one that does not compile.
               of `./dev test`, so that an entry costs the files that it changes and a link. The tree
               must not be edited or built meanwhile
     --list    lists the entries
-    --first   only entries that a case of `./dev test --full` catches, not those that need `--all`"""
+    --first   only entries that a case of `./dev test --full` catches, without those of `--all`"""
 
 import argparse
 import os

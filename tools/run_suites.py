@@ -62,8 +62,8 @@ def loop():
 
 
 class Job:
-    """A suite, or what is made for suites. seconds: of processor time; of a suite, its budget in the
-    core. share: the part of the time during which it uses a processor, which with the seconds
+    """A suite, or what is made for suites. seconds: of processor time; of a suite, its budget in
+    the core. share: the part of the time during which it uses a processor, which with the seconds
     decides the order. after: what must be made before. alone: nothing runs beside it. timed: nor do
     busy loops. size: the smallest run that has it. selects: whether it takes patterns."""
 
