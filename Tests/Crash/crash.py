@@ -32,7 +32,8 @@ from hosts import (CORDWOOD, HOSTS, Failed, Programs, Tally, compare_kept, cordw
 SEGMENTS = (64 << 10, 1 << 20, 16 << 20)
 # Maximum records of a run, as a power of ten: slower hosts get fewer.
 MOST = {"c": 5.3, "cpp": 5.3, "python": 4.6, "swift": 5.0}
-# With more records the slow oracle checks a run only with --size all, with fewer it checks every fifth.
+# With more records the slow oracle checks a run only with --size all, with fewer it checks every
+# fifth.
 ORACLE_RECORDS = 20_000
 PATIENCE_S = 120
 

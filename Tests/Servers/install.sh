@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the servers that Tests/Servers starts: packages of Debian, and those of PyPI into
-# their virtual environment at the versions of requirements.txt. What cannot be had is said, and left out;
-# the suite counts that as a failure where CI is set. A second run installs nothing.
+# their virtual environment at the versions of requirements.txt. What cannot be had is said, and
+# left out; the suite counts that as a failure where CI is set. A second run installs nothing.
 set -euo pipefail
 
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.."

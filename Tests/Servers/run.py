@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Uploads to real servers on loopback, to a hostile one, and deaths between send and delete.
 
-    run.py [--size S] [--part beside|alone] [--no-install] [--jobs N] [--list] [-k PATTERN …] [CASE …]
+    run.py [--size S] [--part beside|alone] [--no-install] [--jobs N] [--list] [-k PATTERN …]
+           [CASE …]
 
 Each theme is a file with CASES. Each case has its own directory and processes. Missing servers are
 installed first (install.sh). A case that cannot run says why. If CI is set it fails instead."""

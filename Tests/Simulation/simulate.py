@@ -151,7 +151,7 @@ def kept_seeds():
 
 def parse():
     parser = argparse.ArgumentParser(prog="./dev sim", description="power cuts by seed")
-    parser.add_argument("--seeds", type=int, help="how many (default 100, 400 or 4000, by TEST_SIZE)")
+    parser.add_argument("--seeds", type=int, help="how many (100, 400 or 4000, by TEST_SIZE)")
     parser.add_argument("--seed", type=int, help="this one alone")
     parser.add_argument("--from", type=int, default=cases.seed(), dest="first",
                         help="the first seed (%(default)s)")
