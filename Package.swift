@@ -18,8 +18,8 @@ let underCordwood: [Target.Dependency] = [
     "CordwoodFormats",
 ]
 
-// Packages of others that only servers and the command line need. tools/swiftpm.sh builds them once,
-// outside of the checkout, and then gives the compiler and the linker what it has built.
+// Packages of others that only servers and the command line need. tools/swiftpm.sh builds them
+// once, outside of the checkout, and then gives the compiler and the linker what it has built.
 let isPrebuilt = Context.environment["CORDWOOD_PREBUILT"] != nil
 let packages: [Package.Dependency] = [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),

@@ -525,3 +525,37 @@ static void case_names_synced(void) {
     HOLDS(archives_gone >= 20);
     EXPECT(0, too_early);
 }
+
+static void *fill_last(void *log) {
+    for (uint64_t i = 89900; i < 90000; i++) EXPECT(CW_OK, numbered(log, 0, i));
+    return NULL;
+}
+
+static void case_fill(void) { /* what run.py damages */
+    cw_options options = defaults();
+    options.codec = CW_CODEC_NONE;
+    cw_engine *engine = open_with(&options);
+    cw_logger *log = logger_of(engine, "fill");
+    for (uint64_t i = 0; i < 60000; i++) EXPECT(CW_OK, numbered(log, 0, i));
+    EXPECT(CW_OK, cw_roll(engine));
+    EXPECT(CW_OK, cw_archive_wait(engine, ARCHIVE_WAIT_MS));
+    for (uint64_t i = 60000; i < 89900; i++) EXPECT(CW_OK, numbered(log, 0, i));
+    /* Damage ends its chunk, and how large chunks are depends on time. The last records have one of
+     * their own, behind all that is damaged. */
+    pthread_t thread;
+    EXPECT(0, pthread_create(&thread, NULL, fill_last, log));
+    pthread_join(thread, NULL);
+    fflush(stdout);
+    _exit(failures ? 1 : 0); /* like a kill: the lane stays as it is */
+}
+
+static void case_damaged(void) { /* after run.py flipped bytes: everything else is read */
+    tally t = {.unordered = WRITERS_MAX};
+    read_logs(tally_each, &t);
+    HOLDS(damaged > 0 || t.bad > 0);
+    HOLDS(t.count[0] < 90000 || t.bad > 0); /* a changed text loses no record */
+    HOLDS(t.count[0] > 45000);
+    EXPECT(89999, t.last[0]);
+    if (failures)
+        printf("%llu records, %d damaged places\n", (unsigned long long)t.count[0], damaged);
+}

@@ -17,7 +17,7 @@ from pathlib import Path
 import cordwood
 from looks import looks
 from loopback import until
-from sending import CORDWOOD, ROOT, WORK, Scripted, StoreCase
+from sending import CORDWOOD, ROOT, WORK, Scripted, StoreCase, another_second
 
 ID = re.compile(r"^TXN17-[0-9A-F]{8}(-[0-9A-F]{4}){3}-[0-9A-F]{12}$")
 TIME = "%a, %d %b %Y %H:%M:%S GMT"
@@ -594,13 +594,6 @@ class Txn(StoreCase):
         one.end()
         with self.assertRaises(cordwood.ClosedError):
             one.event(1)
-
-
-def another_second():
-    """Returns in another second of UTC, whose text differs. The engine's own clock may run a
-    little behind."""
-    second = int(time.time())
-    until(lambda: time.time() >= second + 1.05, "the next second")
 
 
 def environment():

@@ -1,5 +1,5 @@
-// The size of a run, as in Tests/TestSupport/cases.py: core (`./dev test`), full (`--full`, and what
-// `swift test` runs by itself) or all (`--all`). A test that the core leaves out begins with
+// The size of a run, as in Tests/TestSupport/cases.py: core (`./dev test`), full (`--full`, and
+// what `swift test` runs by itself) or all (`--all`). A test that the core leaves out begins with
 // `try full()`; how many rounds a test has, it says by `sized`.
 
 import Glibc

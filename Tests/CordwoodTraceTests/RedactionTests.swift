@@ -31,7 +31,7 @@ final class RedactionTests: RedactionCase {
 
     private static let mark = "S3CR3T"
 
-    private func string(_ text: String, _ random: inout Random) -> String {
+    private func string(_ text: String, _ random: inout SplitMix) -> String {
         var result = "\""
         for scalar in text.unicodeScalars {
             let code = scalar.value
@@ -50,7 +50,7 @@ final class RedactionTests: RedactionCase {
     }
 
     /// A value below a secret's name, and how it is shown.
-    private func secretValue(_ random: inout Random) -> Document {
+    private func secretValue(_ random: inout SplitMix) -> Document {
         let string = string(Self.mark + Self.plainTexts.randomElement(using: &random)!, &random)
         let replaced = "\"[redacted]\""
         switch Int.random(in: 0..<8, using: &random) {
@@ -72,7 +72,7 @@ final class RedactionTests: RedactionCase {
         }
     }
 
-    private func value(_ depth: Int, _ random: inout Random) -> Document {
+    private func value(_ depth: Int, _ random: inout SplitMix) -> Document {
         switch Int.random(in: 0..<(depth > 3 ? 3 : 6), using: &random) {
         case 0: return Document(text: "12.5e3", wanted: "12.5e3")
         case 1: return Document(text: "null", wanted: "null")
@@ -100,7 +100,7 @@ final class RedactionTests: RedactionCase {
         }
     }
 
-    private func object(_ depth: Int, _ random: inout Random) -> Document {
+    private func object(_ depth: Int, _ random: inout SplitMix) -> Document {
         var result = Document(text: "{", wanted: "{")
         for index in 0..<Int.random(in: 1..<5, using: &random) {
             if index > 0 {

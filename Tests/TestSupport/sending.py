@@ -8,9 +8,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
+from cases import until
 from settings import forget_settings
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -29,6 +31,13 @@ import cordwood  # noqa: E402
 
 WORK = Path(tempfile.mkdtemp(prefix="cordwood-sending-"))
 atexit.register(shutil.rmtree, WORK, ignore_errors=True)
+
+
+def another_second():
+    """Returns in another second of UTC, whose text differs. The engine's own clock may run a
+    little behind."""
+    second = int(time.time())
+    until(lambda: time.time() >= second + 1.05, "the next second")
 
 
 class Scripted:
