@@ -3,11 +3,11 @@
 # the same:
 #
 #     swiftpm.sh release WORD…    what hosts link and run (tools/build.sh, swift_hosts.py)
-#     swiftpm.sh tests WORD…      the Swift tests, in .build-tests, with the invariants that no other
-#                                 build checks
+#     swiftpm.sh tests WORD…      the Swift tests, in .build-tests, with the invariants that no
+#                                 other build checks
 #
-# The packages that servers and the command line need, NIO and ArgumentParser, do not change with our
-# sources. They are built once, in ${XDG_CACHE_HOME:-~/.cache}/cordwood-build, under a key of their
+# The packages that servers and the command line need, NIO and ArgumentParser, do not change with
+# our sources. They are built once, in ${XDG_CACHE_HOME:-~/.cache}/cordwood-build, under a key of their
 # versions, the toolchain and the flags; then the compiler gets their modules and the linker one
 # archive. Nothing there is needed: a build of its own (`swift build`) builds the packages from
 # source, as any package does, and what is missing is made again.
@@ -61,7 +61,8 @@ SWIFT
     swift build --package-path "$prebuilt" --product Prebuilt "${flags[@]}"
     local bin map
     bin="$(swift build --package-path "$prebuilt" "${flags[@]}" --show-bin-path)"
-    # One object: a program links all of it or nothing. Some conformances are found only at run time.
+    # One object: a program links all of it or nothing, for some conformances are found only at run
+    # time.
     ld -r -o "$prebuilt/prebuilt.o" --whole-archive "$bin/libPrebuilt.a"
     rm -f "$prebuilt/libPrebuilt.a"
     ar rcsD "$prebuilt/libPrebuilt.a" "$prebuilt/prebuilt.o"

@@ -203,7 +203,8 @@ final class StatusMatrixTests: XCTestCase {
     }
 
     /// Registered statuses and 2xx at every kind, in the core at one kind each. The others, of
-    /// which a client knows only the class, at one kind each; in the core not, in all at every kind.
+    /// which a client knows only the class: in the core at none, else at one kind each, in a run of
+    /// all at every kind.
     private static let known =
         Set(100...103).union(200...299).union(300...308).union(400...431).union([451])
         .union(500...511)
