@@ -7,9 +7,9 @@
 #                                 other build checks
 #
 # The packages that servers and the command line need, NIO and ArgumentParser, do not change with
-# our sources. They are built once, in ${XDG_CACHE_HOME:-~/.cache}/cordwood-build, under a key of their
-# versions, the toolchain and the flags; then the compiler gets their modules and the linker one
-# archive. Nothing there is needed: a build of its own (`swift build`) builds the packages from
+# our sources. They are built once, in ${XDG_CACHE_HOME:-~/.cache}/cordwood-build, under a key of
+# their versions, the toolchain and the flags; then the compiler gets their modules and the linker
+# one archive. Nothing there is needed: a build of its own (`swift build`) builds the packages from
 # source, as any package does, and what is missing is made again.
 set -euo pipefail
 kind="$1"
