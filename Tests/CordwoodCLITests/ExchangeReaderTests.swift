@@ -4,6 +4,7 @@
 import Cordwood
 import CordwoodEngine
 import CordwoodStore
+import CordwoodTestSupport
 import CordwoodTrace
 import Foundation
 import XCTest
@@ -53,6 +54,7 @@ final class ExchangeReaderTests: CommandCase {
 
     /// Beyond the limit the oldest comes first, and none is lost or shown twice as open.
     func testOpenOnesAreBounded() throws {
+        try full()
         let count = ExchangeGatherer.openMax + 500
         let start = now
         try write { writer in

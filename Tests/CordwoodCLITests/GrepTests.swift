@@ -1,5 +1,6 @@
 // What grep finds and prints, seen from outside, in lanes and in archives.
 
+import CordwoodTestSupport
 import Foundation
 import Glibc
 import XCTest
@@ -47,6 +48,7 @@ final class GrepTests: CommandCase {
     }
 
     func testFindsWhatLinesShow() throws {
+        try full()
         try both {
             for (text, found) in [
                 ("order=7", 1), ("order=8", 0), ("slow order=7", 1), ("7 who", 1), ("slow o", 1),
@@ -205,6 +207,7 @@ final class GrepTests: CommandCase {
     // MARK: Where records come from
 
     func testTracesProcessesThreadsServices() throws {
+        try full()
         try both {
             let id = traceID.prefix(16).map { String(format: "%02x", $0) }.joined()
             for trace in [id, String(id.prefix(8)), String(id.prefix(9)).uppercased()] {

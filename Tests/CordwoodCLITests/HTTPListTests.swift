@@ -1,5 +1,6 @@
 // `cordwood http`: which exchanges it lists, in which form, and how it treats malformed records.
 
+import CordwoodTestSupport
 import Foundation
 import XCTest
 
@@ -206,6 +207,7 @@ final class HTTPListTests: CommandCase {
 
     /// Fields that are missing, of the wrong type, repeated, or of any size.
     func testHostileRecords() throws {
+        try full()
         let huge = [UInt8](repeating: 0x5b, count: 1 << 20)
         try write { writer in
             writer.record(kind: 4, logger: "HTTP", [])

@@ -1,5 +1,6 @@
 // The help of every verb, and what the command tells newcomers.
 
+import CordwoodTestSupport
 import Foundation
 import XCTest
 
@@ -34,6 +35,7 @@ final class HelpTests: CommandCase {
 
     /// Examples and tables fit 80 columns, to be pasted: the parser breaks none of their lines.
     func testIndentedLinesFitEightyColumns() throws {
+        try full()
         for words in try [[]] + verbs() {
             func indented(_ columns: Int) throws -> [String] {
                 try help(words, columns: columns)

@@ -3,6 +3,7 @@
 
 import CordwoodEngine
 import CordwoodStore
+import CordwoodTestSupport
 import CordwoodTrace
 import Foundation
 import XCTest
@@ -164,6 +165,7 @@ final class TransactionsVerbTests: CommandCase {
     }
 
     func testHostileRecords() throws {
+        try full()
         try write { writer in
             let one = id(1, 1)
             writer.record(kind: 3, logger: "Transactions", [])

@@ -1,6 +1,7 @@
 // Clients that keep sending on one connection: what they can make the collector hold is bounded,
 // and it goes on.
 
+import CordwoodTestSupport
 import Foundation
 import XCTest
 
@@ -36,6 +37,7 @@ final class FloodTests: CollectorCase {
     }
 
     func testAnswersThatNobodyReadsEndTheReading() throws {
+        try full()
         let client = try RawClient(port: try start { $0.headTimeoutMs = 500 })
         let padding = String(repeating: "x", count: 60)
         let request = "GET / HTTP/1.1\r\nHost: t\r\nX-Padding: \(padding)\r\n\r\n"

@@ -3,6 +3,7 @@
 
 import CordwoodCore
 import CordwoodStore
+import CordwoodTestSupport
 import Foundation
 import XCTest
 
@@ -110,6 +111,7 @@ final class ArchivingTests: XCTestCase {
     /// The ship thread is nicer than the host. While too much waits for it, a thread at the host's
     /// priority archives, until it has caught up.
     func testThePriorityRisesWithWhatWaits() throws {
+        try full()
         let directory = try directory()
         let engine = try open(directory)
         let services = try engine.services()

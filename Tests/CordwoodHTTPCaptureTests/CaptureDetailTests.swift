@@ -3,6 +3,7 @@
 
 import Cordwood
 import CordwoodHTTPCapture
+import CordwoodTestSupport
 import Foundation
 import XCTest
 
@@ -363,6 +364,7 @@ final class CaptureDetailTests: CaptureCase {
 
     /// 256 MiB through a delegate: the process grows by far less than that.
     func testALargeDownloadIsNotHeld() async throws {
+        try full()
         let size = 256 << 20
         let mine = configuration()
         mine.timeoutIntervalForRequest = 120

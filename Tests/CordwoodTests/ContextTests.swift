@@ -5,6 +5,7 @@ import Cordwood
 import CordwoodCore
 import CordwoodEngine
 import CordwoodStore
+import CordwoodTestSupport
 import Foundation
 import XCTest
 
@@ -59,6 +60,7 @@ final class ContextTests: MessageCase {
 
     /// 10,000 tasks, each suspended several times and resumed on any free thread.
     func testTenThousandTasksKeepTheirOwn() async throws {
+        try full()
         let log = self.log!
         await withTaskGroup(of: Void.self) { group in
             for task in 0..<10_000 {

@@ -4,6 +4,7 @@
 
 import CShims
 import CordwoodStore
+import CordwoodTestSupport
 import Foundation
 import XCTest
 
@@ -122,6 +123,7 @@ final class MessageLifeTests: MessageCase {
 
     /// The heap memory of a thread's messages goes with the thread.
     func testThreadsThatEndLeaveNothing() throws {
+        try full()
         func resident() throws -> Int {
             let text = try String(contentsOfFile: "/proc/self/statm", encoding: .utf8)
             return Int(text.split(separator: " ")[1])! * 4_096

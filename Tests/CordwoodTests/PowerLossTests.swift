@@ -17,7 +17,7 @@ final class PowerLossTests: XCTestCase {
     override func tearDown() { TestFiles.remove(store) }
 
     func testFlushedRecordsAreVerified() throws {
-        for seed in UInt64(1)...20 {
+        for seed in UInt64(1)...sized(4, 20, 20) {
             var random = SplitMix(seed)
             var options = EngineOptions()
             options.segmentBytes = 64 << 10
@@ -49,6 +49,7 @@ final class PowerLossTests: XCTestCase {
 
     /// Where it was not synced, a file that was used again contains pages of the segment before.
     func testUsedAgain() throws {
+        try full()
         var random = SplitMix(7)
         var options = EngineOptions()
         options.segmentBytes = 64 << 10
