@@ -32,7 +32,7 @@ class CommandCase: XCTestCase {
     }
 
     override func setUpWithError() throws {
-        folder = NSTemporaryDirectory() + "cordwood-cli-\(UUID().uuidString)"
+        folder = StorePlace.path("cli")
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     }
 

@@ -16,7 +16,7 @@ class CollectorCase: XCTestCase {
     var collector: Collector?
 
     override func setUpWithError() throws {
-        directory = NSTemporaryDirectory() + "collector-\(UUID().uuidString)"
+        directory = StorePlace.path("collector")
     }
 
     override func tearDownWithError() throws {

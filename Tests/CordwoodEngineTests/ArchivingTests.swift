@@ -12,7 +12,7 @@ import XCTest
 
 final class ArchivingTests: XCTestCase {
     private func directory() throws -> String {
-        let path = NSTemporaryDirectory() + "cordwood-archiving-" + UUID().uuidString
+        let path = StorePlace.path("archiving")
         addTeardownBlock { try? FileManager.default.removeItem(atPath: path) }
         return path
     }

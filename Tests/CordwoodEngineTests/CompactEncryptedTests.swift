@@ -15,7 +15,7 @@ final class CompactEncryptedTests: XCTestCase {
 
     /// A store with one archive for each of these sets of recipients.
     private func store(_ recipients: [[AgeIdentity]]) throws -> String {
-        let directory = NSTemporaryDirectory() + "cordwood-sealed-" + UUID().uuidString
+        let directory = StorePlace.path("sealed")
         addTeardownBlock { try? FileManager.default.removeItem(atPath: directory) }
         for (number, keys) in recipients.enumerated() {
             let engine = try Engine(directory: directory)

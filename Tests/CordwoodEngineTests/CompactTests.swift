@@ -11,7 +11,7 @@ import XCTest
 
 final class CompactTests: XCTestCase {
     private func directory() throws -> String {
-        let path = NSTemporaryDirectory() + "cordwood-compact-" + UUID().uuidString
+        let path = StorePlace.path("compact")
         addTeardownBlock { try? FileManager.default.removeItem(atPath: path) }
         return path
     }

@@ -12,7 +12,7 @@ import XCTest
 
 final class PolicyEngineTests: XCTestCase {
     private func directory() throws -> String {
-        let path = NSTemporaryDirectory() + "cordwood-policy-" + UUID().uuidString
+        let path = StorePlace.path("policy")
         addTeardownBlock { try? FileManager.default.removeItem(atPath: path) }
         return path
     }

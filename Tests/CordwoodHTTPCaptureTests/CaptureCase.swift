@@ -23,7 +23,7 @@ class CaptureCase: XCTestCase {
     override class func tearDown() { peer = nil }
 
     override func setUpWithError() throws {
-        store = NSTemporaryDirectory() + "cordwood-http-" + UUID().uuidString
+        store = StorePlace.path("http")
         engine = try Engine(directory: store)
         var options = HTTPCaptureOptions()
         options.isEnabled = true

@@ -199,7 +199,7 @@ final class HTTPCaptureTests: CaptureCase {
     }
 
     func testEachEngineGetsItsOwn() async throws {
-        let other = NSTemporaryDirectory() + "cordwood-http-" + UUID().uuidString
+        let other = StorePlace.path("http")
         let second = try Engine(directory: other)
         defer {
             _ = try? second.close()

@@ -18,7 +18,7 @@ final class LogHandlerTests: XCTestCase {
     private enum Local { @TaskLocal static var request: String? }
 
     override func setUpWithError() throws {
-        store = NSTemporaryDirectory() + "cordwood-logging-" + UUID().uuidString
+        store = StorePlace.path("logging")
         engine = try Engine(directory: store)
     }
 

@@ -60,10 +60,10 @@ final class TestStore: UploadDelegate, @unchecked Sendable {
     private(set) var files: [Int: [UInt8]] = [:]
     var paths: StorePaths { StorePaths(root) }
 
-    /// - Parameter inMemory: for thousands of stores, so that nothing waits for a disk.
+    /// - Parameter inMemory: for thousands of stores, even if there is little room.
     init(consent: Consent = .granted, inMemory: Bool = false) throws {
-        let place = inMemory ? "/dev/shm" : "/tmp"
-        var template = Array("\(place)/cordwood-upload-XXXXXX".utf8CString)
+        let place = inMemory ? "/dev/shm/" : StorePlace.folder
+        var template = Array("\(place)cordwood-upload-XXXXXX".utf8CString)
         root = String(cString: mkdtemp(&template))
         _ = try StoreFile.open(
             storeDirectory: root, consent: consent, idBytes: (1, 2), createdUnixSeconds: 0)

@@ -302,7 +302,7 @@ final class FakeSource: RecordSource {
 final class Scratch {
     let path: String
     init() {
-        var template = Array("/tmp/cordwood-archive-XXXXXX".utf8CString)
+        var template = Array("\(StorePlace.folder)cordwood-archive-XXXXXX".utf8CString)
         path = String(cString: mkdtemp(&template)!)
     }
     deinit { _ = shell("rm -rf '\(path)'") }

@@ -425,7 +425,7 @@ final class LaneBuilder {
 
 enum TestFiles {
     static func directory() -> String {
-        var template = Array("/tmp/cordwood-read-XXXXXX".utf8CString)
+        var template = Array("\(StorePlace.folder)cordwood-read-XXXXXX".utf8CString)
         return template.withUnsafeMutableBufferPointer { String(cString: mkdtemp($0.baseAddress!)) }
     }
 

@@ -12,7 +12,7 @@ final class HTTPExchangeTests: XCTestCase {
     private var engine: Engine!
 
     override func setUpWithError() throws {
-        directory = NSTemporaryDirectory() + "cordwood-exchange-" + UUID().uuidString
+        directory = StorePlace.path("exchange")
         engine = try Engine(directory: directory)
         addTeardownBlock { [engine, directory] in
             try engine?.close()

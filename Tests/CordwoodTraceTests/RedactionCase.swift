@@ -15,8 +15,7 @@ func threadSeconds() -> Double {
 }
 
 class RedactionCase: XCTestCase {
-    private let directory =
-        NSTemporaryDirectory() + "cordwood-redaction-\(UInt64.random(in: 0...(.max)))"
+    private let directory = StorePlace.path("redaction")
     private(set) var engine: Engine?
 
     override func setUpWithError() throws { engine = try Engine(directory: directory) }

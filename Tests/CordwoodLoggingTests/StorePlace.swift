@@ -1,0 +1,1 @@
+../CordwoodStoreTests/StorePlace.swift
