@@ -189,7 +189,77 @@ extension UploadService {
     }
 }
 
-/// The server runs as long as this object lives.
+/// A process of fault_server.py, which serves one script after the other. SAFETY: one owner at a
+/// time.
+private final class FaultProcess: @unchecked Sendable {
+    let port: Int
+    private let process: pid_t
+    private let input: Int32
+    private let output: Int32
+
+    init(_ words: [String]) throws {
+        let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .deletingLastPathComponent().appendingPathComponent("TestSupport/fault_server.py").path
+        var toServer: [Int32] = [0, 0]
+        var fromServer: [Int32] = [0, 0]
+        guard pipe(&toServer) == 0, pipe(&fromServer) == 0 else { throw POSIXError(.EMFILE) }
+        // A server started later must not hold this one's stdin open.
+        for end in toServer + fromServer { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        posix_spawn_file_actions_adddup2(&actions, toServer[0], 0)
+        posix_spawn_file_actions_adddup2(&actions, fromServer[1], 1)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        var arguments: [UnsafeMutablePointer<CChar>?] =
+            (["python3", "-u", script] + words).map { strdup($0) } + [nil]
+        defer { arguments.forEach { free($0) } }
+        var started: pid_t = 0
+        let code = posix_spawnp(&started, "python3", &actions, nil, &arguments, environ)
+        close(toServer[0])
+        close(fromServer[1])
+        guard code == 0 else { throw POSIXError(.ENOENT) }
+        process = started
+        input = toServer[1]
+        output = fromServer[0]
+        guard let number = FaultProcess.number(output) else { throw POSIXError(.ECONNREFUSED) }
+        port = number
+    }
+
+    deinit {
+        close(input)
+        close(output)
+        waitpid(process, nil, 0)
+    }
+
+    /// Goes on with another script, as if it had just started. False: the process has died.
+    func begin(_ words: [String]) throws -> Bool {
+        let line = try Array(JSONEncoder().encode(words)) + [10]
+        return line.withUnsafeBytes { send($0) } && FaultProcess.number(output) == port
+    }
+
+    private func send(_ line: UnsafeRawBufferPointer) -> Bool {
+        var done = 0
+        while done < line.count {
+            let count = write(input, line.baseAddress! + done, line.count - done)
+            guard count > 0 else { return false }
+            done += count
+        }
+        return true
+    }
+
+    /// The next line.
+    private static func number(_ output: Int32) -> Int? {
+        var text = ""
+        var byte: UInt8 = 0
+        while Glibc.read(output, &byte, 1) == 1, byte != 10 {
+            text.unicodeScalars.append(Unicode.Scalar(byte))
+        }
+        return Int(text)
+    }
+}
+
+/// The server serves as long as this object lives. Its process then serves the next one with the
+/// same certificates: starting an interpreter takes longer than most tests.
 final class FaultServer {
     struct Request: Decodable {
         var method: String
@@ -203,12 +273,15 @@ final class FaultServer {
         var same: Bool
     }
 
+    private static let lock = NSLock()
+    /// By certificates. SAFETY: guarded by the lock.
+    nonisolated(unsafe) private static var idle: [[String]: [FaultProcess]] = [:]
+
     let directory: String
-    let port: Int
-    private let process: pid_t
-    private let input: Int32
-    private let isTLS: Bool
-    var url: String { (isTLS ? "https" : "http") + "://127.0.0.1:\(port)" }
+    private let process: FaultProcess
+    private let pems: [String]
+    var port: Int { process.port }
+    var url: String { (pems.isEmpty ? "http" : "https") + "://127.0.0.1:\(port)" }
 
     /// - Parameters:
     ///   - pem: path of key and certificate; nil: no TLS.
@@ -218,47 +291,24 @@ final class FaultServer {
         _ answers: String = "[]", pem: String? = nil, authority: String? = nil,
         rules: [String] = []
     ) throws {
-        isTLS = pem != nil
         var template = Array("/tmp/cordwood-server-XXXXXX".utf8CString)
         directory = String(cString: mkdtemp(&template))
-        let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-            .deletingLastPathComponent().appendingPathComponent("TestSupport/fault_server.py").path
-        var toServer: [Int32] = [0, 0]
-        var fromServer: [Int32] = [0, 0]
-        guard pipe(&toServer) == 0, pipe(&fromServer) == 0 else { throw POSIXError(.EMFILE) }
-        // A server started later must not hold this one's stdin open.
-        for end in toServer + fromServer { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        posix_spawn_file_actions_adddup2(&actions, toServer[0], 0)
-        posix_spawn_file_actions_adddup2(&actions, fromServer[1], 1)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        var words = ["python3", "-u", script, directory, answers]
-        if let pem { words.append(pem) }
-        if let authority { words.append(authority) }
-        words += rules
-        var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
-        defer { arguments.forEach { free($0) } }
-        var started: pid_t = 0
-        let code = posix_spawnp(&started, "python3", &actions, nil, &arguments, environ)
-        close(toServer[0])
-        close(fromServer[1])
-        guard code == 0 else { throw POSIXError(.ENOENT) }
-        process = started
-        input = toServer[1]
-        var text = ""
-        var byte: UInt8 = 0
-        while Glibc.read(fromServer[0], &byte, 1) == 1, byte != 10 {
-            text.unicodeScalars.append(Unicode.Scalar(byte))
+        let pems = [pem, authority].compactMap { $0 }
+        self.pems = pems
+        let words = [directory, answers] + pems + rules
+        if let idle = FaultServer.takeIdle(pems), try idle.begin(words) {
+            process = idle
+        } else {
+            process = try FaultProcess(words)
         }
-        close(fromServer[0])
-        guard let number = Int(text) else { throw POSIXError(.ECONNREFUSED) }
-        port = number
+    }
+
+    private static func takeIdle(_ pems: [String]) -> FaultProcess? {
+        lock.withLock { idle[pems]?.isEmpty == false ? idle[pems]?.removeFirst() : nil }
     }
 
     deinit {
-        close(input)
-        waitpid(process, nil, 0)
+        FaultServer.lock.withLock { FaultServer.idle[pems, default: []].append(process) }
         try? FileManager.default.removeItem(atPath: directory)
     }
 

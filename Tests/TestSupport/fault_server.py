@@ -18,7 +18,8 @@ Rules, for every request: `limit` (a body over this size is answered 413), `refu
 separated by commas, that are answered 415), `poison` (a body with that text is answered 400), `old`
 (1: an archive with a dense block or an extract is answered as by an older collector), `respond` (a
 kind: elasticsearch, splunk, loggly, …: what its server answers on success); `port`: the one to
-listen on. PUT /_script with JSON {"directory", "answers", "rules"} starts afresh.
+listen on. PUT /_script with JSON {"directory", "answers", "rules"} starts afresh; so does a line on
+stdin with these arguments as a JSON list, but for the certificates: the port follows on stdout.
 DIRECTORY/connections gets a byte for each; DIRECTORY/requests.jsonl gets one line a request
 (method, path, headers, bytes, number, status, sha256); DIRECTORY/body-N is the body as received;
 DIRECTORY/stored.json counts how often each Idempotency-Key was stored with a 2xx or `lose`: a body
@@ -37,7 +38,7 @@ import threading
 
 sys.dont_write_bytecode = True
 
-from serving import Serving, cut, serve_caller  # noqa: E402
+from serving import Serving, cut  # noqa: E402
 
 lock = threading.Lock()
 
@@ -47,7 +48,7 @@ class Script:
 
     def __init__(self, directory, answers, rules):
         self.directory, self.answers = directory, answers
-        self.limit = int(rules.get("limit", 0))
+        self.port, self.limit = int(rules.get("port", 0)), int(rules.get("limit", 0))
         self.refused = [word for word in rules.get("refuse", "").split(",") if word]
         self.respond = rules.get("respond", "")
         self.poison = rules.get("poison", "").encode()
@@ -235,11 +236,16 @@ class Server(Serving):
         super().process_request(request, client_address)
 
 
+def parsed(words):
+    """(script, certificates) of these arguments."""
+    rules = dict(word.split("=", 1) for word in words[2:] if "=" in word)
+    return Script(words[0], json.loads(words[1]), rules), [w for w in words[2:] if "=" not in w]
+
+
 def main():
-    pems = [word for word in sys.argv[3:] if "=" not in word]
-    rules = dict(word.split("=", 1) for word in sys.argv[3:] if "=" in word)
-    server = Server(("127.0.0.1", int(rules.get("port", 0))), Handler)
-    server.script = Script(sys.argv[1], json.loads(sys.argv[2]), rules)
+    script, pems = parsed(sys.argv[1:])
+    server = Server(("127.0.0.1", script.port), Handler)
+    server.script = script
     if pems:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(pems[0])
@@ -247,7 +253,11 @@ def main():
             context.load_verify_locations(pems[1])
             context.verify_mode = ssl.CERT_REQUIRED
         server.socket = context.wrap_socket(server.socket, server_side=True)
-    serve_caller(server)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    print(server.server_address[1], flush=True)
+    for line in sys.stdin:
+        server.script = parsed(json.loads(line))[0]
+        print(server.server_address[1], flush=True)
 
 
 main()
