@@ -116,12 +116,13 @@ extension UploadRequest {
     }
 }
 
-/// A socket that listens and never accepts: TCP connects, nothing follows.
+/// A port of this object's own. With a queue it listens and never accepts: TCP connects, nothing
+/// follows. Without one it refuses, and no other process can begin to listen there.
 final class SilentPort {
     private let descriptor: Int32
     let port: Int
 
-    init() {
+    init(queue: Int32? = 8) {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
@@ -129,7 +130,8 @@ final class SilentPort {
         var size = socklen_t(MemoryLayout<sockaddr_in>.size)
         port = withUnsafeMutablePointer(to: &address) { [descriptor] pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                guard bind(descriptor, $0, size) == 0, listen(descriptor, 8) == 0 else { return 0 }
+                guard bind(descriptor, $0, size) == 0 else { return 0 }
+                if let queue, listen(descriptor, queue) != 0 { return 0 }
                 return getsockname(descriptor, $0, &size)
             } == 0 ? Int(in_port_t(bigEndian: pointer.pointee.sin_port)) : 0
         }
