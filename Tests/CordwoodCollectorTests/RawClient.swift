@@ -7,9 +7,16 @@ import XCTest
 final class RawClient {
     private let descriptor: Int32
 
-    /// - Parameter source: any address of 127.0.0.0/8; a collector takes each for another client.
-    init(port: Int, from source: String = "127.0.0.1") throws {
+    /// - Parameters:
+    ///   - source: any address of 127.0.0.0/8; a collector takes each for another client.
+    ///   - unreadMax: about how many bytes may wait to be read; nil: as the system likes.
+    init(port: Int, from source: String = "127.0.0.1", unreadMax: Int32? = nil) throws {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        if var unreadMax {
+            setsockopt(
+                descriptor, SOL_SOCKET, SO_RCVBUF, &unreadMax,
+                socklen_t(MemoryLayout<Int32>.size))
+        }
         var limit = timeval(tv_sec: 20, tv_usec: 0)
         setsockopt(
             descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
@@ -124,9 +131,9 @@ final class RawClient {
     /// True if the peer closes within the socket's time limit. A reset may discard an answer that
     /// is on its way.
     func isClosedByPeer(mayReset: Bool = true) -> Bool {
-        var byte: UInt8 = 0
+        var piece = [UInt8](repeating: 0, count: 1 << 16)
         while true {
-            let count = recv(descriptor, &byte, 1, 0)
+            let count = recv(descriptor, &piece, piece.count, 0)
             if count == 0 { return true }
             if count < 0 { return mayReset && errno == ECONNRESET }
         }
