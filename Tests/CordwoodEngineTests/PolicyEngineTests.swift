@@ -118,14 +118,15 @@ final class PolicyEngineTests: XCTestCase {
         }
         var options = PolicyOptions(url: "http://127.0.0.1:9/policy")
         options.intervalSeconds = 3_600
-        let keeper = PolicyKeeper(try PolicySource(options), directory: try directory())
+        // Without wishes the next look would be a second away, or more.
+        let keeper = PolicyKeeper(
+            try PolicySource(options), directory: try directory(), soonMs: 100)
         let looks = Looks()
         let ended = expectation(description: "stopped")
         Thread.detachNewThread {
             keeper.run(apply: { _ in true }, report: { looks.note($0.message) })
             ended.fulfill()
         }
-        // The second wait is about a second, the third about two.
         let bound = Date().addingTimeInterval(20)
         while looks.all.count < 3, Date() < bound {
             keeper.lookSoon()

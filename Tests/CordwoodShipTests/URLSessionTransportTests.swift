@@ -140,7 +140,7 @@ final class URLSessionTransportTests: XCTestCase {
             server.url, file,
             ticks: Ticks {
                 asked += 1
-                return asked > 20 ? .stop : .go
+                return asked > 3 ? .stop : .go
             })
         XCTAssertTrue(stopped.isStopped)
         XCTAssertLessThan(UploadClock.system.monotonicMs() - begin, 25_000)

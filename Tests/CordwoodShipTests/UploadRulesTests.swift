@@ -53,7 +53,7 @@ final class UploadRulesTests: XCTestCase {
         let store = try TestStore()
         store.addArchive(1)
         try store.addSegment(of: 1)
-        let service = try store.service()
+        let service = try store.service(coveredMs: 50)
         _ = try service.addTarget(store.target(nowhere))
         let (status, result) = service.pass()
         XCTAssertEqual(status, .upload)
@@ -153,7 +153,7 @@ final class UploadRulesTests: XCTestCase {
             let lock = try XCTUnwrapLock(store, 1)
             XCTAssertEqual(try service.applyRetention(otherBytes: 0), 0)
             // An explicit call waits for the holder of the lock until it times out.
-            XCTAssertEqual(service.pass(seconds: 1).1.failed, 0)
+            XCTAssertEqual(service.pass(seconds: 0.2).1.failed, 0)
             XCTAssertEqual(lock.bytes, UInt64(store.files[1]!.count))
         }
         XCTAssertEqual(store.events.all, [])

@@ -137,7 +137,7 @@ final class UploadServerTests: XCTestCase {
         let store = try TestStore()
         for number in 1...3 { store.addArchive(number) }
         let id = try store.addContainer(1...2)
-        let service = try store.service()
+        let service = try store.service(coveredMs: 50)
         _ = try service.addTarget(store.target(server.url))
         // One of the old archives is locked.
         var held = try ArchiveLock(
@@ -441,7 +441,7 @@ final class UploadServerTests: XCTestCase {
         store.addArchive(1, content: String(repeating: "0123456789abcdef", count: 300_000))
         let service = try store.service()
         _ = try service.addTarget(store.target(server.url) { $0.bytesPerSecond = 50_000 })
-        XCTAssertEqual(service.pass(explicit: false, seconds: 1).0, .timeout)
+        XCTAssertEqual(service.pass(explicit: false, seconds: 0.3).0, .timeout)
         XCTAssertTrue(store.hasArchive(1))
         let ended = expectation(description: "background pass ends")
         DispatchQueue.global().async {

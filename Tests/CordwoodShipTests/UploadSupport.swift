@@ -151,10 +151,13 @@ final class TestStore: UploadDelegate, @unchecked Sendable {
         }.sorted()
     }
 
-    /// - Parameter settleMs: with 0, its background begins at once.
-    func service(settleMs: UInt64 = 0) throws -> UploadService {
+    /// - Parameters:
+    ///   - settleMs: with 0, its background begins at once.
+    ///   - coveredMs: short where calls wait in vain for segments to go.
+    func service(settleMs: UInt64 = 0, coveredMs: UInt64 = 1_000) throws -> UploadService {
         let service = try UploadService(
-            storeDirectory: root, clock: clock.clock, settleMs: settleMs, random: { UInt64.max })
+            storeDirectory: root, clock: clock.clock, settleMs: settleMs, coveredMs: coveredMs,
+            random: { UInt64.max })
         service.delegate = self
         return service
     }
@@ -182,9 +185,9 @@ final class TestStore: UploadDelegate, @unchecked Sendable {
 }
 
 extension UploadService {
-    func pass(explicit: Bool = true, seconds: UInt64 = 20) -> (UploadStatus, UploadResult) {
+    func pass(explicit: Bool = true, seconds: Double = 20) -> (UploadStatus, UploadResult) {
         var result = UploadResult()
-        let deadline = UploadClock.system.monotonicMs() + seconds * 1_000
+        let deadline = UploadClock.system.monotonicMs() + UInt64(seconds * 1_000)
         return (pass(explicit: explicit, deadlineMonotonicMs: deadline, result: &result), result)
     }
 }

@@ -69,9 +69,7 @@ final class UploadTroubleTests: XCTestCase {
         store.addArchive(2)
         unlink(store.paths.lanes)
         XCTAssertEqual(symlink(store.paths.lanes, store.paths.lanes), 0, "a loop")
-        let service = try UploadService(
-            storeDirectory: store.root, clock: store.clock.clock, random: { UInt64.max })
-        service.delegate = store
+        let service = try store.service(coveredMs: 50)
         let told = try add(store, service) { _ in UploadResponse(status: 200) }
         XCTAssertEqual(service.pass().0, .upload)
         XCTAssertEqual(service.pass().0, .upload)

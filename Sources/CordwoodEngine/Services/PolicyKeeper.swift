@@ -13,6 +13,8 @@ final class PolicyKeeper: @unchecked Sendable {
     // to the thread that calls `begin`, and after that to the thread that runs `run`.
     let source: PolicySource
     private let directory: String
+    /// Explicit uploads in quick succession must not cause as many requests.
+    private let soonMs: UInt64
     private let monitor = Monitor()
     private var isStopping = false
     private var isWanted = false
@@ -22,9 +24,10 @@ final class PolicyKeeper: @unchecked Sendable {
 
     private static let warn: UInt8 = 13
 
-    init(_ source: PolicySource, directory: String) {
+    init(_ source: PolicySource, directory: String, soonMs: UInt64 = 1_000) {
         self.source = source
         self.directory = directory
+        self.soonMs = soonMs
     }
 
     /// The policy that a program's last run left here; nil: none.
@@ -131,12 +134,9 @@ final class PolicyKeeper: @unchecked Sendable {
                 // Once per wait: repeated requests must not postpone the look.
                 guard isWanted, !isShortened else { continue }
                 isShortened = true
-                let soon = Deadline(afterMs: PolicyKeeper.soonMs)
+                let soon = Deadline(afterMs: soonMs)
                 if soon.monotonicMs < deadline.monotonicMs { deadline = soon }
             }
         }
     }
-
-    /// Explicit uploads in quick succession must not cause as many requests.
-    private static let soonMs: UInt64 = 1_000
 }

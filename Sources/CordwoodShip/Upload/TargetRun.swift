@@ -43,8 +43,6 @@ final class TargetRun: @unchecked Sendable {
     private var endedMs: UInt64?
 
     private static let lookMs: UInt64 = 20
-    /// How long an explicit call waits for segments to go after their archive was made.
-    private static let coveredMs: UInt64 = 1_000
 
     init(
         _ runner: TargetRunner, _ service: UploadService, _ work: UploadWork, explicit: Bool,
@@ -138,7 +136,7 @@ final class TargetRun: @unchecked Sendable {
     /// too. Polls, because a process that dies releases its lock without notice.
     private func awaitOthers() {
         guard explicit else { return }
-        let coverEndMs = service.clock.monotonicMs() &+ TargetRun.coveredMs
+        let coverEndMs = service.clock.monotonicMs() &+ service.coveredMs
         var transport: (any Transport)?
         while mayGoOn {
             let left = runner.gate.withLock {

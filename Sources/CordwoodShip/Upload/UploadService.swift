@@ -43,6 +43,7 @@ package final class UploadService: @unchecked Sendable {
     /// program has added the others.
     private var settledMs: UInt64 = 0
     private let settleMs: UInt64
+    let coveredMs: UInt64
     /// The background could not begin, and has to as soon as it may.
     private var isRunOwed = false
     /// Consecutive failures of the background to begin, and the time of its next attempt.
@@ -57,9 +58,12 @@ package final class UploadService: @unchecked Sendable {
     /// - Parameters:
     ///   - identities: open encrypted archives.
     ///   - settleMs: how long after a target was added the background begins no run.
+    ///   - coveredMs: how long an explicit call waits for segments to go after their archive was
+    ///     made.
     package init(
         storeDirectory: String, identities: [AgeIdentity] = [], lines: LineRenderers = .standard,
         clock: UploadClock = .system, settleMs: UInt64 = UploadService.settleMs,
+        coveredMs: UInt64 = 1_000,
         random: @escaping @Sendable () -> UInt64 = { .random(in: .min ... .max) }
     ) throws(UploadError) {
         paths = StorePaths(storeDirectory)
@@ -68,6 +72,7 @@ package final class UploadService: @unchecked Sendable {
         self.identities = identities
         self.clock = clock
         self.settleMs = settleMs
+        self.coveredMs = coveredMs
         self.random = random
         self.lines = lines
         try paths.makeDirectories()
