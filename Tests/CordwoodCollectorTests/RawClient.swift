@@ -13,9 +13,11 @@ final class RawClient {
     init(port: Int, from source: String = "127.0.0.1", unreadMax: Int32? = nil) throws {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         if var unreadMax {
-            setsockopt(
-                descriptor, SOL_SOCKET, SO_RCVBUF, &unreadMax,
-                socklen_t(MemoryLayout<Int32>.size))
+            let size = socklen_t(MemoryLayout<Int32>.size)
+            setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &unreadMax, size)
+            // The peer's own buffer grows with the size of the segments that it may send.
+            var segment: Int32 = 536
+            setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_MAXSEG, &segment, size)
         }
         var limit = timeval(tv_sec: 20, tv_usec: 0)
         setsockopt(
