@@ -166,9 +166,11 @@ package enum EngineThread {
                 unsafe cwi_tls_get().pointee.helper = UInt8(CWI_HELPER_THREAD)
                 unsafe cw_set_thread_name(
                     UnsafeRawPointer(start.name.utf8Start).assumingMemoryBound(to: CChar.self))
-                // On Linux, 0 means this thread alone, and a thread may always become nicer.
+                // On Linux, 0 means this thread alone, and a thread may always become nicer. It has
+                // the host's value, which need not be 0.
                 if start.background {
-                    _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 10)
+                    let one = __priority_which_t(PRIO_PROCESS.rawValue)
+                    _ = setpriority(one, 0, getpriority(one, 0) + 10)
                 }
                 start.body()
                 return nil
