@@ -29,7 +29,7 @@ public func full() throws {
 }
 
 /// A small seeded generator (splitmix64).
-public struct SplitMix: RandomNumberGenerator {
+public struct SplitMix: RandomNumberGenerator, Sendable {
     /// Seeds of a test with that many in the largest size: a quarter in the full one, a sixteenth
     /// in the core, but at least two.
     public static func seeds(_ all: UInt64) -> Range<UInt64> {
