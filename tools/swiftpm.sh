@@ -66,9 +66,18 @@ SWIFT
     ld -r -o "$prebuilt/prebuilt.o" --whole-archive "$bin/libPrebuilt.a"
     rm -f "$prebuilt/libPrebuilt.a"
     ar rcsD "$prebuilt/libPrebuilt.a" "$prebuilt/prebuilt.o"
+    # The libraries that it names. The compiler reads them only from the objects of a package.
+    local tools library
+    tools="$(dirname "$(readlink -f "$(command -v swift)")")"
+    "$tools/swift-autolink-extract" "$prebuilt/prebuilt.o" -o "$prebuilt/libraries"
     rm -f "$prebuilt/prebuilt.o"
     {
-        printf '%s\n' -Xswiftc "-I$bin/Modules" -Xlinker "$prebuilt/libPrebuilt.a"
+        printf '%s\n' -Xswiftc "-I$bin/Modules" -Xlinker --start-group \
+            -Xlinker "$prebuilt/libPrebuilt.a"
+        while read -r library; do
+            printf '%s\n' -Xlinker "$library"
+        done < "$prebuilt/libraries"
+        printf '%s\n' -Xlinker --end-group
         # Modules in C: SwiftPM makes a map where the package has none.
         for map in "$bin"/*.build/module.modulemap \
             "$prebuilt"/.build/checkouts/*/Sources/*/include/module.modulemap; do
