@@ -127,7 +127,7 @@ def adopters(bench):
                     [bench.command, "archive", bench.store], stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL))
             time.sleep(bench.random.random() * 0.01)
-            for _ in range(bench.random.randrange(1, 12)):
+            for _ in range(min(bench.random.randrange(1, 12), len(running))):
                 process = running.pop(bench.random.randrange(len(running)))
                 process.kill()
                 kills += process.wait(60) != 0

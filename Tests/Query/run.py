@@ -162,7 +162,7 @@ def while_written(folder, seed):
     """Each row is a record that is in the whole store and that the model finds, once. No record is
     missing that was kept when the reader began. A follower has all in the end. A store grows with
     each query, and 300 on one store took over a quarter of an hour: so five stores of 60."""
-    rounds, each = sized((1, 4), (1, 12), (5, 60))
+    rounds, each = sized((1, 12), (1, 12), (5, 60))
     totals = [written(folder / f"written {number}", seed + number, each)
               for number in range(rounds)]
     return f"{rounds * each} queries, {sum(totals)} records that must be found"

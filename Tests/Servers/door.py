@@ -95,7 +95,7 @@ class Watched(Collector):
     def __init__(self, place, **options):
         super().__init__(place, **options)
         self.words = Words(place.directory / "words")
-        self.library = interposer(place)
+        self.library = interposer(place.folder("tools"))
 
     def environment(self):
         return {"LD_PRELOAD": str(self.library), "DISK_WORDS": str(self.words.path),
