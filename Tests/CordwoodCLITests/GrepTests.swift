@@ -71,6 +71,7 @@ final class GrepTests: CommandCase {
 
     /// Searches for random pieces of the lines that are shown.
     func testAnyPieceOfALineIsFound() throws {
+        try full()
         let values = [
             "plain", "two words", "say \"hi\"", "back\\slash", "new\nline\u{1B}[2J", "é=1",
         ]
@@ -105,6 +106,7 @@ final class GrepTests: CommandCase {
     }
 
     func testContext() throws {
+        try full()
         try both {
             let plain = try lines("-C1", "slow", store)
             XCTAssertEqual(plain.count, 3 + 2, "a stack trace has two more lines: \(plain)")

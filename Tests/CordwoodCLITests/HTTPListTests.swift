@@ -62,6 +62,7 @@ final class HTTPListTests: CommandCase {
     }
 
     func testSelection() throws {
+        try full()
         try write { writer in
             writer.end("a1", "GET", "http://one.test/", ms: 5)
             writer.end("a2", "POST", "https://api.two.test:8443/x", status: 404, ms: 900)
@@ -251,6 +252,7 @@ final class HTTPListTests: CommandCase {
     }
 
     func testBodyOf64MiB() throws {
+        try full()
         let huge = [UInt8](repeating: 0x20, count: 64 << 20)
         try write(segmentBytes: 256 << 20) { writer in
             writer.end(

@@ -1,6 +1,7 @@
 // `cordwood http show`: its view of one exchange, and its curl line, which a shell must read as
 // what was captured.
 
+import CordwoodTestSupport
 import Foundation
 import XCTest
 
@@ -16,6 +17,7 @@ final class HTTPShowTests: CommandCase {
     }
 
     func testPrefixes() throws {
+        try full()
         try write { writer in
             writer.begin("ab01", "GET", "http://a.test/")
             writer.end("ab01", "GET", "http://a.test/")

@@ -24,6 +24,7 @@ final class HelpTests: CommandCase {
     }
 
     func testEveryVerbHasAnExample() throws {
+        try full()
         for words in try [[]] + verbs() {
             let text = try help(words, columns: 80).joined(separator: "\n")
             XCTAssertNotNil(

@@ -3,6 +3,7 @@
 import CordwoodEngine
 import CordwoodShip
 import CordwoodStore
+import CordwoodTestSupport
 import Foundation
 import XCTest
 
@@ -215,6 +216,7 @@ final class ReadingVerbTests: CommandCase {
     // MARK: Stores of the environment
 
     func testEveryVerbTakesTheStoreOfTheEnvironment() throws {
+        try full()
         try log("one\n")
         func answer(_ words: String, code: Int32 = 0, _ text: String) throws {
             for (before, variable) in [("", store), (store, ""), (store, folder + "/none")] {

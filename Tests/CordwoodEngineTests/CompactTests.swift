@@ -225,6 +225,7 @@ final class CompactTests: XCTestCase {
     /// A reader that has listed archives finds their replacement, and shows every record once, in
     /// order.
     func testReadersThatListedBeforeIt() throws {
+        try full()
         for (programs, archives) in [(1, 4), (2, 3)] {
             let store = try store(programs: programs, archives: archives)
             let whole = try read(store, compactAfter: .max)

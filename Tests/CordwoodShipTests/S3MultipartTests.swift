@@ -124,6 +124,7 @@ final class S3MultipartTests: S3Case {
     /// SeaweedFS 4.47 commits and answers 500 (filer_multipart.go), others are too slow. Aborting
     /// that upload would destroy the object's bytes, and 412 would then call it sent.
     func testAnEndWithoutAnAnswerIsAskedForAgainAndNeverAborted() throws {
+        try full()
         let lost: [TransferOutcome] = [
             .failed("timed out"), .failed("connection reset"), FakeBucket.say(500),
             FakeBucket.say(502), FakeBucket.say(504),
@@ -142,6 +143,7 @@ final class S3MultipartTests: S3Case {
 
     /// The first end was carried out, its answer lost: later answers do not show what became of it.
     func testARefusalBehindALostAnswerAbortsNothing() throws {
+        try full()
         for status: Int32 in [400, 403, 404] {
             let bucket = FakeBucket()
             bucket.carriesOutTheFirstEnd(

@@ -10,6 +10,10 @@ import XCTest
 
 @testable import CordwoodShip
 
+private func below(_ bound: Int, _ dice: inout SplitMix) -> Int {
+    Int(dice.next().multipliedFullWidth(by: UInt64(bound)).high)
+}
+
 /// Time in whole seconds; every client has one target.
 private struct Storm {
     enum Waiting {
@@ -49,7 +53,7 @@ private struct Storm {
         var dice = SplitMix(seed)
         var result = Result(requests: Array(repeating: 0, count: horizonS))
         var due = Array(repeating: [Int32](), count: horizonS)
-        for client in 0..<clients { due[dice.below(firstWithinS)].append(Int32(client)) }
+        for client in 0..<clients { due[below(firstWithinS, &dice)].append(Int32(client)) }
         var pairs = Array(
             repeating: (attempts: UInt32(0), notBefore: Int32(0)), count: clients * archives)
         var left = clients * archives
@@ -104,7 +108,7 @@ private struct Storm {
 
     private func shuffle(_ list: inout [Int32], _ dice: inout SplitMix) {
         for index in stride(from: list.count - 1, to: 0, by: -1) {
-            list.swapAt(index, dice.below(index + 1))
+            list.swapAt(index, below(index + 1, &dice))
         }
     }
 }

@@ -1,6 +1,7 @@
 // What goes into an archive comes out of it, record for record and byte for byte, with every codec.
 // Also what standard tools see of it, and what headers and footers say.
 
+import CordwoodTestSupport
 import XCTest
 
 @testable import CordwoodStore
@@ -95,11 +96,13 @@ final class ArchiveRoundTripTests: XCTestCase {
     }
 
     func testManyThreadsAndProcesses() throws {
+        try full()
         var maker = RecordMaker(seed: 9, processes: 40, threadsEach: 60)
         try check(maker.records(20_000), codec: .zstd, level: 1, seed: 9)
     }
 
     func testMoreThreadsThanOneBlockNames() throws {
+        try full()
         var maker = RecordMaker(seed: 10, processes: 2, threadsEach: 40_000)
         var records: [Staged] = []
         for thread in maker.threads {

@@ -65,6 +65,7 @@ final class BlockPiecesTests: XCTestCase {
     }
 
     func testPiecesGiveWhatBlocksGive() throws {
+        try full()
         var all = 0
         for seed in SplitMix.seeds(16) {
             let scratch = Scratch()

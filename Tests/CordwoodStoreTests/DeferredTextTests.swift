@@ -49,7 +49,8 @@ final class DeferredTextTests: XCTestCase {
     }
 
     /// A flag without effect leaves the number to the C library, for comparison.
-    func testNumbersAreThoseOfTheCLibrary() {
+    func testNumbersAreThoseOfTheCLibrary() throws {
+        try full()
         var random = SplitMix(21)
         let halves: [Double] = [
             0, -0.0, 0.5, 1.5, 2.5, 0.125, 0.375, -2.5, 1e-9, .leastNonzeroMagnitude, 999.9995,

@@ -118,6 +118,7 @@ final class ExtractTests: XCTestCase {
     }
 
     func testDamageOnOneSideLosesNothingOfTheOther() throws {
+        try full()
         let records = records()
         let scratch = Scratch()
         let info = try made(records, in: scratch)

@@ -502,6 +502,7 @@ final class FactsCacheTests: XCTestCase {
     }
 
     func testTwoCommandsAtOnce() throws {
+        try full()
         try fill(32)
         let plain = try read(nil)
         for _ in 0..<5 {

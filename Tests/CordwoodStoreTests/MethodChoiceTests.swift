@@ -113,7 +113,8 @@ final class MethodChoiceTests: XCTestCase {
     }
 
     /// After a tried block, blocks that resemble it only in their dense form.
-    func testTrialsSayLittleOfOtherBlocks() {
+    func testTrialsSayLittleOfOtherBlocks() throws {
+        try full()
         let blocks = hostile()
         for (name, first) in blocks {
             var trial = DenseTrial(level: 3)!

@@ -30,10 +30,10 @@ public func full() throws {
 
 /// A small seeded generator (splitmix64).
 public struct SplitMix: RandomNumberGenerator, Sendable {
-    /// Seeds of a test with that many in the largest size: a quarter in the full one, a sixteenth
-    /// in the core, but at least two.
-    public static func seeds(_ all: UInt64) -> Range<UInt64> {
-        0..<min(all, max(2, sized(all / 16, all / 4, all)))
+    /// Seeds of a test with that many in the largest size: a quarter in the others, or what the
+    /// test says of the core.
+    public static func seeds(_ all: UInt64, core: UInt64? = nil) -> Range<UInt64> {
+        0..<sized(core ?? all / 4, all / 4, all)
     }
 
     private var state: UInt64

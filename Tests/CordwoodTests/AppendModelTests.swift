@@ -16,7 +16,7 @@ final class AppendModelTests: XCTestCase {
     override func setUp() { store = TestFiles.directory() }
     override func tearDown() { TestFiles.remove(store) }
 
-    private static let rounds: UInt64 = sized(5, 20, 300)
+    private static let rounds: UInt64 = sized(10, 20, 300)
 
     func testOneThread() throws {
         for seed in 1...Self.rounds {
