@@ -125,6 +125,8 @@ class Script:
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    # Head and body are two writes: the second would wait 40 ms for the client's acknowledgement.
+    disable_nagle_algorithm = True
 
     def log_message(self, *arguments):
         pass
