@@ -15,6 +15,7 @@ import unittest
 import urllib.parse
 
 import exchanges
+from cases import full
 from exchanges import HAR_SCHEMA, Exchange, answered
 from json_schema import problems
 from replaying import Followed, replay, run_line
@@ -147,6 +148,7 @@ class B_HTTP_4(Reading):
             self.assertIn(f"redirects      {first} 302 GET http://a.test/1", text)
             self.assertIn(f"            -> {second} 200 GET http://a.test/2", text)
 
+    @full
     def test_B_HTTP_4_memory_is_bounded(self):
         """Listing a store takes memory that does not grow with it."""
         limit = 48 << 20

@@ -118,6 +118,7 @@ class FourLanguages(StoreCase):
     def test_B_NET_3_own_requests_in_c(self):
         self.check(self.built("errors.c", "cc", "-std=c11"))
 
+    @full
     def test_B_NET_3_own_requests_in_cpp(self):
         self.check(self.built("errors.cpp", "c++", "-std=c++17"))
 

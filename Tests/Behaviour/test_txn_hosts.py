@@ -9,6 +9,7 @@ from pathlib import Path
 
 import cordwood
 import swift_hosts
+from cases import full
 from sending import BUILD, ROOT, WORK, StoreCase
 from test_txn import Strict
 
@@ -181,6 +182,7 @@ class Hosts(StoreCase):
             self.assertNotEqual(found["inside"].span_id, found["deeper"].span_id)
             self.assertIsNone(found["outside"].trace_id or None)
 
+    @full
     def test_cpp_bounds(self):
         source = Path(tempfile.mkdtemp(dir=WORK)) / "bounds.cpp"
         source.write_text(BOUNDS)

@@ -8,7 +8,7 @@ import threading
 import time
 from pathlib import Path
 
-from cases import Failed, sized
+from cases import Failed, full, sized
 from checking import cat, compare, read_ledger
 
 
@@ -18,6 +18,7 @@ def usage(directory):
     return len(files), sum(path.lstat().st_blocks * 512 for path in files)
 
 
+@full
 def crowd(bench):
     """50 processes start, log, are killed and replaced. Readers and `tail -f` see everything."""
     bench.run("many", "brief", 0)  # the store must exist before the follower

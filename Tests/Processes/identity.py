@@ -11,7 +11,7 @@ import sqlite3
 import subprocess
 from collections import Counter
 
-from cases import Failed, equal, holds, sized
+from cases import Failed, equal, full, holds, sized
 from checking import read_ledger
 
 LINE = re.compile(rb'{.*"message":"([^"]*)".*"record_id":"([0-9a-f]{48})"}\n')
@@ -173,6 +173,7 @@ def export(bench, store, form):
     return bench.finish([bench.command, "export", store, "--format", form])
 
 
+@full
 def devices_told_apart(bench):
     """Engines with resources of 400 devices, sent to one collector."""
     bench.run("ids", "devices", DEVICES)

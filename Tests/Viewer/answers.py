@@ -32,6 +32,7 @@ def walk(server, direction, limit, **parameters):
         key = done["next"]
 
 
+@full
 def equal_times(folder, seed):
     """10,000 records with one time: each once, in both directions, archived and live."""
     store = folder / "store"
@@ -72,6 +73,7 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)
 """
 
 
+@full
 def large_rows(folder, seed):
     """Pages of large records end sooner, and memory is bounded, including that of `tail -n`."""
     count, size = 160, 500_000
@@ -247,6 +249,7 @@ def one_record(folder, seed):
         let_go(held)
 
 
+@full
 def certain_rows(folder, seed):
     """For a rare match, rows of the newest blocks arrive while older blocks are searched, each
     once, newest first."""

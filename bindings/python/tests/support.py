@@ -1,4 +1,5 @@
 """Shared by all tests of the Python package: a store for each, and the records in it."""
+import importlib
 import sys
 import tempfile
 import unittest
@@ -11,7 +12,11 @@ except ModuleNotFoundError:  # not installed: the checkout's own package
     sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
     import cordwood
 
-__all__ = ["StoreCase", "cordwood"]
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "Tests" / "TestSupport"))
+# Marks a test that the core leaves out.
+full: Any = importlib.import_module("cases").full
+
+__all__ = ["StoreCase", "cordwood", "full"]
 
 
 class StoreCase(unittest.TestCase):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Tuple
 from unittest import mock
 
-from support import StoreCase, cordwood
+from support import StoreCase, cordwood, full
 
 from cordwood import _abi, _accelerator, _logger, _place
 
@@ -285,6 +285,7 @@ class WhichTest(StoreCase):
 class LeakTest(StoreCase):
     """Calls leave nothing behind except their records."""
 
+    @full
     def test_nothing_is_left_behind(self) -> None:
         log = self.open(segment_bytes=65536).logger("a")
 
