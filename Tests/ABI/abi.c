@@ -493,7 +493,7 @@ static const struct {
     CASE(frozen_steps), CASE(publish_steps), CASE(grow_steps), CASE(alternate_steps),
     CASE(sealed_chunks), CASE(locked_first), CASE(lock_forked), CASE(gap_told_once),
     CASE(close_early),
-    CASE(names_synced), CASE(evicted), CASE(reused_reads), CASE(reader_keeps_file),
+    CASE(names_synced), CASE(evicted), FULL(reused_reads), CASE(reader_keeps_file),
     CASE(close_steps),
     CASE(archive_held), CASE(fork_names), CASE(cancel_pending),
     CASE(transactions), CASE(transaction_names), CASE(transaction_threads), CASE(traceparent),

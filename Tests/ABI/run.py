@@ -227,7 +227,7 @@ def table(program):
         "damaged_segment": damaged_segment,
         "damaged_archive": damaged_archive,
         "newer_store": newer_store,
-        "old_objects": old_objects,
+        "old_objects": cases.full(old_objects),
         "new_object_old_library": new_object_old_library,
         "console_text": console("console_text", is_text),
         "console_json": console("console_json", is_json),

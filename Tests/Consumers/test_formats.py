@@ -42,11 +42,12 @@ class FormatTest(ConsumerCase):
     def test_braces_are_checked(self):
         name = compilers(["g++"])[0]
         for words in ([name, "-std=c++20"],):
-            for code, works in (
-                    ('log.info("{} {:>{}} {{}}", 1, 2, 3);', True), ('log.info("{}", "a");', True),
-                    ('log.info("{} {}", 1);', False), ('log.info("{1}", 1);', False),
-                    ('log.info("{", 1);', False), ('log.info("{0} {}", 1, 2);', False),
-                    ("struct own {}; log.info(\"{}\", own());", False)):
+            every = (('log.info("{} {:>{}} {{}}", 1, 2, 3);', True),
+                     ('log.info("{} {}", 1);', False), ('log.info("{}", "a");', True),
+                     ('log.info("{1}", 1);', False), ('log.info("{", 1);', False),
+                     ('log.info("{0} {}", 1, 2);', False),
+                     ("struct own {}; log.info(\"{}\", own());", False))
+            for code, works in sized(every[:2], every, every):
                 with self.subTest(words=words, code=code):
                     worked, output = self.compiled(words, code, cpp=True)
                     self.assertEqual(worked, works, output)

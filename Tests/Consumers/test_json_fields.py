@@ -143,7 +143,7 @@ class JSONFieldTest(ConsumerCase):
 
     def each(self, standards=("c++17",)):
         """(its name, the compiler's command)"""
-        for name in compilers(["g++", "clang++"]):
+        for name in compilers(sized(["g++"], *[["g++", "clang++"]] * 2)):
             for standard in standards:
                 yield f"{name} {standard}", [name, f"-std={standard}", *STRICT]
 

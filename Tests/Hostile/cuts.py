@@ -7,7 +7,7 @@ import sys
 import warnings
 
 import cases
-from cases import Failed, sized
+from cases import Failed, full, sized
 from harness import CORDWOOD, LIBRARY, ROOT, tool
 
 os.environ.setdefault("CORDWOOD_LIBRARY", str(LIBRARY / "libcordwood.so"))
@@ -108,6 +108,7 @@ def cut_archives(suite):
     return f"{len(cuts)} cuts of {len(content)} bytes"
 
 
+@full
 def cut_lanes(suite):
     """Segments and lane files of this boot, cut at page bounds and at random. All readers report a
     loss; none does if nothing is lost."""

@@ -27,7 +27,7 @@ import cases  # noqa: E402
 import cuts  # noqa: E402
 import makers  # noqa: E402
 import seeds  # noqa: E402
-from cases import Failed, sized  # noqa: E402
+from cases import Failed, full, sized  # noqa: E402
 from harness import CORDWOOD, LIBRARY, run, tool  # noqa: E402
 
 
@@ -204,6 +204,7 @@ def numbers(suite):
 
 # ── More than there is ──
 
+@full
 def large_records(suite):
     """Segments whose only record is a quarter of a gigabyte of holes, all with the same time: more
     than the allowed memory."""
@@ -277,6 +278,7 @@ def inflating_archives(suite):
     return "; ".join(told)
 
 
+@full
 def junk(suite):
     """10,000 names in lanes/, a tenth as many in archives/ and queue/."""
     store = suite.store("junk")
@@ -468,6 +470,7 @@ def signals(suite):
         raise Failed(f"ends with {done.returncode}: {done.stdout.decode()}")
 
 
+@full
 def steady(suite):
     """R39: at a steady rate nothing is unmapped."""
     done = run(suite.host, "steady", suite.folder / "steady", codes=(0,),
