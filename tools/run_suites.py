@@ -48,7 +48,7 @@ MINUTES_MAX = 60  # of a job
 GRACE_S = 10
 # How far over its budget the core may be, and what loop() took when the budgets were measured.
 OVER_MAX = 1.5
-LOOP_S = 0.5
+LOOP_S = 0.45
 # Runs as long as its parent lives; its work does not matter.
 BUSY = "import os, sys\nwhile os.getppid() == int(sys.argv[1]):\n    for _ in range(1 << 20): pass"
 

@@ -13,11 +13,12 @@ import time
 from pathlib import Path
 
 from harness import (E_IO, E_TIMEOUT, FLAG_SIGBUS_GUARD, OK, SECONDS_MAX, TOOL, Failed, Skipped,
-                     equal, exact, holds, sized, until)
+                     equal, exact, full, holds, sized, until)
 
 SEGMENT = 1 << 20
 
 
+@full
 def failing_calls(place):
     """Each call that changes the disk returns EIO for a while, alone and all together, while four
     threads log: no kept record is lost, the rest is counted, and the engine recovers."""
@@ -137,6 +138,7 @@ def lost_journal(place):
     host.end()
 
 
+@full
 def slow_sync(place):
     """A sync of two seconds delays no writer."""
     words = place.words()
@@ -250,6 +252,7 @@ def deleted(place):
     goes_on(place, host)
 
 
+@full
 def deleted_after_refusals(place):
     """Some records had been refused, and the gap records that reported them are deleted too."""
     words = place.words()
@@ -292,6 +295,7 @@ def deleted_slowly(place):
     equal("the consent", consent.stdout, b"pending\n")
 
 
+@full
 def renewed_later(place):
     """A lane loses its file while the disk has no room for another. The engine retries each second,
     and records kept once there is room are read."""

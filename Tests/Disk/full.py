@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import time
 
-from harness import (BLOCK, DROP, E_FULL, OK, SECONDS_MAX, TOOL, ballast, equal, exact, holds,
+from harness import (BLOCK, DROP, E_FULL, OK, SECONDS_MAX, TOOL, ballast, equal, exact, full, holds,
                      until)
 
 # The limit for a refusal without a system call, with room for a loaded machine.
@@ -88,6 +88,7 @@ def full_ext4(place):
     fill_and_resume(place, place.ext4(24))
 
 
+@full
 def full_ext4_small_segments(place):
     fill_and_resume(place, place.ext4(24), segment=64 << 10)
 
@@ -257,6 +258,7 @@ def block_ends_with_close(place):
     host.kill()
 
 
+@full
 def threads_on_full_disk(place):
     """Eight threads on a disk that is full, has room, is full again: exact counts over all."""
     disk = place.tmpfs(10)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "TestSupport"))
 
-from cases import Failed, Skipped, equal, holds, sized, until  # noqa: E402
+from cases import Failed, Skipped, equal, full, holds, sized, until  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 HERE = Path(__file__).resolve().parent

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 
-from harness import OK, ROOT, TOOL, disk_bytes, equal, exact, holds, sized, until
+from harness import OK, ROOT, TOOL, disk_bytes, equal, exact, full, holds, sized, until
 
 DAY = 86_400
 SEGMENT_MIN = 64 << 10
@@ -370,6 +370,7 @@ def quota_small(place):
     under_load(place, 4, 4 << 20, 3)
 
 
+@full
 def quota_middle(place):
     total, _, removed = under_load(place, 2, 64 << 20, 4)
     holds(removed and total["kept"] > 0, "retention was not needed")
@@ -400,6 +401,7 @@ def quota_of_slow_writers(place):
                f"{read['logs']} records left")
 
 
+@full
 def memory_is_bounded(place):
     """64 threads at full rate and a small quota: the engine's memory stays below the limit in
     ARCHITECTURE.md, and does not grow with time."""
@@ -481,7 +483,7 @@ def uploaders_and_enforcer(place):
     try:
         port = int(server.stdout.readline())
         host = place.host(store).open(quota=0, interval=1)
-        made = sized(15, 40, 120)
+        made = sized(40, 40, 120)
         for _ in range(made):
             host.write(50, 100)
             host.ask("roll")

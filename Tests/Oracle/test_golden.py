@@ -16,6 +16,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import dense_bounds  # noqa: E402, F401 (adds to CASES)
 import dense_broken  # noqa: E402, F401 (adds to CASES)
 from archive import Archive, decode_payload  # noqa: E402
+from cases import full  # noqa: E402
 from dense import decode, decode_tree  # noqa: E402
 from dense_encoder import NUMBERED  # noqa: E402
 from dense_hostile import CASES  # noqa: E402
@@ -97,6 +98,7 @@ class Golden(unittest.TestCase):
 
 
 class Hostile(unittest.TestCase):
+    @full
     def test_each_breaks_one_rule(self):
         """Without its limit a block is whole. The files contain every case."""
         expected = json.loads((FOLDER / "expected.json").read_text())

@@ -13,6 +13,7 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
+from cases import full  # noqa: E402
 from compare import compared, parsed_lines  # noqa: E402
 from golden import FOLDER  # noqa: E402
 
@@ -38,6 +39,7 @@ class Tool(unittest.TestCase):
         self.expected = json.loads((FOLDER / "expected.json").read_text())
         self.assertEqual({path.name for path in FOLDER.glob("*.cwa")}, set(self.expected))
 
+    @full
     def test_whole_archives(self):
         """Record for record what the oracle reads, with no problem reported."""
         for name, expected in self.expected.items():
