@@ -170,6 +170,7 @@ final class GrepTests: CommandCase {
     }
 
     func testManyPatternsAndCounts() throws {
+        try full()
         try both {
             XCTAssertEqual(try count("-e", "line 1$", "-e", "order=7"), 2)
             XCTAssertEqual(try count("-eline 1$", "-eslow"), 2)

@@ -160,6 +160,7 @@ final class ReadingVerbTests: CommandCase {
 
     /// More hours than are told apart; the rest is only counted.
     func testStatsHoldALimitedNumberOfNames() throws {
+        try full()
         let hour: UInt64 = 3_600_000_000_000
         try write { writer in
             for index in 1...UInt64(66_000) {

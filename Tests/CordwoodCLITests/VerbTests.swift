@@ -1,5 +1,6 @@
 // The command from outside: what it prints, where, and how it ends.
 
+import CordwoodTestSupport
 import Foundation
 import XCTest
 
@@ -35,6 +36,7 @@ final class VerbTests: CommandCase {
 
     /// Files are read in pieces of 256 KiB.
     func testLinesOfOneReadHaveOneTime() throws {
+        try full()
         let lines = (0..<7_000).map { String(repeating: "x", count: 99 - $0 % 7) }
         let bytes = Data(lines.map { $0 + "\n" }.joined().utf8)
         XCTAssertEqual(try run("log", "--store", store, "--logger", "a", input: bytes).code, 0)

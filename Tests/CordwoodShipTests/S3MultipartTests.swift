@@ -185,6 +185,7 @@ final class S3MultipartTests: S3Case {
     }
 
     func testAlreadyThereAtTheEndOfParts() throws {
+        try full()
         let bucket = FakeBucket()
         bucket.answer = {
             $0.headers["if-none-match"] != nil ? FakeBucket.say(412) : nil

@@ -321,6 +321,7 @@ final class TextEncoderTests: XCTestCase {
     }
 
     func testHostileLoggly_B_ROLL_10() throws {
+        try full()
         for seed in seeds {
             let given = hostile(seed)
             let target = try target("loggly", "http://h")
@@ -378,6 +379,7 @@ final class TextEncoderTests: XCTestCase {
     }
 
     func testHostileDatadog() throws {
+        try full()
         for seed in seeds {
             let given = hostile(seed, 1_100)
             let target = try target("datadog", "http://h")
@@ -401,6 +403,7 @@ final class TextEncoderTests: XCTestCase {
     }
 
     func testHostileSplunk() throws {
+        try full()
         for seed in seeds {
             let given = hostile(seed)
             let target = try target("splunk", "http://h") { $0.parameters = "index=main" }
@@ -456,6 +459,7 @@ final class TextEncoderTests: XCTestCase {
     }
 
     func testHostileLoki() throws {
+        try full()
         for (seed, parameters) in seeds.flatMap({ [($0, ""), ($0, "metadata=off")] }) {
             let given = hostile(seed)
             let target = try target("loki", "http://h") { $0.parameters = parameters }
@@ -503,6 +507,7 @@ final class TextEncoderTests: XCTestCase {
     }
 
     func testHostileJSONArray() throws {
+        try full()
         for seed in seeds {
             let given = hostile(seed)
             let target = try target("http", "http://h/x") {

@@ -133,6 +133,7 @@ final class ArchiveFaultTests: XCTestCase {
     }
 
     func testEachDamagedBlockLeavesTheOthers() throws {
+        try full()
         let records = RecordMaker.largeBlocks(seed: 24, count: 4, others: 60)
         for codec in Codec.allCases {
             let scratch = Scratch()

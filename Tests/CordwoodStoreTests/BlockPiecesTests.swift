@@ -121,6 +121,7 @@ final class BlockPiecesTests: XCTestCase {
     }
 
     func testWithoutOrderTheSameRecordsCome() throws {
+        try full()
         for seed in SplitMix.seeds(20) {
             let scratch = Scratch()
             var random = SplitMix(seed)

@@ -87,7 +87,8 @@ final class GrowingBytesTests: XCTestCase {
 
     /// Texts of every length up to several pieces, with and without a byte that ends the copy,
     /// after other text, and in memory that ends where the text does.
-    func testTextsOfEveryLength() {
+    func testTextsOfEveryLength() throws {
+        try full()
         var random = SplitMix(11)
         for count in 0..<150 {
             let text = (0..<count).map { _ in UInt8(0x23 + random.below(0x30)) }

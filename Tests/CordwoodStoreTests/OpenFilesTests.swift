@@ -2,6 +2,7 @@
 // names still lead to them, and a reader returns the same.
 
 import CShims
+import CordwoodTestSupport
 import Glibc
 import XCTest
 
@@ -99,6 +100,7 @@ final class OpenFilesTests: XCTestCase {
     }
 
     func testAHostThatHasUsedNearlyAllDescriptorsIsReadToTheEnd() throws {
+        try full()
         let count = 40
         let paths = try (0..<count).map { try archive(400 + UInt64($0), dense: $0 % 2 == 0) }
         let store = scratch.path + "/store"

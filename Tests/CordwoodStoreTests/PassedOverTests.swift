@@ -149,6 +149,7 @@ final class PassedOverTests: XCTestCase {
 
     /// Records and damage come in the same order, with and without a second thread.
     func testLoadingAheadChangesNothing() throws {
+        try full()
         for seed in SplitMix.seeds(40) {
             var random = SplitMix(seed)
             let scratch = Scratch()

@@ -3,6 +3,7 @@
 
 import Cordwood
 import CordwoodEngine
+import CordwoodTestSupport
 import CordwoodTrace
 import Foundation
 import XCTest
@@ -36,6 +37,7 @@ final class HTTPExchangeTests: XCTestCase {
 
     /// Rules are replaced while exchanges begin: none is released while it is about to be used.
     func testOptionsAreSetWhileExchangesBegin() throws {
+        try full()
         try captures()
         let engine = try XCTUnwrap(engine)
         let ended = Counter()

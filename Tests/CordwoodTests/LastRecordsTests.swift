@@ -39,7 +39,7 @@ final class LastRecordsTests: XCTestCase {
 
     func testTheLastRecordsAreTheEndOfAFullRead() throws {
         var (all, gathered, made): (UInt64, UInt64, UInt64) = (0, 0, 0)
-        for seed in SplitMix.seeds(400, core: 25) {
+        for seed in SplitMix.seeds(400, core: 10) {
             TestFiles.remove(store)
             var maker = StoreMaker(store: store, seed: seed)
             try maker.make()
@@ -70,7 +70,7 @@ final class LastRecordsTests: XCTestCase {
     /// Records that a filter leaves out are not made, but decide the order of the others as if they
     /// were.
     func testAFilterLeavesTheOrderAsItIs() throws {
-        for seed in SplitMix.seeds(400, core: 25) {
+        for seed in SplitMix.seeds(400, core: 10) {
             TestFiles.remove(store)
             var maker = StoreMaker(store: store, seed: seed)
             try maker.make()

@@ -37,6 +37,7 @@ final class RecordWindowTests: XCTestCase {
     }
 
     func testAWindowIsAPartOfAFullRead() throws {
+        try full()
         var windows = 0
         for seed in SplitMix.seeds(80) {
             TestFiles.remove(store)
