@@ -482,7 +482,7 @@ static const struct {
     CASE(cancel), CASE(no_links), CASE(membarrier_lost),
     CASE(formats), CASE(macros), CASE(format_refused), CASE(format_strings),
     CASE(places_storm), CASE(places_fork), CASE(errno),
-    CASE(reused), FULL(reused_fork), CASE(coarse_clock), CASE(idle_threads),
+    FULL(reused), FULL(reused_fork), CASE(coarse_clock), CASE(idle_threads),
     FULL(tmpfs), FULL(tmpfs_full), CASE(tmpfs_cleaned), CASE(places_alike), CASE(site_text),
     CASE(encrypt), CASE(first_failure),
     CASE(policy), CASE(transfer_errors),

@@ -110,6 +110,7 @@ class PlantedTest(Hosts):
     def test_B_HTTP_6_planted_aiohttp(self):
         self.client("aiohttp")
 
+    @full
     def test_B_HTTP_6_planted_urlsession(self):
         self.run_client(swift_hosts.program("HTTPPlanted"))
 

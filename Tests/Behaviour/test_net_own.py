@@ -125,6 +125,7 @@ class FourLanguages(StoreCase):
     def test_B_NET_3_own_requests_in_python(self):
         self.check([sys.executable, ROOT / "examples/http/errors.py"])
 
+    @full
     def test_B_NET_3_own_requests_in_swift(self):
         self.check([swift_hosts.program("HTTPErrors")])
 
@@ -198,5 +199,6 @@ class Clients(Hosts):
     def test_B_NET_2_own_requests_httpx_awaited(self):
         self.check("httpx-async")
 
+    @full
     def test_B_NET_2_own_requests_aiohttp(self):
         self.check("aiohttp", ("v2",))

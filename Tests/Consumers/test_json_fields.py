@@ -189,6 +189,7 @@ class JSONFieldTest(ConsumerCase):
                 self.assertLessEqual(1, large)
                 self.assertLess(large, 5)
 
+    @full
     def test_mistakes(self):
         """A field in a variable, whose text would dangle (clang), and values that have no JSON."""
         for called, words in self.each():

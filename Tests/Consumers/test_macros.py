@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from cases import sized
+from cases import full, sized
 from test_consumers import LIBRARIES, ROOT, STRICT, WITHOUT, ConsumerCase, compilers, run
 
 sys.dont_write_bytecode = True
@@ -393,6 +393,7 @@ class MacroTest(ConsumerCase):
                 self.assertGreater(int(said[1].rstrip(",")), 2500, said)
                 self.assertGreater(int(said[3].rstrip(",")), 2500, said)
 
+    @full
     def test_places_belong_to_their_module(self):
         """A place in an inline function or a template is not shared between modules, and keeps
         nothing loaded."""

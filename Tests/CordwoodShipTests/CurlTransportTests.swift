@@ -131,8 +131,8 @@ final class CurlTransportTests: XCTestCase {
         XCTAssertTrue((390..<25_000).contains(spent), "\(spent) ms")
     }
 
-    /// libcurl takes the mean speed of the last five seconds. A limit above what the sockets take at
-    /// the start makes the stall count from there, not five seconds later.
+    /// libcurl takes the mean speed of the last five seconds. A limit above what the sockets take
+    /// at the start makes the stall count from there, not five seconds later.
     func testStalledBody() throws {
         XCTAssertEqual(TransportSettings().stallBytesPerSecond, 1)
         let server = try FaultServer(#"[{"action":"stall"}]"#)

@@ -178,7 +178,8 @@ def run_all(arguments):
     only, values, kills, dying = arguments.only.split(","), {}, {}, {}
     if arguments.kills and (arguments.values or not arguments.deaths):
         kills = kill_table(arguments, only)
-        values = {"swift values": cases.full(check_values)} if arguments.values and "swift" in only else {}
+        if arguments.values and "swift" in only:
+            values = {"swift values": cases.full(check_values)}
     if arguments.deaths:
         dying = deaths.table(only)
     table = cases.chosen({**values, **kills, **dying}, arguments)

@@ -444,7 +444,7 @@ def two_enforcers(place):
     callback in one of them. R38."""
     store = place.directory / "store"
     hosts = [place.host(store).open(quota=1, interval=1) for _ in range(2)]
-    for _ in range(sized(3, 8, 25)):
+    for _ in range(sized(8, 8, 25)):
         for host in hosts:
             host.write(50, 100)
         for host in hosts:
