@@ -360,7 +360,7 @@ CASES = {
     "short_lived": crowd.short_lived,
     "named": crowd.named,
     "listings": crowd.listings,
-    "reopen": life("reopen", 60, 400, 10_000, checked=False),
+    "reopen": life("reopen", 300, 400, 10_000, checked=False),
     "engines": life("engines", 0, 0, 0),
     "keys": life("keys", 400, 1600, 20_000),
     "pool": cases.only_all(life("pool", 40_000, 40_000, 40_000, checked=False)),
