@@ -34,6 +34,9 @@ class Trouble(StoreCase):
                 *url]
 
     def add(self, url, **options):
+        """Only explicit calls send, unless the test passes another condition: the timer would take
+        part of what a flush is to count."""
+        options = {"condition": lambda: False, **options}
         return self.engine.add_target(url, name="txn", kind="transactions", **options)
 
     def events(self, server, number):
@@ -43,8 +46,7 @@ class Trouble(StoreCase):
     def test_B_TXN_2_deleted_while_it_is_sent(self):
         """The request under way is sent. No later request contains what was deleted."""
         server = Scripted(self, [{}, {"status": 500}])
-        # Sends only on explicit calls.
-        self.add(server.url, body_bytes_max=16_384, condition=lambda: False)
+        self.add(server.url, body_bytes_max=16_384)
         one = self.engine.transaction(17)
         for number in range(120):  # one archive: a lane begins with room for about 140
             one.event(number)
@@ -119,7 +121,7 @@ class Trouble(StoreCase):
     def test_B_TXN_7_too_large_for_now(self):
         """With Retry-After a 413 is not final: the event waits, as after a 503."""
         server = Scripted(self, [{"status": 413, "headers": {"Retry-After": "1"}}])
-        self.add(server.url)
+        self.add(server.url, condition=None)
         self.engine.transaction(17).event(0)
         with self.assertRaises(cordwood.UploadError):
             self.engine.flush_transactions(timeout=30)
