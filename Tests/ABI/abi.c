@@ -436,6 +436,14 @@ static void case_block(void) { /* waits for space instead of refusing */
     EXPECT(3000, read_logs(NULL, NULL));
 }
 
+/* A descriptor that the system gives a thread of ours is moved at once: wait for that. */
+static bool gets_free(int fd) {
+    uint64_t until = now_ns() + 60000000000u;
+    while (fcntl(fd, F_GETFD) != -1)
+        if (now_ns() > until) return false;
+    return true;
+}
+
 static void case_no_standard_streams(void) { /* no file of ours becomes the host's stderr */
     close(0);
     close(2);
@@ -443,8 +451,8 @@ static void case_no_standard_streams(void) { /* no file of ours becomes the host
     cw_engine *engine = open_with(&options);
     put(logger_of(engine, "s"), "0 1");
     EXPECT(CW_OK, cw_roll(engine));
-    EXPECT(-1, fcntl(0, F_GETFD));
-    EXPECT(-1, fcntl(2, F_GETFD));
+    HOLDS(gets_free(0));
+    HOLDS(gets_free(2));
     EXPECT(CW_OK, cw_close(&engine, 60000));
 }
 
