@@ -56,10 +56,9 @@ def build(folder, log):
     subprocess.run(["g++", "-std=c++17", *warnings, only("examples/cpp/*.cpp"), *include,
                     *libraries, "-o", cpp_program], check=True, stdout=log, stderr=log)
     # In the build directory of the tool, so that the package is compiled once for both.
-    swift = ["swift", "build", "-c", "release", "-debug-info-format", "none",
-             "--static-swift-stdlib", "-Xswiftc", "-Xfrontend", "-Xswiftc", "-function-sections",
-             "--package-path", str(ROOT / "examples/swift"), "--scratch-path",
-             str(ROOT / ".build"), "--product", "Example"]
+    swift = [str(ROOT / "tools/swiftpm.sh"), "release", "build", "--package-path",
+             str(ROOT / "examples/swift"), "--scratch-path", str(ROOT / ".build"), "--product",
+             "Example"]
     subprocess.run(swift, check=True, stdout=log, stderr=log)
     binaries = Path(subprocess.run([*swift, "--show-bin-path"], check=True, text=True,
                                    stdout=subprocess.PIPE, stderr=log).stdout.strip())
