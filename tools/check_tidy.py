@@ -22,7 +22,7 @@ NOTES = re.compile(r"\b(?:TO" + "DO|FIX" + "ME|XX" + r"X)\b")
 PAGE = re.compile(r"\b([A-Z]{4,})(?:\.md\b|,? §| R\d)")
 PAGES = {path.stem for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]}
 PLACES = re.compile(r"(?<![\w.])/(?:wo" + "rk|ro" + "ot|home/\\w+)/")
-# The oldest Swift stands in the first line of Package.swift (tools/common.sh, swift_floor).
+# The first line of Package.swift has the oldest Swift (tools/common.sh, swift_floor).
 FLOOR = re.compile(r"^// swift-tools-version: *([\d.]+)|\bSwift ([\d.]*\d) or later")
 
 

@@ -61,8 +61,8 @@ wants() {
     (needs "$@") || echo "dev: going on without them" >&2
 }
 
-# The oldest Swift that builds this. It stands in the manifest, where SwiftPM reads it; what other
-# files say of it is compared by `./dev check`.
+# The oldest Swift that builds this. The manifest has it, where SwiftPM reads it; `./dev check`
+# compares what other files say.
 swift_floor() {
     sed -n '1s|^// swift-tools-version: *||p' "$(dirname "${BASH_SOURCE[0]}")/../Package.swift"
 }

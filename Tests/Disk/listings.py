@@ -124,7 +124,7 @@ def sealed_behind_the_cursor(place):
 
 def closed_beside_verify(place):
     """A process closes its engine, and another then adopts its lane or does not, while `cordwood
-    verify` stands in a listing or at a look at the lane. The lane is live, closed or gone; nobody
+    verify` stops in a listing or at the lane. The lane is live, closed or gone; nobody
     calls it unclean."""
     seen = {}
     moments = [(False, number) for number in (1, 2)]
