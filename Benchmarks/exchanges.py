@@ -7,7 +7,7 @@ from house import OURS, last_json, output
 
 def measure(house):
     program = house.program("http", "http.c", *OURS)
-    figure = hot.instructions(house, program, "http", 500, 2_500)
+    figure = hot.instructions(house, program, "http", 2_000)
     house.gate("captured exchange of 2 KB: instructions", figure,
                house.limits["instructions_per_exchange"])
     times = house.few(5_000, 40_000)

@@ -24,11 +24,10 @@ PYTHON_COUNTS = (2_000, 12_000)
 
 def venv(house, install):
     """The interpreter with the peers from PyPI that could be installed, or our own."""
-    python = environments.folder("bench") / "bin/python"
-    if not python.exists() and install and environments.interpreter("bench") is None:
+    if install and environments.interpreter("bench") is None:
         house.note("PyPI did not give all of Python's peers: what it did not is left out")
-    if python.exists():
-        return str(python)
+    if python := environments.partly_made("bench"):
+        return python
     house.note("Python's peers of PyPI are left out (./dev bench python installs them)")
     return sys.executable
 
@@ -130,8 +129,10 @@ def swift(house):
         house.add("swift", engine, "w2" if load.startswith("swiftlog") else load, "bursts",
                   figures, kept="no: a C stream" if is_peer else "–" if load == "off" else KEPT)
     seen = house.more.setdefault("instructions_per_record", {}).setdefault("swift", {})
-    for load, limit in house.limits["instructions_per_record"]["swift"].items():
-        seen[load] = hot.instructions(house, program, load)
-        house.gate(f"swift {load}: instructions a record", seen[load], limit)
+    limits = house.limits["instructions_per_record"]["swift"]
+    figures = house.each(hot.instructions, [(house, program, load) for load in limits])
+    for (load, limit), figure in zip(limits.items(), figures):
+        seen[load] = figure
+        house.gate(f"swift {load}: instructions a record", figure, limit)
         said = last_json(output(program, house.where(), "costs", 200, load))
         house.gate(f"swift {load}: allocations", said["allocations"], house.limits["allocations"])

@@ -7,8 +7,8 @@
  * w1 a constant text, w2 an int and a double, w3 a string of 40 bytes and an int, all by CW_INFO;
  * w4 a ready message of 100 bytes by cw_write; off a CW_DEBUG below the threshold,
  * by tens.
- * Built with -DPLACES, w2 has 1,000 places. Built with -DSHARED, both threads store to one line,
- * which lines.py must find. */
+ * With -DPLACES=TEN, w2 has 100 places, with -DPLACES=HUNDRED 1,000. With -DSHARED, both threads
+ * store to one line, which lines.py must find. */
 #define LOAD_OFF
 #include "hot.h"
 
@@ -33,18 +33,20 @@ WRITER write_w1(size_t first, size_t count) {
     }
 }
 #ifdef PLACES
-/* Each record comes from another place than the 999 before it: counts are whole thousands. */
+/* Each record comes from another place than the 99 or 999 before it, ten functions in turn: counts
+ * are whole thousands. */
 #define TEN(text) text text text text text text text text text text
+#define HUNDRED(text) TEN(TEN(text))
+enum { IN_A_FUNCTION = PLACES(1 +) 0 };
 #define PLACE CW_INFO(logger, "order %d at %f", (int)i, prices[i % VARIANTS]); i++;
-#define PLACES_100(name)                                                                           \
-    __attribute__((noinline)) static void name(size_t i) { TEN(TEN(PLACE)) }
-PLACES_100(places_0) PLACES_100(places_1) PLACES_100(places_2) PLACES_100(places_3)
-PLACES_100(places_4) PLACES_100(places_5) PLACES_100(places_6) PLACES_100(places_7)
-PLACES_100(places_8) PLACES_100(places_9)
+#define FUNCTION(name) __attribute__((noinline)) static void name(size_t i) { PLACES(PLACE) }
+FUNCTION(places_0) FUNCTION(places_1) FUNCTION(places_2) FUNCTION(places_3) FUNCTION(places_4)
+FUNCTION(places_5) FUNCTION(places_6) FUNCTION(places_7) FUNCTION(places_8) FUNCTION(places_9)
 WRITER write_w2(size_t first, size_t count) {
     static void (*const places[])(size_t) = {places_0, places_1, places_2, places_3, places_4,
                                              places_5, places_6, places_7, places_8, places_9};
-    for (size_t i = first; i < first + count; i += 100) places[i / 100 % 10](i);
+    for (size_t i = first; i < first + count; i += IN_A_FUNCTION)
+        places[i / IN_A_FUNCTION % 10](i);
 }
 #else
 WRITER write_w2(size_t first, size_t count) {

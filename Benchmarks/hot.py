@@ -3,28 +3,34 @@ that gate: instructions (callgrind), allocations, system calls, bytes, shared li
 
 import os
 import re
+import shutil
 import statistics
 import subprocess
+from pathlib import Path
 
 import lines
 from house import C, KEPT, KEPT_TMPFS, OURS, WORKLOADS, last_json, output
 
-FEW, MANY = 10_000, 40_000
+COUNTED = 40_000
+# What follows a writer's name in C and in C++.
+WRITERS = ("", "(unsigned long, unsigned long)")
 COPY = "a TSC read and a copy"
 
 
-def instructions(house, program, workload, few=FEW, many=MANY, environment=None):
-    """Instructions that one more record adds under callgrind: loop, call and everything called."""
-    totals = []
-    for count in (few, many):
-        store = house.where()
-        done = subprocess.run(
-            ["valgrind", "--tool=callgrind", f"--toggle-collect=*write_{workload}*",
-             f"--callgrind-out-file={store}.callgrind", program, str(store), "count", str(count),
-             workload], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-            env=dict(os.environ, **(environment or {})))
-        totals.append(int(re.search(r"Collected\s*:\s*(\d+)", done.stderr)[1]))
-    return round((totals[1] - totals[0]) / (many - few), 1)
+def instructions(house, program, workload, count=COUNTED, environment=None):
+    """Instructions of a record under callgrind: loop, call and everything called. The program calls
+    its writer twice (load.h); each call is a profile of its own, and the second counts."""
+    store = house.where()
+    profile = f"{store}.callgrind"
+    subprocess.run(
+        ["valgrind", "--tool=callgrind", f"--toggle-collect=*write_{workload}*",
+         *(f"--dump-after=write_{workload}{arguments}" for arguments in WRITERS),
+         f"--callgrind-out-file={profile}", program, str(store), "count", str(count), workload],
+        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        env=dict(os.environ, **(environment or {})))
+    shutil.rmtree(store)
+    totals = re.search(r"^totals: (\d+)$", Path(f"{profile}.2").read_text(encoding="utf-8"), re.M)
+    return round(int(totals[1]) / count, 1)
 
 
 def place_bytes(house):
@@ -61,19 +67,22 @@ def beside_copy(house):
 def counts(house):
     """Counts that do not depend on the machine. guests.py has those of Swift's program."""
     seen, limits = {}, house.limits
-    for language, program in (("c", house.hot()), ("c coarse clock", house.hot()),
-                              ("cpp", house.hot_cpp()), ("cpp macros", house.hot_macros())):
-        coarse = {"LOAD_COARSE": "1"} if language == "c coarse clock" else None
-        for load in WORKLOADS:
-            figure = instructions(house, program, load, environment=coarse)
-            seen.setdefault(language, {})[load] = figure
-            house.gate(f"{language} {load}: instructions a record", figure,
-                       limits["instructions_per_record"][language][load])
-    seen[COPY] = {load: instructions(house, copy_program(house), load) for load in WORKLOADS}
+    languages = {"c": house.hot(), "c coarse clock": house.hot(), "cpp": house.hot_cpp(),
+                 "cpp macros": house.hot_macros()}
+    if not house.quick:
+        languages[COPY] = copy_program(house)
+    cases = [(house, program, load, COUNTED,
+              {"LOAD_COARSE": "1"} if language == "c coarse clock" else None)
+             for language, program in languages.items() for load in WORKLOADS]
+    *figures, places = house.each(instructions, [*cases, (house, house.hot_places(), "w2")])
+    for language in languages:
+        seen[language] = dict(zip(WORKLOADS, figures))
+        del figures[:len(WORKLOADS)]
+        for load, limit in limits["instructions_per_record"].get(language, {}).items():
+            house.gate(f"{language} {load}: instructions a record", seen[language][load], limit)
     house.more["instructions_per_record"] = seen
-    figure = instructions(house, house.hot_places(), "w2")
-    house.more["instructions_per_record_of_1000_places"] = figure
-    house.gate("c w2, 1,000 places: instructions a record", figure,
+    house.more["instructions_per_record_of_places"] = places
+    house.gate(f"c w2, {house.few('100', '1,000')} places: instructions a record", places,
                limits["instructions_per_record"]["c places"]["w2"])
     house.more["bytes_per_place"] = place_bytes(house)
     house.gate("c w2: bytes of code a place", house.more["bytes_per_place"],
@@ -99,23 +108,35 @@ def counts(house):
                    len(seen["shared"]), 0)
 
 
+def in_bursts(house, engine, program, bursts):
+    for load in (*WORKLOADS, "off"):
+        row = house.run(program, "bursts", bursts, load, counted=load != "off")
+        house.add("hot", engine, load, "bursts", row, kept="–" if load == "off" else KEPT)
+
+
 def times(house):
+    """With --quick, only those that gate."""
     bursts, calls = house.few(150, 5_000), house.few(200_000, 5_000_000)
-    for engine, program in (("cordwood C", house.hot()), ("cordwood C++", house.hot_cpp()),
-                            ("cordwood C++ macros", house.hot_macros())):
-        for load in (*WORKLOADS, "off"):
-            row = house.run(program, "bursts", bursts, load, counted=load != "off")
-            house.add("hot", engine, load, "bursts", row, kept="–" if load == "off" else KEPT)
-    house.add("hot", "cordwood C, 1,000 places", "w2", "bursts",
-              house.run(house.hot_places(), "bursts", bursts, "w2"))
+    in_bursts(house, "cordwood C", house.hot(), bursts)
     for load in ("w2", "w4"):
-        row = house.run(house.hot(), "bursts", bursts, load, threads=2)
-        house.add("hot", "cordwood C", load, "bursts", row, threads=2)
         row = house.add("hot", "cordwood C", load, "paced",
                         house.run(house.hot(), "paced", calls, load))
         house.gate(f"{load}: times a second that the helpers of a busy engine wake",
                    round(row["helper_wakes"] / max(row["seconds"], 1), 1),
                    house.limits["wakes_s"]["busy"])
+    for load in WORKLOADS:
+        house.gate(f"{load}: ns a record, one thread (noise allowed)",
+                   house.find(part="hot", engine="cordwood C", workload=load, mode="bursts",
+                              threads=1)["mean"], house.limits["mean_ns_beyond_noise"])
+    if house.quick:
+        return
+    in_bursts(house, "cordwood C++", house.hot_cpp(), bursts)
+    in_bursts(house, "cordwood C++ macros", house.hot_macros(), bursts)
+    house.add("hot", "cordwood C, 1,000 places", "w2", "bursts",
+              house.run(house.hot_places(), "bursts", bursts, "w2"))
+    for load in ("w2", "w4"):
+        row = house.run(house.hot(), "bursts", bursts, load, threads=2)
+        house.add("hot", "cordwood C", load, "bursts", row, threads=2)
         house.add("hot", "a plain copy", load, "paced",
                   house.run(house.program("copy", "copy.c"), "paced", calls, load, counted=False),
                   kept="no: memory")
@@ -124,10 +145,6 @@ def times(house):
                                ("tmpfs", "LOAD_TMPFS", KEPT_TMPFS)):
         row = house.run(house.hot(), "bursts", bursts, "w2", environment={switch: "1"})
         house.add("hot", f"cordwood C, {name}", "w2", "bursts", row, kept=kept)
-    for load in WORKLOADS:
-        house.gate(f"{load}: ns a record, one thread (noise allowed)",
-                   house.find(part="hot", engine="cordwood C", workload=load, mode="bursts",
-                              threads=1)["mean"], house.limits["mean_ns_beyond_noise"])
 
 
 def measure(house):

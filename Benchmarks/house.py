@@ -5,6 +5,7 @@ Everything lies under build/bench, on the file system of the checkout. Stores ar
 run. One run at a time."""
 
 import datetime
+import itertools
 import json
 import os
 import platform
@@ -13,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -53,7 +55,7 @@ class House:
         self.limits = json.loads((HERE / "thresholds.json").read_text())
         (ROOT / "build/bench").mkdir(parents=True, exist_ok=True)
         self.folder = Path(tempfile.mkdtemp(prefix="run-", dir=ROOT / "build/bench"))
-        self.programs, self.count = {}, 0
+        self.programs, self.numbers = {}, itertools.count(1)
 
     def close(self):
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -86,7 +88,7 @@ class House:
         return self.program("hot", "hot.c", *OURS)
 
     def hot_places(self):
-        return self.program("hotplaces", "hot.c", "-DPLACES", *OURS)
+        return self.program("hotplaces", "hot.c", f"-DPLACES={self.few('TEN', 'HUNDRED')}", *OURS)
 
     def hot_cpp(self):
         return self.program("hotpp", "hot.cpp", *OURS)
@@ -96,10 +98,16 @@ class House:
 
     def where(self):
         """A new empty directory for one run's files."""
-        self.count += 1
-        path = self.folder / f"store-{self.count}"
+        path = self.folder / f"store-{next(self.numbers)}"
         path.mkdir()
         return path
+
+    @staticmethod
+    def each(call, cases):
+        """The result of `call` for each tuple of arguments. The calls run beside each other: they
+        must not measure time."""
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            return list(pool.map(lambda case: call(*case), cases))
 
     def check(self, store, workload):
         """Compares every record of a store with what was logged."""

@@ -3,7 +3,7 @@
  *   http STORE times N    one by one, in bursts with pauses, as in a client's threads; then
  *                         cw_http_begin alone with capture off. Prints a line of JSON: mean and
  *                         percentiles in ns, and the writing thread's allocations.
- *   http STORE count N    N exchanges and nothing else, for callgrind */
+ *   http STORE count N    N / 4 exchanges, then N, for callgrind (load.h) */
 #define _GNU_SOURCE 1
 #include <cordwood/cordwood.h>
 #include <stdio.h>
@@ -91,11 +91,14 @@ static void prepare(void) {
 }
 
 /* Not inlined: callgrind counts from here. */
-__attribute__((noinline)) static void write_http(cw_engine *engine) {
-    cw_http_exchange *exchange = NULL;
-    if (cw_http_begin(engine, &request, &exchange) != CW_OK ||
-        cw_http_response(exchange, &response) != CW_OK || cw_http_end(&exchange, &outcome) != CW_OK)
-        exit(1);
+__attribute__((noinline)) static void write_http(cw_engine *engine, long count) {
+    for (long i = 0; i < count; i++) {
+        cw_http_exchange *exchange = NULL;
+        if (cw_http_begin(engine, &request, &exchange) != CW_OK ||
+            cw_http_response(exchange, &response) != CW_OK ||
+            cw_http_end(&exchange, &outcome) != CW_OK)
+            exit(1);
+    }
 }
 
 static void times(cw_engine *engine, cw_http_options *capture, long wanted) {
@@ -103,12 +106,12 @@ static void times(cw_engine *engine, cw_http_options *capture, long wanted) {
     long bursts = wanted / BURST < BURSTS_MAX ? wanted / BURST : BURSTS_MAX;
     struct timespec pause = {0, 2000000};
     double sum = 0;
-    for (int i = 0; i < BURST; i++) write_http(engine); /* until buffers and chunks have grown */
+    write_http(engine, BURST); /* until buffers and chunks have grown */
     uint64_t allocated = allocations;
     for (long burst = 0; burst < bursts; burst++) {
         double before = now_ns();
         for (int i = 0; i < BURST; i++) {
-            write_http(engine);
+            write_http(engine, 1);
             double after = now_ns();
             single[burst * BURST + i] = after - before;
             sum += after - before;
@@ -151,7 +154,7 @@ int main(int argc, char **argv) {
     if (strcmp(argv[2], "times") == 0)
         times(engine, &capture, wanted);
     else
-        for (long i = 0; i < wanted; i++) write_http(engine);
+        write_http(engine, wanted / 4), write_http(engine, wanted);
     cw_close(&engine, 10000);
     return 0;
 }

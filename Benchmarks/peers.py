@@ -74,7 +74,7 @@ class Engine:
             shutil.rmtree(where, ignore_errors=True)
 
     def killed(self, where, workload, environment):
-        kept = self.house.folder / f"kept-{self.house.count}"
+        kept = self.house.folder / f"kept-{next(self.house.numbers)}"
         process = subprocess.Popen(
             self.command(where, "kill", 0, workload, 1), stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -84,7 +84,7 @@ class Quantiles(WithHouse):
 class Check(WithHouse):
     def store(self, workload, count=2000):
         where = self.house.where()
-        shared.output(self.house.hot(), where, "count", count, workload)
+        shared.output(self.house.hot(), where, "sustained", count, workload)
         return where
 
     def test_same_workload(self):
@@ -97,7 +97,7 @@ class Check(WithHouse):
         for program in (self.house.hot_cpp(), self.house.hot_macros()):
             for workload in shared.WORKLOADS:
                 where = self.house.where()
-                shared.output(program, where, "count", 500, workload)
+                shared.output(program, where, "sustained", 500, workload)
                 self.assertEqual(self.house.check(where, workload)["wrong"], 0, workload)
 
     def test_other_records_are_wrong(self):

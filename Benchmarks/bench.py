@@ -127,7 +127,7 @@ def measure(house, part, seconds):
         idle(house)
     if everything or part == "archive":
         archives(house)
-    if everything or part == "peers":
+    if part == "peers" or (everything and not house.quick):
         peers.measure(house)
     if everything or part == "sustained":
         long.sustained(house)
