@@ -9,6 +9,12 @@ only="${1:-}"
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=tools/common.sh
 source tools/common.sh
+needs_swift
+
+# One build at a time: two suites that are started by hand both call this.
+mkdir -p build/work
+exec 8> build/work/lock
+flock 8
 
 # Tests, checks and benchmarks all call this script. It skips the build when neither the sources nor
 # the tools have changed: the stamp is a checksum of both.
@@ -33,7 +39,6 @@ if [ "$(cat build/work/stamp 2>/dev/null || true)" = "$(stamp Package.resolved) 
     exit 0
 fi
 
-needs_swift
 for tool in gcc ld objcopy strip ar python3; do
     if ! command -v "$tool" >/dev/null; then
         echo "build: no $tool in PATH: install GCC, binutils and Python 3" >&2
