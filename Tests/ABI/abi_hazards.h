@@ -136,6 +136,30 @@ static void case_fork_handler(void) {
     EXPECT(5, read_logs(count_each, &count));
 }
 
+/* A child that may have no further thread: closing says so and closes nothing, and records stay
+ * kept. */
+static void case_fork_alone(void) {
+    cw_options options = defaults();
+    cw_engine *engine = open_with(&options);
+    hazard_log = logger_of(engine, "fork");
+    pid_t child = fork();
+    if (child == 0) {
+        failures = 0;
+        without(SYS_clone, SYS_clone3);
+        put(hazard_log, "before");
+        EXPECT(CW_E_TIMEOUT, cw_close(&engine, 100));
+        char text[200] = "";
+        cw_last_error(text, sizeof text);
+        EXPECT(1, strstr(text, "did not start") != NULL);
+        EXPECT(1, engine != NULL);
+        put(hazard_log, "after");
+        _exit(failures ? 1 : 0);
+    }
+    close_behind(child, engine);
+    size_t count = 0;
+    EXPECT(2, read_logs(count_each, &count));
+}
+
 /* A child's lane names the loggers that the parent created. */
 static void named_each(const cw_record_view *view, void *user) {
     size_t *right = user;

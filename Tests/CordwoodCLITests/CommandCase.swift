@@ -4,6 +4,7 @@
 @testable import Cordwood
 import CordwoodCore
 import CordwoodEngine
+import CordwoodTestSupport
 import CordwoodTrace
 import Foundation
 import XCTest

@@ -1,6 +1,7 @@
 // A collector on a fresh directory with a stand-in for archives: text `id lane first last state`,
 // so that tests can make any archive, even impossible ones, and hold one while it is verified.
 
+import CordwoodTestSupport
 import Foundation
 import Glibc
 import XCTest

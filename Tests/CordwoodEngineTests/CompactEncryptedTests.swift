@@ -2,6 +2,7 @@
 // were given. Which archives one replaces shows without a key.
 
 import CordwoodCore
+import CordwoodTestSupport
 import Foundation
 import XCTest
 

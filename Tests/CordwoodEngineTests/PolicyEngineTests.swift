@@ -3,6 +3,7 @@
 
 import CordwoodCore
 import CordwoodStore
+import CordwoodTestSupport
 import Foundation
 import XCTest
 

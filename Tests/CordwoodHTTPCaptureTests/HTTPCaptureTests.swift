@@ -3,6 +3,7 @@
 
 import Cordwood
 import CordwoodHTTPCapture
+import CordwoodTestSupport
 import Foundation
 import XCTest
 

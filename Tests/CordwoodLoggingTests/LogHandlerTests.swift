@@ -6,6 +6,7 @@ import CordwoodCore
 import CordwoodEngine
 import CordwoodLogging
 import CordwoodStore
+import CordwoodTestSupport
 import Foundation
 import Logging
 import XCTest

@@ -131,15 +131,12 @@ final class CurlTransportTests: XCTestCase {
         XCTAssertTrue((390..<25_000).contains(spent), "\(spent) ms")
     }
 
-    /// libcurl takes the mean speed of the last five seconds. A limit above what the sockets take
-    /// at the start makes the stall count from there, not five seconds later.
-    func testStalledBody() throws {
-        XCTAssertEqual(TransportSettings().stallBytesPerSecond, 1)
+    private func stalls(below bytesPerSecond: UInt32) throws {
         let server = try FaultServer(#"[{"action":"stall"}]"#)
         let file = SentFile(SentFile.noise(8 << 20))
         let spent = try time {
             let outcome = try CurlTransport().send(server.url, file) {
-                $0.settings.stallBytesPerSecond = 1 << 30
+                $0.settings.stallBytesPerSecond = bytesPerSecond
                 $0.settings.stallSeconds = 1
             }
             XCTAssertEqual(outcome.kind, .requestFailed)
@@ -147,6 +144,19 @@ final class CurlTransportTests: XCTestCase {
             XCTAssertLessThan(outcome.bytesSent, UInt64(file.bytes.count))
         }
         XCTAssertTrue((1_000..<25_000).contains(spent), "\(spent) ms")
+    }
+
+    /// libcurl takes the mean speed of the last five seconds. A limit above what the sockets take
+    /// at the start makes the stall count from there, not five seconds later.
+    func testStalledBody() throws {
+        XCTAssertEqual(TransportSettings().stallBytesPerSecond, 1)
+        try stalls(below: 1 << 30)
+    }
+
+    /// By default only a body that stands still is below the limit.
+    func testStalledBodyByDefault() throws {
+        try full()
+        try stalls(below: TransportSettings().stallBytesPerSecond)
     }
 
     func testStopBreaksOffWithinATick() throws {

@@ -7,9 +7,13 @@ import XCTest
 @testable import CordwoodShip
 
 final class S3MultipartTests: S3Case {
-    private static let large = (0..<(12 << 20)).map {
-        UInt8(truncatingIfNeeded: $0 &* 2_654_435_761 >> 9)
-    }
+    /// Repeats after a prime number of bytes, so that no two parts are equal.
+    private static let large: [UInt8] = {
+        var random = SplitMix(1)
+        var bytes = random.bytes(65_521)
+        while bytes.count < 12 << 20 { bytes += bytes }
+        return Array(bytes.prefix(12 << 20))
+    }()
     private let inParts = "key={id}\npart_bytes=5242880"
 
     func testLargeBodiesGoInParts() throws {

@@ -2,6 +2,7 @@
 // still unless moved, a real HTTP server with scripted answers (Tests/TestSupport/fault_server.py),
 // recorded callbacks.
 
+import CordwoodTestSupport
 import Foundation
 import Glibc
 import XCTest
@@ -195,7 +196,7 @@ extension UploadService {
 /// A process of fault_server.py, which serves one script after the other. SAFETY: one owner at a
 /// time.
 private final class FaultProcess: @unchecked Sendable {
-    let port: Int
+    private(set) var port: Int
     private let process: pid_t
     private let input: Int32
     private let output: Int32
@@ -205,7 +206,10 @@ private final class FaultProcess: @unchecked Sendable {
             .deletingLastPathComponent().appendingPathComponent("TestSupport/fault_server.py").path
         var toServer: [Int32] = [0, 0]
         var fromServer: [Int32] = [0, 0]
-        guard pipe(&toServer) == 0, pipe(&fromServer) == 0 else { throw POSIXError(.EMFILE) }
+        // A socket, because a write to a pipe whose reader has died raises SIGPIPE.
+        guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &toServer) == 0,
+            pipe(&fromServer) == 0
+        else { throw POSIXError(.EMFILE) }
         // A server started later must not hold this one's stdin open.
         for end in toServer + fromServer { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         var actions = posix_spawn_file_actions_t()
@@ -234,16 +238,22 @@ private final class FaultProcess: @unchecked Sendable {
         waitpid(process, nil, 0)
     }
 
-    /// Goes on with another script, as if it had just started. False: the process has died.
+    /// Goes on with another script at another port, as if it had just started. False: the process
+    /// has died.
     func begin(_ words: [String]) throws -> Bool {
         let line = try Array(JSONEncoder().encode(words)) + [10]
-        return line.withUnsafeBytes { send($0) } && FaultProcess.number(output) == port
+        guard line.withUnsafeBytes({ give($0) }), let number = FaultProcess.number(output) else {
+            return false
+        }
+        port = number
+        return true
     }
 
-    private func send(_ line: UnsafeRawBufferPointer) -> Bool {
+    private func give(_ line: UnsafeRawBufferPointer) -> Bool {
         var done = 0
         while done < line.count {
-            let count = write(input, line.baseAddress! + done, line.count - done)
+            let count = send(
+                input, line.baseAddress! + done, line.count - done, Int32(MSG_NOSIGNAL))
             guard count > 0 else { return false }
             done += count
         }

@@ -52,7 +52,7 @@ final class AgeArchiveTests: XCTestCase {
 
     func testTheSameArchiveComesOut() throws {
         for codec in Codec.allCases {
-            for count in [0, 1, 30, 8_000] {
+            for count in [0, 1, 30, sized(2_000, 8_000, 8_000)] {
                 let scratch = Scratch()
                 let records = records(UInt64(count) + 1, count)
                 let plain = try write(records, in: scratch, to: [], codec: codec, name: "plain.cwa")

@@ -158,15 +158,15 @@ final class DeferredTextTests: XCTestCase {
         for round in 0..<40_000 {
             let style: UInt8 = round % 2 == 0 ? 0 : 2
             let pieces = style == 0 ? printf : braces
-            let format = (0..<(random.next() % 24)).map { _ in
+            let format = (0..<(random.next() % 24)).map { _ -> UInt8 in
                 random.next() % 50 == 0
                     ? UInt8(truncatingIfNeeded: random.next())
                     : pieces[Int(random.next() % UInt64(pieces.count))]
             }
-            let types = (0..<(random.next() % 6)).map { _ in
+            let types = (0..<(random.next() % 6)).map { _ -> UInt8 in
                 UInt8(random.next() % 20 == 0 ? random.next() % 256 : 1 + random.next() % 13)
             }
-            let arguments = (0..<(random.next() % 80)).map { _ in
+            let arguments = (0..<(random.next() % 80)).map { _ -> UInt8 in
                 random.next() % 2 == 0 ? 0 : UInt8(truncatingIfNeeded: random.next())
             }
             XCTAssertLessThanOrEqual(

@@ -146,8 +146,11 @@ final class DenseCodecTests: XCTestCase {
 
     func testIntsWrap() throws {
         try check([.min, .max, .min, .max, 0, -1])
-        try check((0..<500).map { $0 % 2 == 0 ? .min + Int64($0) : .max - Int64($0) })
-        try check((0..<70).map { Int64(bitPattern: 1 << UInt64($0 % 64)) })
+        try check(
+            (0..<500).map { (index: Int64) -> Int64 in
+                index % 2 == 0 ? .min + index : .max - index
+            })
+        try check((0..<70).map { (index: Int64) -> Int64 in 1 << (index % 64) })
     }
 
     func testRandomInts() throws {

@@ -26,7 +26,7 @@ final class DenseFaultTests: XCTestCase {
         }
         let wanted = records.map(\.model)
         let path = scratch.path + "/damaged"
-        for seed in SplitMix.seeds(10_000, core: 600) {
+        for seed in SplitMix.seeds(10_000, core: 200) {
             var random = SplitMix(seed)
             var bytes = whole
             let at = random.below(bytes.count)

@@ -295,7 +295,7 @@ final class QueryTests: XCTestCase {
         let store = TestFiles.directory()
         defer { TestFiles.remove(store) }
         var (found, asked, given, all): (Int, Int, UInt64, UInt64) = (0, 0, 0, 0)
-        for seed in SplitMix.seeds(60) {
+        for seed in SplitMix.seeds(60, core: 5) {
             var random = SplitMix(seed)
             let processes = 1 + random.below(2)
             let source = AskedRecords(count: 300, processes: processes, random: random)

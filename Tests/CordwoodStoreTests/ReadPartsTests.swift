@@ -205,10 +205,10 @@ final class ReadPartsTests: XCTestCase {
 
     /// Type, message and stack trace of an exception (FORMAT §8.1).
     private func exception(_ parts: String...) -> [UInt8] {
-        section(
-            7,
-            parts.flatMap { part in (0..<4).map { UInt8(part.utf8.count >> ($0 * 8) & 255) } }
-                + parts.joined().utf8)
+        let lengths = parts.flatMap { part in
+            (0..<4).map { UInt8(truncatingIfNeeded: part.utf8.count >> ($0 * 8)) }
+        }
+        return section(7, lengths + Array(parts.joined().utf8))
     }
 
     func testAStackTraceHasLinesOfItsOwn() {

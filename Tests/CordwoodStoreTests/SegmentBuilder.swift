@@ -4,6 +4,7 @@
 
 import CordwoodCore
 import CordwoodStore
+import CordwoodTestSupport
 import Glibc
 
 struct ByteWriter {

@@ -467,9 +467,10 @@ final class StoreReaderTests: XCTestCase {
             lane.write()
             if pid % 20 == 0 { try archive(lane, 0...0) }
         }
-        let expected = (0..<9).flatMap { time in
-            [1200, 1205, 1210, 1220].flatMap { pid in
-                (0..<60).filter { $0 / 7 == time }.map { "\(pid) \($0)" }
+        var expected: [String] = []
+        for time in 0..<9 {
+            for pid in [1200, 1205, 1210, 1220] {
+                expected += (0..<60).filter { $0 / 7 == time }.map { "\(pid) \($0)" }
             }
         }
         XCTAssertEqual(all(try StoreReader(path: store)), expected)

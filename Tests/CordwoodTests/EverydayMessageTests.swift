@@ -84,7 +84,7 @@ final class EverydayMessageTests: MessageCase {
         same(log.info("\(large.prefix(3)) \(large.dropFirst(199_998))"), "日本語 語 ")
         same(log.info("\(family.unicodeScalars.count)"), "\(family.unicodeScalars.count)")
         for count in [0, 1, 2, 3, 4, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 999, 1_100] {
-            let text = String((0..<count).map { Character(Unicode.Scalar(UInt8(33 + $0 % 90))) })
+            let text = String(decoding: (0..<count).map { UInt8(33 + $0 % 90) }, as: UTF8.self)
             same(log.info(text), text)
             same(log.info("\(text)"), text)
             same(log.info("\(text.dropFirst(0)) of \(count)"), "\(text) of \(count)")

@@ -70,7 +70,7 @@ final class LastRecordsTests: XCTestCase {
     /// Records that a filter leaves out are not made, but decide the order of the others as if they
     /// were.
     func testAFilterLeavesTheOrderAsItIs() throws {
-        for seed in SplitMix.seeds(400, core: 10) {
+        for seed in SplitMix.seeds(400, core: 5) {
             TestFiles.remove(store)
             var maker = StoreMaker(store: store, seed: seed)
             try maker.make()

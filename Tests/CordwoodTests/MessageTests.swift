@@ -351,7 +351,7 @@ final class MessageTests: MessageCase {
     /// place takes the slow path.
     func testEveryLength() throws {
         for length in 0...140 {
-            let text = String((0..<length).map { Character(UnicodeScalar(UInt8(33 + $0 % 90))) })
+            let text = String(decoding: (0..<length).map { UInt8(33 + $0 % 90) }, as: UTF8.self)
             for turn in 0..<2 {
                 log.info("\(text)")
                 log.info("\(text)\(turn == 1)")

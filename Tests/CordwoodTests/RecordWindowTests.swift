@@ -71,7 +71,7 @@ final class RecordWindowTests: XCTestCase {
 
     func testARecordThatIsNotAskedFor() throws {
         var windows = 0
-        for seed in SplitMix.seeds(60) {
+        for seed in SplitMix.seeds(60, core: 9) {
             TestFiles.remove(store)
             var maker = StoreMaker(store: store, seed: seed)
             try maker.make()

@@ -1,6 +1,7 @@
 // What tests of redaction share: rules, what is kept of a body and of a line, a seeded generator.
 
 import CordwoodEngine
+import CordwoodTestSupport
 import XCTest
 
 @testable import Cordwood

@@ -10,14 +10,16 @@ import XCTest
 final class PartsTests: XCTestCase {
     func testKeysAreTheSameThereAndBack() throws {
         for seed in 0..<200 as Range<UInt8> {
-            let bytes = (0..<32).map { seed &* 31 &+ $0 &* 7 ^ seed }
+            let bytes = (0..<32).map { (index: UInt8) -> UInt8 in
+                seed &* 31 &+ index &* 7 ^ seed
+            }
             var text = ""
             // Base64url by Foundation, without padding.
             text = Data(bytes).base64EncodedString().replacingOccurrences(of: "+", with: "-")
                 .replacingOccurrences(of: "/", with: "_").replacingOccurrences(of: "=", with: "")
             let key = try XCTUnwrap(RecordKey(text), text)
             XCTAssertEqual(key.text, text)
-            XCTAssertEqual(key.timeNs, bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) })
+            XCTAssertEqual(key.timeNs, bytes.prefix(8).reduce(0 as UInt64) { $0 << 8 | UInt64($1) })
             XCTAssertEqual(key.id.description, bytes.dropFirst(8).map { hex($0) }.joined())
         }
         let good = String(repeating: "A", count: 43)
@@ -54,9 +56,9 @@ final class PartsTests: XCTestCase {
                 random ^= random << 17
                 return random
             }
-            let span = [1, 1_000_000, 3_000_000_000, 90_000_000_000_000, UInt64.max / 4][
-                Int(seed % 5)]
-            let records = (0..<500).map { _ in
+            let spans: [UInt64] = [1, 1_000_000, 3_000_000_000, 90_000_000_000_000, .max / 4]
+            let span = spans[Int(seed % 5)]
+            let records = (0..<500).map { _ -> (UInt64, UInt8) in
                 (1_800_000_000_000_000_000 + next() % span, UInt8(next() % 25))
             }
             var histogram = TimeHistogram()
@@ -70,16 +72,7 @@ final class PartsTests: XCTestCase {
             XCTAssertLessThanOrEqual(bins.count, TimeHistogram.binsMax)
             var wanted: [UInt64: [Int]] = [:]
             for (time, level) in records {
-                let group =
-                    level == 0
-                    ? 0
-                    : level < 5
-                        ? 1
-                        : level < 9
-                            ? 2
-                            : level == 9
-                                ? 3
-                                : level < 13 ? 4 : level < 17 ? 5 : level < 21 ? 6 : 7
+                let group = [1, 5, 9, 10, 13, 17, 21].filter { $0 <= level }.count
                 wanted[time / step * step, default: [Int](repeating: 0, count: 8)][group] += 1
             }
             var found: [UInt64: [Int]] = [:]

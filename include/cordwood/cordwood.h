@@ -425,8 +425,8 @@ cw_status cw_stats_get(const cw_engine *engine, cw_stats *out, size_t size_of_st
  * engine or `cordwood archive`. The library never frees a few KiB of address space, so that old
  * handles stay safe. Threads: not in a callback (CW_E_BUSY). Blocks: up to timeout_ms for the
  * helper's current job and for threads inside a call. Signals: not safe.
- * CW_OK · CW_E_ARGUMENT · CW_E_BUSY · CW_E_TIMEOUT (closed, but the helper is still busy and ends
- * by itself, or with the process) */
+ * CW_OK · CW_E_ARGUMENT · CW_E_BUSY · CW_E_TIMEOUT (closed, but the helper is busy and ends by
+ * itself or with the process; in a forked child without a helper nothing is closed) */
 cw_status cw_close(cw_engine **engine, uint32_t timeout_ms);
 
 /* ── Crashes ────────────────────────────────────────────────────────────────────────────────── */

@@ -12,10 +12,11 @@ enum TransactionText {
         output.put { Times.appendReadable(one.first, utc: selection.utc, to: &$0) }
         let state = one.isEnded ? "ended" : "open"
         let duration = one.duration ?? one.last - one.first
-        output.append(
-            " \(one.id.text) \(columns(one.events, 4)) events \(columns(one.errors, 3)) errors "
-                + "\(right(ExchangeLine.milliseconds(duration), 11)) ms \(state)"
-                + (one.usecaseName.isEmpty ? "" : "  \(PlainText.oneLine(one.usecaseName))") + "\n")
+        var text = " \(one.id.text) \(columns(one.events, 4)) events "
+        text += "\(columns(one.errors, 3)) errors "
+        text += "\(right(ExchangeLine.milliseconds(duration), 11)) ms \(state)"
+        if !one.usecaseName.isEmpty { text += "  \(PlainText.oneLine(one.usecaseName))" }
+        output.append(text + "\n")
     }
 
     // ── One record ──

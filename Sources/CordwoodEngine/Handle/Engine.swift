@@ -462,15 +462,16 @@ import CordwoodTrace
     }
 
     /// Seals everything and stops the engine's threads; later calls report `closed`. Idempotent.
-    /// Returns false if a thread is still busy after the timeout; it finishes by itself.
+    /// Returns false if a thread is still busy after the timeout; it finishes by itself. Throws
+    /// `timeout`, and closes nothing, in a forked child whose helper does not start (RELIABILITY).
     @discardableResult
     public func close(timeout: Duration? = .seconds(10)) throws(CordwoodError) -> Bool {
         let services: Services
         do throws(CordwoodError) {
             services = try self.services()
         } catch {
-            // Timeout: a forked child whose helpers do not start (RELIABILITY, limits).
-            return error.status != Status.timeout
+            guard error.status == Status.timeout else { return true }
+            throw error
         }
         guard !services.isOwnThread else {
             throw CordwoodError(Status.busy, "an engine cannot be closed from its own callback")

@@ -104,12 +104,13 @@ package struct PairRefusals: Equatable, Sendable {
         let sides = [
             PartRange(first: old.range.first, end: ordinal),
             PartRange(first: ordinal + 1, end: old.range.end),
-        ].filter { $0.first < $0.end }.map {
-            RefusedRecords(
-                $0, count: UInt32($0.end - $0.first), httpStatus: old.httpStatus,
-                reason: old.reason)
-        }
-        kept.insert(contentsOf: sides, at: found)
+        ].filter { $0.first < $0.end }
+        kept.insert(
+            contentsOf: sides.map { side in
+                RefusedRecords(
+                    side, count: UInt32(side.end - side.first), httpStatus: old.httpStatus,
+                    reason: old.reason)
+            }, at: found)
     }
 
     /// Retries only the kept records.

@@ -23,8 +23,9 @@ extension EngineCore {
         unsafe markClosed(UnsafeMutableRawPointer(lane.pointee.file)!)
     }
 
-    /// The lane's file says from here on that its process has closed it.
+    /// The lane's file says from here on that its process has closed it. The first time counts.
     static func markClosed(_ file: UnsafeMutableRawPointer) {
+        guard unsafe cwa_load_acquire_u32(file + LaneHeader.closed) == 0 else { return }
         unsafe file.storeBytes(
             of: cw_realtime_ns(), toByteOffset: LaneHeader.closedRealtime, as: UInt64.self)
         // ORDER: release. Pairs with the lock: a reader that finds it free and then reads the

@@ -5,7 +5,8 @@
 // host changes that. A vfork(2) child shares the memory, and the lock with it. docs/CONCURRENCY.md,
 // Adoption; RELIABILITY R31.
 // SAFETY: the page has no access rights, so nothing is ever stored or loaded there; the lane's
-// maker writes `life` before the lane is visible, and so does the thread that closes the lane.
+// maker writes `life` before the lane is visible, and so does the thread that closes the lane. One
+// that closes early (EarlyClose.swift) only looks whether there is one.
 
 import CShims
 

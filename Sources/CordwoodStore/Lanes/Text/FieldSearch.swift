@@ -59,16 +59,16 @@ package struct FieldSearch: Sendable {
     /// The longest part that always lies whole within one key or one value. The wanted bytes are
     /// split at signs that only the text has, and what may be the end of an escape is left out.
     private static func longest(_ wanted: [UInt8], from start: Int) -> TextSearch? {
-        wanted[start...].split { isBlank($0) || $0 == 0x22 || $0 == 0x3d || $0 == 0x5c }
-            .map { piece in
-                let before = piece.startIndex > 0 ? wanted[piece.startIndex - 1] : 0x5c
-                return before == 0x5c ? afterEscape(piece) : piece
-            }
-            .filter { piece in
-                let isAfterBlank = piece.startIndex > 0 && isBlank(wanted[piece.startIndex - 1])
-                return isOfText(piece, isAfterBlank: isAfterBlank)
-            }
-            .max { $0.count < $1.count }.map { TextSearch(Array($0)) }
+        let signs: [UInt8] = [0x22, 0x3d, 0x5c]
+        var found: ArraySlice<UInt8>?
+        for part in wanted[start...].split(whereSeparator: { isBlank($0) || signs.contains($0) }) {
+            let before = part.startIndex > 0 ? wanted[part.startIndex - 1] : 0x5c
+            let piece = before == 0x5c ? afterEscape(part) : part
+            let isAfterBlank = piece.startIndex > 0 && isBlank(wanted[piece.startIndex - 1])
+            guard isOfText(piece, isAfterBlank: isAfterBlank) else { continue }
+            if piece.count > found?.count ?? 0 { found = piece }
+        }
+        return found.map { TextSearch(Array($0)) }
     }
 
     /// Without the rest of `\n`, `\x1b` or `\u2028`, any part of which may come before it.

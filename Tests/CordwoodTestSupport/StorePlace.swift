@@ -6,12 +6,14 @@
 import Foundation
 import Glibc
 
-enum StorePlace {
+public enum StorePlace {
     /// This process's own; ends with "/". It goes with the process, and all that tests left there.
-    static let folder = make()
+    public static let folder = make()
 
     /// A name in that folder that nothing has yet.
-    static func path(_ kind: String) -> String { "\(folder)cordwood-\(kind)-\(UUID().uuidString)" }
+    public static func path(_ kind: String) -> String {
+        "\(folder)cordwood-\(kind)-\(UUID().uuidString)"
+    }
 
     private static let memory = "/dev/shm/"
     /// All test modules at once use less. Containers often give 64 MiB, which is too little.

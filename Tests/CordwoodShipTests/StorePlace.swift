@@ -1,1 +1,0 @@
-../CordwoodStoreTests/StorePlace.swift
