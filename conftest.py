@@ -20,6 +20,7 @@ ALONE = (SUPPORT, ROOT / "Tests/Oracle", ROOT / "Benchmarks")
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(BINDING), str(SUPPORT)]
 
+import cases  # noqa: E402
 import environments  # noqa: E402
 import settings  # noqa: E402
 
@@ -63,3 +64,9 @@ def pytest_collectstart(collector):
     reason = lacking(folder)
     if reason:
         collector.collect = lambda: pytest.skip(reason, allow_module_level=True)
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if not all(cases.fits(part) for part in (item.function, item.cls)):
+            item.add_marker(pytest.mark.skip(reason="takes minutes: TEST_SIZE=all runs it"))

@@ -98,7 +98,6 @@ class Hooks(Hosts):
         self.assertTrue(all(one.get("http.wait") for one in found
                             if one.get("http.response.status_code") == 403))
 
-    @full
     def test_B_HTTP_7_httpx(self):
         two = self.two()
         found = self.client("httpx", ("h2", two), ("ca", str(self.pems / "ca.pem")))

@@ -1,12 +1,10 @@
 """Formats in C and C++: what compiles, what must not, and the result of std::format's braces."""
 import subprocess
 import sys
-import unittest
 
 from cases import sized
 from test_consumers import COMMAND, LIBRARIES, ROOT, STRICT, ConsumerCase, compilers, run
 
-sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "Tests/Oracle"))
 
 from compare import compare  # noqa: E402
@@ -128,7 +126,3 @@ int main(int argc, char **argv) {
     return cw_close(&engine, 60000) == CW_OK ? 0 : 4;
 }
 """
-
-
-if __name__ == "__main__":
-    unittest.main()

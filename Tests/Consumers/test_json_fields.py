@@ -6,13 +6,9 @@ header prints, in a locale whose decimal point is a comma.
 """
 import json
 import subprocess
-import sys
-import unittest
 
 from cases import full, sized
 from test_consumers import LIBRARIES, ROOT, STRICT, WITHOUT, ConsumerCase, compilers, run
-
-sys.dont_write_bytecode = True
 
 # (the value in C++, what a reader shows)
 VALUES = [
@@ -229,7 +225,3 @@ class JSONFieldTest(ConsumerCase):
                     found = [line for line in self.cat(store) if line["logger"] == "locale"]
                     self.assertEqual([line["message"] for line in found], [*WORDS, "field"])
                     self.assertEqual(found[-1]["fields"], {"doubles": [0.5, 1e-9]})
-
-
-if __name__ == "__main__":
-    unittest.main()

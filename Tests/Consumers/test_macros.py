@@ -6,17 +6,13 @@ the mistake. gcc tries all in C++17 and clang in C++20; with --size all, both in
 """
 import os
 import subprocess
-import sys
 import tempfile
-import unittest
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
 from cases import full, sized
 from test_consumers import LIBRARIES, ROOT, STRICT, WITHOUT, ConsumerCase, compilers, run
-
-sys.dont_write_bytecode = True
 
 # Used by the lines below.
 HEAD = r"""
@@ -413,7 +409,3 @@ class MacroTest(ConsumerCase):
                 self.assertEqual({line[4] for line in places}, {"LOCAL"})
                 self.assertFalse([line for line in lines if "UNIQUE" in line
                                   and "cordwood" in line[-1]])
-
-
-if __name__ == "__main__":
-    unittest.main()

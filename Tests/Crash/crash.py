@@ -5,7 +5,8 @@ be there, whole, once, in its thread's order. Writers in C, C++, Python and Swif
 
     crash.py [--kills N] [--seed S] [--only c,cpp,python,swift] [--jobs 2] [--size S] [-k PATTERN …]
     crash.py --deaths        every other way to die (deaths.py)
-    crash.py --points [--sample N]   death at each numbered point (points.py)
+    crash.py --points [--sample N]   death at numbered points (points.py): at a sample, with
+                                     --size all at each
 
 A failure prints the command that repeats the run, as far as the kernel allows."""
 
@@ -202,7 +203,8 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--values", action="store_true", help="kinds of values of the Swift host")
     parser.add_argument("--deaths", action="store_true", help="the other ways to die")
-    parser.add_argument("--points", action="store_true", help="death at each numbered point")
+    parser.add_argument("--points", action="store_true",
+                        help="death at numbered points: a sample, with --size all each")
     parser.add_argument("--sample", type=int, help="so many points, by seed; 0: all of them")
     parser.add_argument("--mode", help="points of one workload")
     parser.add_argument("--point", help="one point, as a failure names it")

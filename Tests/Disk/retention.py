@@ -401,12 +401,11 @@ def quota_of_slow_writers(place):
                f"{read['logs']} records left")
 
 
-@full
 def memory_is_bounded(place):
     """64 threads at full rate and a small quota: the engine's memory stays below the limit in
     ARCHITECTURE.md, and does not grow with time."""
     store = place.directory / "store"
-    seconds = sized(2, 5, 20)
+    seconds = sized(1, 5, 20)
     total, sampler, _ = under_load(place, 64, 32 << 20, seconds)
     holds(sampler.anon < 160 << 10, f"{sampler.anon >> 10} MiB of private memory")
     holds(sampler.file < 192 << 10, f"{sampler.file >> 10} MiB of mapped files")

@@ -210,7 +210,7 @@ def large_records(suite):
     than the allowed memory."""
     store = makers.store(suite.folder / "large")
     makers.lane(store)
-    makers.sparse_segments(store, sized(4, 8, 32), 256 << 20)
+    makers.sparse_segments(store, sized(8, 8, 32), 256 << 20)
     done = tool("verify", store, megabytes=1200)
     archived = tool("archive", store, megabytes=1500)
     return f"verify {done.megabytes} MiB, {done.seconds:.1f} s; archive {archived.megabytes} MiB"

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Golden archives of method 2 (FORMAT §11.6) contain what they did when they were written. Each
 hostile block breaks one rule, is reported, and does not stop the reader."""
 
@@ -117,7 +116,3 @@ class Hostile(unittest.TestCase):
         for case in CASES:
             if case.group == "newer" and case.name.startswith("flag"):
                 self.assertRaises(NewerVersion, decode, *case.block())
-
-
-if __name__ == "__main__":
-    unittest.main()

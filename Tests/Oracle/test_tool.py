@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """`cordwood cat --json` reads the golden archives as the oracle does: every member of every record,
 each damaged or newer block reported once, and the block after it."""
 
@@ -101,7 +100,3 @@ class Tool(unittest.TestCase):
                     self.assertEqual([line["message"] for line in lines],
                                      [f"after {case}" for case in expected[kind]])
                     self.assertEqual(self.told(run, name, kind), len(expected[kind]))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -36,7 +36,7 @@ def crowd(bench):
             if follower.poll() is not None or time.monotonic() > until:
                 raise Failed("tail -f does not show what is there")
             time.sleep(0.05)
-        until = time.monotonic() + sized(1, 8, 60)
+        until = time.monotonic() + sized(8, 8, 60)
         while time.monotonic() < until:
             while len(processes) < 50:
                 processes.append(bench.start("many", "writer", bench.random.randrange(1 << 30),

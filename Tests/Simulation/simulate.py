@@ -176,7 +176,7 @@ def main():
         if arguments.seed is not None:
             runs.seeds([(arguments.seed, 1)])
         else:
-            count = arguments.seeds or (cases.sized(100, 400, 4000))
+            count = arguments.seeds or cases.sized(100, 400, 4000)
             for name in LIES:
                 runs.lie(name)
             batch = max(20, min(BATCH, count // arguments.jobs // 20 * 20))

@@ -119,7 +119,7 @@ def full(case):
 
 
 def only_all(case):
-    """Marks a case that takes minutes: only --all, or its name, runs it."""
+    """Marks a case that takes minutes: only --all, or its whole name, runs it."""
     case.size = "all"
     return case
 

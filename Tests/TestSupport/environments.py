@@ -26,6 +26,8 @@ REQUIREMENTS = {name: ROOT / folder / "requirements.txt" for name, folder in
                 (("servers", "Tests/Servers"), ("http", "Tests/Behaviour"), ("otlp", "Tests/OTLP"),
                  ("python", "bindings/python/tests"), ("viewer", "Tests/Viewer"),
                  ("bench", "Benchmarks"))}
+# In an environment once pip has ended: all is there, or what PyPI gave.
+WHOLE, PART = "whole", "part"
 
 
 def cache():
@@ -56,34 +58,44 @@ def folder(name):
     return cache() / f"venv-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
 
 
-def is_whole(place):
-    """Whether PyPI gave it all packages; what was broken off is not."""
-    return (place / "installed.txt").exists()
+def made(name):
+    """The interpreter of an environment that has all that `name` requires, or None."""
+    packages = set(wanted(name))
+    return next((str(folder(other) / "bin/python") for other in REQUIREMENTS
+                 if packages <= set(wanted(other)) and (folder(other) / WHOLE).exists()), None)
+
+
+def partly_made(name):
+    """The interpreter of the environment of that name, which may lack what PyPI did not give, or
+    None. What was broken off does not count."""
+    place = folder(name)
+    return str(place / "bin/python") if any((place / stamp).exists() for stamp in (WHOLE, PART)) \
+        else None
 
 
 def interpreter(name):
     """The interpreter with the packages that `name` requires, or None if PyPI did not provide all.
-    Those it provided are there nevertheless."""
-    packages = wanted(name)
+    Those it provided are there nevertheless, and the next call asks only for the others."""
+    if os.environ.get("TEST_INSTALLS") == "no":  # conftest.py: pytest uses what is there
+        return made(name)
     with locked("venvs", cache()):
-        for other in REQUIREMENTS:
-            if set(packages) <= set(wanted(other)) and is_whole(folder(other)):
-                return str(folder(other) / "bin/python")
-        if os.environ.get("TEST_INSTALLS") == "no":  # conftest.py: pytest uses what is there
-            return None
-        place = folder(name)
-        shutil.rmtree(place, ignore_errors=True)
+        if python := made(name):
+            return python
+        packages, place = wanted(name), folder(name)
         # On PYTHONPATH, or in a folder that pip is told to use, packages are taken for installed.
         own = own_environment()
-        subprocess.run([sys.executable, "-m", "venv", place], check=True, env=own)
+        if not (place / PART).exists():
+            shutil.rmtree(place, ignore_errors=True)
+            subprocess.run([sys.executable, "-m", "venv", place], check=True, env=own)
         pip = [place / "bin/python", "-m", "pip", "install", "-q", "--disable-pip-version-check"]
         if subprocess.run([*pip, *packages], check=False, env=own).returncode:
             # One by one: a missing package must not prevent the others.
             had = [subprocess.run([*pip, package], check=False, env=own).returncode == 0
                    for package in packages]
+            (place / PART).touch()
             if not all(had):
                 return None
-        (place / "installed.txt").write_text("\n".join(packages) + "\n")
+        (place / WHOLE).touch()
         return str(place / "bin/python")
 
 

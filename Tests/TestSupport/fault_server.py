@@ -18,8 +18,9 @@ Rules, for every request: `limit` (a body over this size is answered 413), `refu
 separated by commas, that are answered 415), `poison` (a body with that text is answered 400), `old`
 (1: an archive with a dense block or an extract is answered as by an older collector), `respond` (a
 kind: elasticsearch, splunk, loggly, …: what its server answers on success); `port`: the one to
-listen on. PUT /_script with JSON {"directory", "answers", "rules"} starts afresh; so does a line on
-stdin with these arguments as a JSON list, but for the certificates: the port follows on stdout.
+listen on. PUT /_script with JSON {"directory", "answers", "rules"} starts afresh. So does a line on
+stdin with these arguments as a JSON list, at another port, which follows on stdout: a client that
+comes late finds none at the old one.
 DIRECTORY/connections gets a byte for each; DIRECTORY/requests.jsonl gets one line a request
 (method, path, headers, bytes, number, status, sha256); DIRECTORY/body-N is the body as received;
 DIRECTORY/stored.json counts how often each Idempotency-Key was stored with a 2xx or `lose`: a body
@@ -41,6 +42,7 @@ sys.dont_write_bytecode = True
 from serving import Serving, cut  # noqa: E402
 
 lock = threading.Lock()
+LOOK_S = 0.02  # how often a server looks whether it is to end
 
 
 class Script:
@@ -238,14 +240,11 @@ class Server(Serving):
         super().process_request(request, client_address)
 
 
-def parsed(words):
-    """(script, certificates) of these arguments."""
+def serve(words):
+    """A server for these arguments, which prints its port."""
     rules = dict(word.split("=", 1) for word in words[2:] if "=" in word)
-    return Script(words[0], json.loads(words[1]), rules), [w for w in words[2:] if "=" not in w]
-
-
-def main():
-    script, pems = parsed(sys.argv[1:])
+    pems = [word for word in words[2:] if "=" not in word]
+    script = Script(words[0], json.loads(words[1]), rules)
     server = Server(("127.0.0.1", script.port), Handler)
     server.script = script
     if pems:
@@ -255,11 +254,17 @@ def main():
             context.load_verify_locations(pems[1])
             context.verify_mode = ssl.CERT_REQUIRED
         server.socket = context.wrap_socket(server.socket, server_side=True)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(LOOK_S,), daemon=True).start()
     print(server.server_address[1], flush=True)
+    return server
+
+
+def main():
+    server = serve(sys.argv[1:])
     for line in sys.stdin:
-        server.script = parsed(json.loads(line))[0]
-        print(server.server_address[1], flush=True)
+        server.shutdown()
+        server.server_close()
+        server = serve(json.loads(line))
 
 
 main()

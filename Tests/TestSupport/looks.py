@@ -18,7 +18,7 @@ SECONDS_MAX = 60
 def looks(store, times, name="store"):
     """Returns when this file of the store has been opened that often from now on. The uploader
     reads `store`, which holds the consent, each time it looks for work: once targets have been
-    added, after each archive, and in each interval."""
+    added, after each archive, and in each interval; twice while no consent is given."""
     descriptor = SYSTEM.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
     # The directory, since a file may be replaced. Without the closes, which nobody counts, the
     # kernel would report two opens in a row as one.

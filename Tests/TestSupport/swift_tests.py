@@ -29,6 +29,7 @@ RESULTS = {"passed": OK, "failed": FAILED, "skipped": SKIPPED}
 NOT_HERE = "not in the core"
 TEXT_MAX = 20_000  # of what a test printed
 JOBS = 4
+MODULE_S = 1800  # within which a module's tests end
 
 
 def build():
@@ -41,13 +42,13 @@ def names():
     return re.findall(r"^(\w+\.\w+/\w+)$", listed.stdout, re.M)
 
 
-def read(text):
+def read(text, module):
     """What XCTest says about each test. One that began but did not end has failed: the process
     died in it."""
     found, begun = [], None
     for line in LINE.finditer(text):
         full, started, result, seconds = line.groups()
-        group, _, name = full.rpartition(".")
+        group, _, name = f"{module}.{full}".rpartition(".")
         if started:
             begun = (name, group, line.end())
         else:
@@ -61,24 +62,38 @@ def read(text):
 
 
 def run(tests):
-    """The outcomes of these tests of a module. If the process dies in one, another process runs
-    those that are left."""
+    """The outcomes of these tests of a module. If the process dies in one, or is killed because it
+    does not end, another process runs those that are left."""
+    module = tests[0].partition(".")[0]
     found, left = [], list(tests)
     while left:
-        done = subprocess.run([BUNDLE, ",".join(left)], cwd=ROOT, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-        text = done.stdout.decode(errors="replace")
-        told = read(text)
+        try:
+            done = subprocess.run([BUNDLE, ",".join(left)], cwd=ROOT, stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+                                  timeout=MODULE_S)
+            out, code = done.stdout, done.returncode
+        except subprocess.TimeoutExpired as late:
+            out, code = late.stdout or b"", f"none within {MODULE_S} s"
+        text = out.decode(errors="replace")
+        told = read(text, module)
         ran = {f"{outcome.group}/{outcome.name}" for outcome in told}
-        rest = [test for test in left if test.partition(".")[2] not in ran]
+        rest = [test for test in left if test not in ran]
         found += told
-        if done.returncode == 0 and rest or len(rest) == len(left):
+        if code == 0 and rest or len(rest) == len(left):
             found.append(Outcome(rest[0], FAILED, 0.0, f"{len(rest)} tests did not run, exit "
-                                 f"{done.returncode}\n{text[-TEXT_MAX:]}"))
+                                 f"{code}\n{text[-TEXT_MAX:]}"))
             break
+        if code != 0 and not any(outcome.result == FAILED for outcome in told):
+            found.append(Outcome(module, FAILED, 0.0, f"exit {code} after the last test\n"
+                                 f"{text[-TEXT_MAX:]}"))
         left = rest
     return [outcome for outcome in found
             if outcome.result != SKIPPED or NOT_HERE not in outcome.text]
+
+
+def again(full):
+    """The command that repeats a test. full: MODULE.CLASS.TEST"""
+    return cases.repeating()("/".join(full.rsplit(".", 1)))
 
 
 def main():
@@ -90,7 +105,7 @@ def main():
     modules = {}
     for name in cases.chosen(dict.fromkeys(names()), arguments):
         modules.setdefault(name.partition(".")[0], []).append(name)
-    run_ = cases.Run(cases.repeating("-k"))
+    run_ = cases.Run(again)
     with ThreadPoolExecutor(arguments.jobs) as pool:  # the largest first
         for outcomes in pool.map(run, sorted(modules.values(), key=len, reverse=True)):
             for outcome in outcomes:

@@ -4,12 +4,14 @@ be in its line, in the last line, in the exit code and in the XML."""
 import argparse
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
 import unittest
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from unittest import mock
 
 sys.dont_write_bytecode = True
 HERE = Path(__file__).resolve().parent
@@ -316,19 +318,29 @@ class SuitesTest(WithFolder):
         self.assertEqual(run_suites.over(full, 1), [])
 
     def test_over_twice(self):
-        """A suite that keeps its budget the second time is not late; it alone runs again."""
+        """A suite that keeps its budget the second time is not late; it alone runs again. What
+        fails in either run has failed."""
         class Again:
-            def all(self, jobs, _suffix):
+            def all(self, jobs):
                 self.jobs = [job.name for job in jobs]
                 for job in jobs:
-                    yield run_suites.Result(job, 1, 0, 1.0, self.seconds, [], 10)
+                    yield run_suites.Result(job, 1, self.failed, 1.0, self.seconds, [], 10)
         runner, loop = Again(), run_suites.loop
         run_suites.loop = lambda: run_suites.LOOP_S
         self.addCleanup(setattr, run_suites, "loop", loop)
+        runner.failed = 0
         for runner.seconds, late in ((12, []), (60, ["0"])):
-            found = run_suites.over_twice(runner, self.results(60, 3), run_suites.LOOP_S)
+            results = self.results(60, 3)
+            found = run_suites.over_twice(runner, results, run_suites.LOOP_S)
             self.assertEqual([result.job.name for result in found], late)
             self.assertEqual(runner.jobs, ["0"])
+            self.assertEqual([result.seconds for result in results], [runner.seconds, 3])
+        for before, runner.failed in ((0, 1), (1, 0)):
+            results = self.results(60, 3)
+            results[0].failed = before
+            with mock.patch.object(run_suites, "told"):
+                run_suites.over_twice(runner, results, run_suites.LOOP_S)
+            self.assertEqual([result.failed for result in results], [1, 0])
 
     def test_budgets(self):
         """The core may cost nine minutes of a processor."""
@@ -347,25 +359,35 @@ class SwiftTestsTest(unittest.TestCase):
     """What swift_tests.py makes of XCTest's lines, and of processes that die."""
 
     def test_outcomes(self):
-        found = swift_tests.read(SWIFT)
-        self.assertEqual([(o.full, o.result, o.seconds) for o in found],
-                         [("LaneTests.testOne", "ok", 0.25), ("LaneTests.testTwo", "FAILED", 1.5),
-                          ("LaneTests.testThree", "SKIPPED", 0.0)])
+        found = swift_tests.read(SWIFT, "M")
+        self.assertEqual([(o.full, o.result, o.seconds) for o in found], [
+            ("M.LaneTests.testOne", "ok", 0.25), ("M.LaneTests.testTwo", "FAILED", 1.5),
+            ("M.LaneTests.testThree", "SKIPPED", 0.0)])
         self.assertEqual(found[1].text.count("error:"), 2)
         self.assertIn("no root", found[2].text)
 
     def test_one_that_dies(self):
-        found = swift_tests.read(SWIFT[:SWIFT.index("LaneTests.swift:20")] + "Fatal error: no\n")
-        self.assertEqual((found[2].full, found[2].result), ("LaneTests.testThree", "FAILED"))
+        text = SWIFT[:SWIFT.index("LaneTests.swift:20")] + "Fatal error: no\n"
+        found = swift_tests.read(text, "M")
+        self.assertEqual((found[2].full, found[2].result), ("M.LaneTests.testThree", "FAILED"))
         self.assertIn("Fatal error: no", found[2].text)
 
+    def test_the_command_that_repeats(self):
+        for name in ("core", "full"):
+            with mock.patch.dict(os.environ, TEST_SIZE=name):
+                words = shlex.split(swift_tests.again("M.LaneTests.testOne"))[1:]
+                self.assertEqual(cases.parser().parse_args(words).cases, ["M.LaneTests/testOne"])
+
     def bundle(self, *texts):
-        """A bundle whose nth process prints the nth text, and dies unless it is the last."""
+        """A bundle whose nth process prints the nth text, and dies unless it is the last. Instead
+        of None, it never ends."""
         left = iter(texts)
 
         def done(command, **_):
             self.asked.append(command[1].split(","))
             text = next(left)
+            if text is None:
+                raise subprocess.TimeoutExpired(command, 1, next(left).encode())
             return subprocess.CompletedProcess(command, 0 if text is texts[-1] else -5,
                                                text.encode())
         self.asked, before = [], swift_tests.subprocess.run
@@ -380,6 +402,22 @@ class SwiftTestsTest(unittest.TestCase):
         self.assertEqual(self.asked, [[one, two, three], [three]])
         self.assertEqual([(o.name, o.result) for o in found], [
             ("testOne", "ok"), ("testTwo", "FAILED"), ("testThree", "SKIPPED")])
+
+    def test_the_others_run_after_one_that_does_not_end(self):
+        one, two, three = (f"M.LaneTests/test{name}" for name in ("One", "Two", "Three"))
+        lines = SWIFT.splitlines(keepends=True)
+        self.bundle(None, "".join(lines[:4]), "".join(lines[7:]))
+        found = swift_tests.run([one, two, three])
+        self.assertEqual(self.asked, [[one, two, three], [three]])
+        self.assertEqual([(o.name, o.result) for o in found], [
+            ("testOne", "ok"), ("testTwo", "FAILED"), ("testThree", "SKIPPED")])
+
+    def test_a_death_after_the_last_test(self):
+        self.bundle("".join(SWIFT.splitlines(keepends=True)[:3]), "")
+        found = swift_tests.run(["M.LaneTests/testOne"])
+        self.assertEqual([(o.full, o.result) for o in found], [
+            ("M.LaneTests.testOne", "ok"), ("M", "FAILED")])
+        self.assertIn("exit -5", found[1].text)
 
     def test_tests_that_do_not_run(self):
         """An exit code of 0 does not hide them, nor does a bundle that never starts repeat."""

@@ -80,8 +80,8 @@ class OldSwiftTest(DoorCase):
         self.assertEqual(self.calls("apt-get"), [])
 
     def test_build_script(self):
-        self.swift(OLD)
         """Suites call it by itself."""
+        self.swift(OLD)
         self.refused(self.run_in_tree("tools/build.sh"))
 
     @unittest.skipUnless(shutil.which("cmake"), "cmake is not installed")

@@ -22,7 +22,8 @@ class Environments(unittest.TestCase):
                            ("odd", "one==1\nthree==3\n")):
             requirements[name] = self.top / f"{name}.txt"
             requirements[name].write_text(text)
-        for patch in (mock.patch.dict(os.environ, XDG_CACHE_HOME=str(self.top / "cache")),
+        for patch in (mock.patch.dict(os.environ, XDG_CACHE_HOME=str(self.top / "cache"),
+                                      TEST_INSTALLS="yes"),
                       mock.patch.object(environments, "REQUIREMENTS", requirements),
                       mock.patch.object(environments.subprocess, "run", self.run_instead)):
             patch.start()
@@ -60,13 +61,27 @@ class Environments(unittest.TestCase):
         place = environments.folder("small")
         (place / "bin").mkdir(parents=True)
         (place / "bin/left").touch()
+        self.assertIsNone(environments.partly_made("small"))
         self.assertEqual(environments.interpreter("small"), f"{place}/bin/python")
         self.assertFalse((place / "bin/left").exists())
 
     def test_what_pypi_does_not_give(self):
         self.assertIsNone(environments.interpreter("odd"))
         self.assertEqual([command[-1] for command in self.asked[-2:]], ["one==1", "three==3"])
-        self.assertFalse(environments.is_whole(environments.folder("odd")))
+        python = f"{environments.folder('odd')}/bin/python"
+        self.assertEqual((environments.made("odd"), environments.partly_made("odd")),
+                         (None, python))
+        left = environments.folder("odd") / "bin/one"
+        left.touch()
+        self.assertIsNone(environments.interpreter("odd"))
+        self.given.add("three==3")
+        self.assertEqual(environments.interpreter("odd"), python)
+        self.assertTrue(left.exists())  # a server may run from there
+
+    def test_nothing_is_installed(self):
+        with mock.patch.dict(os.environ, TEST_INSTALLS="no"):
+            self.assertIsNone(environments.interpreter("small"))
+            self.assertEqual(self.asked, [])
 
 
 if __name__ == "__main__":

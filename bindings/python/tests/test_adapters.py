@@ -13,8 +13,6 @@ from typing import Any, Dict, List
 
 from support import StoreCase, cordwood
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "Tests" / "TestSupport"))
-
 
 def package(name: str) -> Any:
     """Imports the package; skips the test if it is unavailable."""

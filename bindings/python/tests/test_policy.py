@@ -7,7 +7,6 @@ import importlib
 import json
 import os
 import struct
-import sys
 import time
 import unittest
 from pathlib import Path
@@ -17,7 +16,6 @@ from answering import Answer, Answering
 from support import StoreCase, cordwood
 from test_upload_errors import eventually
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "Tests" / "TestSupport"))
 LOOKS: Any = importlib.import_module("looks")
 
 
