@@ -47,8 +47,12 @@ class Trouble(StoreCase):
         """The request under way is sent. No later request contains what was deleted."""
         server = Scripted(self, [{}, {"status": 500}])
         self.add(server.url, body_bytes_max=16_384)
+        # All events in one archive. How many a lane's first segment takes, which is small, depends
+        # on time.
+        self.engine.logger("app").info("in the first segment")
+        self.engine.roll()
         one = self.engine.transaction(17)
-        for number in range(120):  # one archive: a lane begins with room for about 140
+        for number in range(120):
             one.event(number)
         with self.assertRaises(cordwood.UploadError):
             self.engine.flush_transactions(timeout=30)
