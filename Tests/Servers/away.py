@@ -253,15 +253,15 @@ def latency(place):
                                   check=True, capture_output=True, env=plain_environment())
             found[what].append(json.loads(done.stdout))
             shutil.rmtree(store.directory)
-    middle = {what: sorted(row["p99.9"] for row in rows)[rounds // 2]
-              for what, rows in found.items()}
+    # Other work on the machine only adds; a wait for the uploader would be in every round.
+    least = {what: min(row["p99.9"] for row in rows) for what, rows in found.items()}
     for what, rows in found.items():
-        place.note(f"{what}: p99.9 {middle[what]:.0f} ns, {sum(r['late'] for r in rows)} late")
+        place.note(f"{what}: p99.9 {least[what]:.0f} ns, {sum(r['late'] for r in rows)} late")
     holds(all(row["failed"] > 0 for row in found["away"]), "no attempt was made")
     # A busy machine may need a round of two seconds to make the first body.
     holds(any(row["sent"] > 0 for row in found["draining"]), "nothing was sent")
-    holds(middle["away"] <= 1.5 * middle["without"] + 1000,
-          f"p99.9 {middle['away']:.0f} ns with a server away, {middle['without']:.0f} without")
+    holds(least["away"] <= 1.5 * least["without"] + 1000,
+          f"p99.9 {least['away']:.0f} ns with a server away, {least['without']:.0f} without")
 
 
 latency.is_alone = True
