@@ -66,7 +66,8 @@ def pytest_collectstart(collector):
         collector.collect = lambda: pytest.skip(reason, allow_module_level=True)
 
 
-def pytest_collection_modifyitems(items):
-    for item in items:
-        if not all(cases.fits(part) for part in (item.function, item.cls)):
-            item.add_marker(pytest.mark.skip(reason="takes minutes: TEST_SIZE=all runs it"))
+def pytest_collection_modifyitems(config, items):
+    """Leaves out what is not of this size, like every runner."""
+    fits = {item: all(cases.fits(part) for part in (item.function, item.cls)) for item in items}
+    config.hook.pytest_deselected(items=[item for item in items if not fits[item]])
+    items[:] = [item for item in items if fits[item]]

@@ -199,7 +199,9 @@ private final class Generated: RecordSource {
             laneID: LaneID(high: 7, low: 1), bootID: .zero, processID: 812, name: "p",
             createdRealtime: 1_000, createdMonotonic: 0, resource: [])
         thread = ThreadInfo(process: process, serial: 1, threadID: 812, name: "")
-        for _ in 0..<12 { places.append(place()) }
+        // A block may be passed over if none of its formats joins a word with an argument's: rarely
+        // with many formats.
+        for _ in 0..<[1, 2, 12][below(3)] { places.append(place()) }
     }
 
     deinit { for buffer in memory { buffer.deallocate() } }

@@ -251,8 +251,8 @@ mutation("read", "arguments-are-words", STORE + "Dense/DenseEncoder.swift",
          "interpolated lines are stored as text: archives grow")
 mutation("read", "lines-are-no-sample", STORE + "Dense/MethodChoice.swift",
          "{ lines.append(line.bytes) }\n", "{}\n",
-         "swift MethodChoiceTests/testTrialsSayLittleOfOtherBlocks",
-         "blocks whose lines come again far away take more bytes than method 1 would")
+         "swift MethodChoiceTests/testOrdinaryBlocksAreNotTried",
+         "every block of an ordinary log is made by both methods")
 mutation("read", "one-try-is-for-ever", STORE + "Dense/MethodChoice.swift",
          "        return estimate / 100 * share / 100 * Self.sameLeast < dense\n",
          "        return false\n",
