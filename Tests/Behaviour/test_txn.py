@@ -15,6 +15,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import cordwood
+from cases import json_lines
 from looks import looks
 from loopback import until
 from sending import CORDWOOD, ROOT, WORK, Scripted, StoreCase, another_second
@@ -56,17 +57,13 @@ class Strict:
         self.process.wait()
         self.process.stdout.close()
 
-    def lines(self, name):
-        path = self.directory / name
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
     @property
     def requests(self):
-        return self.lines("requests.jsonl")
+        return json_lines(self.directory / "requests.jsonl")
 
     @property
     def stored(self):
-        return self.lines("stored.jsonl")
+        return json_lines(self.directory / "stored.jsonl")
 
     @property
     def events(self):

@@ -156,10 +156,7 @@ class Server:
         self.child.wait()
 
     def requests(self):
-        path = self.folder / "requests.jsonl"
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        for line in lines:
-            request = json.loads(line)
+        for request in cases.json_lines(self.folder / "requests.jsonl"):
             number = request["number"]
             answer = ANSWERS[number - 1] if number <= len(ANSWERS) else {}
             key = request["headers"].get("idempotency-key", "").strip('"')

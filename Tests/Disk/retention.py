@@ -3,7 +3,6 @@ the files of a store under load; the engine's memory; two enforcers and two uplo
 TESTING B-ROLL-2, -5; RELIABILITY R38."""
 
 import errno
-import json
 import os
 import random
 import signal
@@ -12,6 +11,7 @@ import sys
 import threading
 import time
 
+from cases import json_lines, whole_lines
 from harness import OK, ROOT, TOOL, disk_bytes, equal, exact, full, holds, sized, until
 
 DAY = 86_400
@@ -93,9 +93,7 @@ class Skewed:
 def last_look(store):
     """From the store's `clock`, in seconds: how far the wall clock was ahead of boot time at the
     engine's last look, and the boot time until which it waits. Assumes a single boot."""
-    path = store / "clock"
-    lines = path.read_text().splitlines() if path.exists() else []
-    seen = [line.split() for line in lines if line.startswith("seen ")]
+    seen = [line.split() for line in whole_lines(store / "clock") if line.startswith("seen ")]
     if not seen:
         return 0, 0
     boottime, realtime, until_ns = (int(word) for word in seen[-1][2:5])
@@ -494,9 +492,8 @@ def uploaders_and_enforcer(place):
                    for _ in range(2)]
 
         def arrived():
-            path = requests / "requests.jsonl"
-            lines = path.read_text().splitlines() if path.exists() else []
-            return [json.loads(line)["path"].rsplit("/", 1)[1] for line in lines]
+            return [line["path"].rsplit("/", 1)[1]
+                    for line in json_lines(requests / "requests.jsonl")]
 
         def told():
             return [name for name, _ in enforcer.removed() + host.removed()]

@@ -12,6 +12,7 @@ import urllib.parse
 import urllib.request
 from pathlib import Path
 
+from cases import json_lines
 from frame import (CORDWOOD, ROOT, Failed, Server, equal, find, free_port, plain_environment,
                    until, venv_python)
 
@@ -308,9 +309,8 @@ class Recorder(Server):
         return self
 
     def requests(self):
-        path = self.kept / "requests.jsonl"
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        return sorted(map(json.loads, lines), key=lambda request: request["number"])
+        return sorted(json_lines(self.kept / "requests.jsonl"),
+                      key=lambda request: request["number"])
 
     def taken(self):
         """The requests that were answered 2xx."""

@@ -1,11 +1,11 @@
 """Web servers and proxies for the tests: nginx, Apache, haproxy, tinyproxy, caddy and mitmproxy.
 Each writes its own configuration and can be asked what it stored or saw."""
 
-import json
 import os
 import signal
 from pathlib import Path
 
+from cases import json_lines
 from frame import Certificates, Server, Skipped, find, free_port
 
 
@@ -95,9 +95,8 @@ http {{
 
     def seen(self, path=""):
         """Its own log: one entry per request, in the order of their ends."""
-        log = self.directory / "seen.jsonl"
-        lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
-        return [entry for entry in map(json.loads, lines) if entry["path"].startswith(path)]
+        return [entry for entry in json_lines(self.directory / "seen.jsonl")
+                if entry["path"].startswith(path)]
 
     def bodies(self, path="/post"):
         """(id, encoding, bytes) of the bodies accepted there."""
@@ -268,10 +267,8 @@ https://localhost:{self.port}, https://127.0.0.1:{self.port} {{
         return self.authority.exists() and super().answers()
 
     def seen(self):
-        log = self.directory / "seen.jsonl"
-        lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
-        return [entry["request"] | {"status": entry["status"]} for entry in map(json.loads, lines)
-                if "request" in entry]
+        return [entry["request"] | {"status": entry["status"]}
+                for entry in json_lines(self.directory / "seen.jsonl") if "request" in entry]
 
 
 class Mitmproxy(Server):

@@ -16,6 +16,7 @@ it says by sized(core, full, all)."""
 
 import argparse
 import contextlib
+import json
 import os
 import re
 import shlex
@@ -87,6 +88,17 @@ def until(condition, what, seconds=60):
         if time.monotonic() > end:
             raise Failed(f"{what}: not within {seconds} s")
         time.sleep(0.005)
+
+
+def whole_lines(path):
+    """The lines of a file to which another process adds, perhaps at this moment: a line counts once
+    its end is there. No file is no lines."""
+    data = path.read_bytes() if path.exists() else b""
+    return data[:data.rfind(b"\n") + 1].decode().splitlines()
+
+
+def json_lines(path):
+    return list(map(json.loads, whole_lines(path)))
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ import time
 import unittest
 from pathlib import Path
 
-from cases import until
+from cases import json_lines, until
 from settings import forget_settings
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -60,9 +60,8 @@ class Scripted:
 
     @property
     def requests(self):
-        path = self.directory / "requests.jsonl"
-        lines = path.read_text().splitlines() if path.exists() else []
-        return sorted((json.loads(line) for line in lines), key=lambda line: line["number"])
+        return sorted(json_lines(self.directory / "requests.jsonl"),
+                      key=lambda line: line["number"])
 
     def body(self, number):
         return (self.directory / f"body-{number}").read_bytes()

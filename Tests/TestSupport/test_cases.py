@@ -168,6 +168,14 @@ class CasesTest(WithFolder):
         for size in cases.SIZES:
             self.assertEqual(self.runner("--size", size, "minutes").line("minutes")[2], size)
 
+    def test_growing_file(self):
+        """A line that a server has written in part does not count, wherever it was cut."""
+        path, line = self.folder / "lines", '{"text": "ä"}\n'.encode()
+        self.assertEqual(cases.json_lines(path), [])
+        for cut in range(len(line)):
+            path.write_bytes(2 * line + line[:cut])
+            self.assertEqual(cases.json_lines(path), 2 * [{"text": "ä"}])
+
     def test_junit(self):
         done = self.runner()
         self.assertEqual(

@@ -2,7 +2,6 @@
 proxy and a TLS front in this process, and the certificates. No fixed sleeps: conditions are polled,
 within a bound."""
 
-import json
 import os
 import re
 import socket
@@ -16,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "TestSupport"))
 
 import certificates  # noqa: E402
 import environments  # noqa: E402
+from cases import json_lines  # noqa: E402
 from loopback import Listener, free_port, pipe, until  # noqa: E402, F401
 from sending import BUILD, ROOT, WORK, Scripted, StoreCase, cordwood  # noqa: E402, F401
 
@@ -96,8 +96,7 @@ http://localhost:{self.plain_port} {{
 
     @property
     def protocols(self):
-        lines = self.access.read_text().splitlines() if self.access.exists() else []
-        return [json.loads(line)["request"]["proto"] for line in lines]
+        return [line["request"]["proto"] for line in json_lines(self.access)]
 
 
 class Tinyproxy(Started):
