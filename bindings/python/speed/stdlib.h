@@ -19,11 +19,11 @@ put_attribute(Draft *draft, PyObject *record, int which, cw_str *out)
     return PyUnicode_Check(value) ? put_string(draft, value, out) : 0;
 }
 
-/* logging's `created` as a record's time; 0 for what is no time. */
+/* logging's `created` as a record's time; 0: no record can have it (_text.time_ns). */
 static uint64_t
 time_of(double seconds)
 {
-    return seconds > 0 && seconds < 1.8e10 ? (uint64_t)(seconds * 1e9) : 0;
+    return seconds >= 1e-9 && seconds < 1.84467440737e10 ? (uint64_t)(seconds * 1e9) : 0;
 }
 
 static int
@@ -43,7 +43,7 @@ fill_stdlib(Draft *draft, PyObject *source, PyObject *message, PyObject *extra)
     created = PyObject_GetAttr(source, state->stdlib[STDLIB_CREATED]);
     if (keep(draft, created) < 0)
         return -1;
-    double seconds = PyFloat_AsDouble(created);
+    double seconds = created == Py_None ? 0 : PyFloat_AsDouble(created);
     if (seconds == -1.0 && PyErr_Occurred())
         return -1;
     record->time_ns = time_of(seconds);
@@ -158,7 +158,8 @@ has_usual_types(PyObject *const *found)
         && PyLong_CheckExact(found[USUAL_LEVEL]) && PyUnicode_CheckExact(found[USUAL_FILE])
         && found[USUAL_EXCEPTION] == Py_None && found[USUAL_STACK] == Py_None
         && PyLong_CheckExact(found[USUAL_LINE]) && PyUnicode_CheckExact(found[USUAL_FUNCTION])
-        && PyFloat_CheckExact(found[USUAL_CREATED]);
+        && PyFloat_CheckExact(found[USUAL_CREATED])
+        && time_of(PyFloat_AS_DOUBLE(found[USUAL_CREATED])) != 0;
 }
 
 /* An argument's __str__ may run anything, so the draft keeps what is used after it. */

@@ -142,17 +142,41 @@ class HandlerTest(StoreCase):
             for name, value in odd.items():
                 self.handler.handle(logging.makeLogRecord(
                     {"msg": name, "name": "app", "levelno": 30, name: value}))
-            for number, created in enumerate((float("inf"), float("nan"), -1.0, 1e30)):
-                self.handler.handle(logging.makeLogRecord({
-                    "msg": str(number), "name": "app", "levelno": 30, "created": created,
-                    "lineno": -5}))
+            self.handler.handle(logging.makeLogRecord(
+                {"msg": "line", "name": "app", "levelno": 30, "lineno": -5}))
         self.assertEqual(shown.getvalue(), "")
         found = self.records()
-        self.assertEqual({record.message for record in found}, {*odd, *"0123"})
+        self.assertEqual({record.message for record in found}, {*odd, "line"})
         self.assertEqual({record.level for record in found}, {"WARN"})
         self.assertLess(max(record.time_ns for record in found) - time.time_ns(), 10 ** 10)
         told = [record.message for record in found if "cordwood.level_error" in record.fields]
         self.assertEqual(told, ["levelno"])
+
+    def test_times_that_no_record_has(self) -> None:
+        """A field says when it was; the record has the time at which it was written."""
+        outside = [0.0, -0.0, -1.0, -315_619_200.0, 1e-10, 18_446_744_074.0, 1e12, 1e30,
+                   float("inf"), float("nan"), 0, -5, "yesterday"]
+        inside = [1e-9, 1, 0.5, 18_446_744_073.0, 18_446_744_072]
+        begun = time.time_ns()
+        with contextlib.redirect_stderr(io.StringIO()) as shown:
+            for created in (*outside, *inside):
+                for usual in (False, True):
+                    record = logging.LogRecord("app", 30, "a.py", 1, repr(created), None, None)
+                    record.created = created  # type: ignore[assignment]
+                    if not usual:
+                        record.extra = 1
+                    self.handler.handle(record)
+        self.assertEqual(shown.getvalue(), "")
+        found = self.records()
+        self.assertEqual(len(found), 2 * len(outside + inside))
+        for record in found:
+            told = record.fields.get("event.time")
+            if record.message in map(repr, outside):
+                self.assertEqual(repr(told).strip("'"), record.message.strip("'"))
+                self.assertGreaterEqual(record.time_ns, begun)
+            else:
+                self.assertIsNone(told)
+                self.assertEqual(record.time_ns, int(float(record.message) * 1e9))
 
     def test_names_that_no_logger_has(self) -> None:
         names: List[Any] = ["n" * 300, "a\0b", "\udce9", None, [], 5]

@@ -128,7 +128,8 @@ class Stats(Structure):
         ("dropped_disk_full", c_uint64), ("dropped_disk_quota", c_uint64),
         ("dropped_store_quota", c_uint64), ("dropped_file_limit", c_uint64),
         ("dropped_descriptors", c_uint64), ("dropped_memory", c_uint64),
-        ("dropped_not_ready", c_uint64), ("dropped_other", c_uint64),
+        ("dropped_not_ready", c_uint64), ("dropped_permission", c_uint64),
+        ("dropped_other", c_uint64),
     ]
 
 

@@ -13,7 +13,7 @@ import sys
 from types import FrameType
 from typing import Any, Dict, Mapping, MutableMapping, Optional, Tuple
 
-from . import _levels, _record
+from . import _levels, _record, _text
 from ._engine import Engine
 from ._handler import Handler, sound
 from ._text import safe_str
@@ -23,9 +23,9 @@ _NO_MARKS: Mapping[str, Any] = {}
 _RUNNERS = ("asyncio", "concurrent", "threading")
 
 
-def _source(name: str, path: str, function: str, line: int, created: float,
+def _source(name: str, path: str, function: str, line: int, created: Optional[float],
             exc_info: Any) -> logging.LogRecord:
-    """The members that Logger.put_stdlib needs and Handler.handleError shows."""
+    """What Logger.put_stdlib needs and Handler.handleError shows. `created`: None: now."""
     return logging.makeLogRecord({"name": name, "pathname": path, "funcName": function,
                                   "lineno": line, "created": created, "exc_info": exc_info})
 
@@ -48,8 +48,9 @@ class _Adapter:
             source.msg = text = message if type(message) is str else safe_str(message)
             named: Mapping[str, Any] = {
                 key if type(key) is str else safe_str(key): value for key, value in fields.items()}
-            if marks:
-                named = _record.merged(marks, named)
+            marked = _text.time_mark(source.created)
+            if marks or marked:
+                named = _record.merged({**marks, **marked}, named)
             try:
                 logger.put_stdlib(source, level, text, named)
             except Exception:
@@ -97,7 +98,7 @@ class StructlogProcessor(_Adapter):
         level = _level(method, fields)
         message = fields.pop("event", "")
         self._write(_source(name if type(name) is str else safe_str(name), path, function, line,
-                            0.0, _exc_info(error)), level, message, fields)
+                            None, _exc_info(error)), level, message, fields)
         if self._end is not None:
             raise self._end
         return event

@@ -68,6 +68,7 @@ class Stats(NamedTuple):
     dropped_descriptors: int
     dropped_memory: int
     dropped_not_ready: int
+    dropped_permission: int
     dropped_other: int
 
 

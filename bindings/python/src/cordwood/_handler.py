@@ -96,6 +96,9 @@ class Handler(logging.Handler):
                          for key, value in values.items() if key not in _STANDARD}
             if record.stack_info:
                 marks = {**marks, "stack_info": record.stack_info}
+            marked = _text.time_mark(record.created)
+            if marked:
+                marks = {**marks, **marked}
             if marks is not _NONE:  # first: if there are too many fields, the last ones are cut
                 extra = _record.merged(marks, extra)
             try:

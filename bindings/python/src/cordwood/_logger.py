@@ -225,11 +225,10 @@ class Logger:
 
     def put_stdlib(self, record: Any, level: int, message: str, extra: Mapping[str, Any]) -> bool:
         """Writes a `logging` record, for Handler, which has checked the level."""
-        seconds = record.created
         return self._put(
             level, _text.encode(message),
             _place.of_stdlib(record.pathname, record.funcName, record.lineno), extra, _state(),
-            record.exc_info or None, int(seconds * 1e9) if 0 < seconds < 1.8e10 else 0)
+            record.exc_info or None, _text.time_ns(record.created))
 
     def __copy__(self) -> "Logger":
         return self

@@ -15,6 +15,8 @@ FORMAT_ERROR = "cordwood.format_error"
 # The number of fields missing from a record that had more than the library takes.
 FIELDS_CUT = "cordwood.fields_cut"
 FIELDS_MAX = 4096
+# The time of an event, as it was given, where no record can have it.
+EVENT_TIME = "event.time"
 _KEY_BYTES_MAX = 65_535
 _KEY_CUT = "…".encode()
 
@@ -23,6 +25,21 @@ JSON_BYTES_MAX = 262_144
 JSON_DEPTH_MAX = 20
 
 ExceptionTexts = Tuple[bytes, bytes, bytes]
+
+
+def time_ns(seconds: Optional[float]) -> int:
+    """A time in seconds since 1970 as that of a record. 0: none, or no record can have it (it is
+    not after 1970-01-01 or not before 2554-07-21)."""
+    if seconds is None:
+        return 0
+    return int(seconds * 1e9) if 1e-9 <= seconds < 1.84467440737e10 else 0
+
+
+def time_mark(created: Any) -> Mapping[str, Any]:
+    """A field with `created` of a `logging` record if no record can have that time."""
+    if isinstance(created, (int, float)):
+        return {} if time_ns(created) else {EVENT_TIME: created}
+    return {} if created is None else {EVENT_TIME: safe_str(created)}
 
 
 class JSONBytes(bytes):
