@@ -234,6 +234,7 @@ public func cw_stats_get(
         result.dropped_descriptors = stats.droppedDescriptors
         result.dropped_memory = stats.droppedMemory
         result.dropped_not_ready = stats.droppedNotReady
+        result.dropped_permission = stats.droppedPermission
         result.dropped_other = stats.droppedOther
         let count = min(size, MemoryLayout<cw_stats>.size)
         unsafe withUnsafeBytes(of: &result) {

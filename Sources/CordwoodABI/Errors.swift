@@ -148,7 +148,7 @@ enum LastError {
             }
         case .notReady:
             line.add(", and the engine does not wait for one")
-        case .diskFull, .diskQuota, .memory, .other: break
+        case .diskFull, .diskQuota, .memory, .permission, .other: break
         }
         if refusal.number != 0 {
             line.add(" (")

@@ -9,6 +9,7 @@ import time
 from datetime import datetime, timezone
 
 import cordwood
+from aged import make_old
 from loopback import until
 from sending import CORDWOOD, Scripted, StoreCase
 
@@ -160,23 +161,28 @@ class SAP(StoreCase):
         self.assertEqual(self.archives(), [])
 
     def test_B_SAP_7_expiry(self):
+        """Age counts from when a record was written: an event of long ago stays."""
+        entry = logging.LogRecord("old", logging.INFO, __file__, 1, "told today", (), None)
+        entry.created = time.time() - 8 * 86_400
+        cordwood.Handler(self.engine).emit(entry)
+        for days in (0, 8, 6):
+            known = set(self.archives())
+            self.log.info(f"{days} days")
+            self.engine.roll()
+            self.engine.archive_wait(30)
+            made, = set(self.archives()) - known
+            make_old(self.store / "archives" / made, days)
         self.engine.close()
         removed = []
         self.engine = engine = self.open(
             expiration_days=7, archive_removed=lambda name, reason: removed.append(reason))
-        old = cordwood.Handler(engine)
         self.archive()
-        for days in (8, 6):
-            entry = logging.LogRecord("old", logging.INFO, __file__, 1, f"{days} days", (), None)
-            entry.created = time.time() - days * 86_400
-            old.emit(entry)
-            engine.roll()
-            engine.archive_wait(30)
         server = Scripted(self)
         self.add(server.url)
         engine.upload(timeout=30)
         sent = b"".join(server.body(request["number"]) for request in server.requests).decode()
         self.assertIn("6 days", sent)
+        self.assertIn("told today", sent)
         self.assertNotIn("8 days", sent)
         self.assertEqual(removed, ["expired"])
 

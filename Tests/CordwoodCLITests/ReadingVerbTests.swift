@@ -1,5 +1,6 @@
 // The arguments of tail, stats, export, log and the verbs that work on one store.
 
+import CordwoodCore
 import CordwoodEngine
 import CordwoodShip
 import CordwoodStore
@@ -278,22 +279,56 @@ final class ReadingVerbTests: CommandCase {
     // MARK: log
 
     /// The store's archives; each run of `log` leaves segments that the next run archives.
-    private func archives() throws -> Int {
+    private func archiveNames() throws -> [String] {
         try FileManager.default.contentsOfDirectory(atPath: store + "/archives")
-            .count { $0.hasSuffix(".cwa") }
+            .filter { $0.hasSuffix(".cwa") }
+    }
+
+    /// Makes an archive as if it had been written forty days ago.
+    private func age(_ path: String) throws {
+        let source = Aged(try ArchiveSource.open(path: path))
+        let info = source.source.header
+        let folder = String(path.prefix(upTo: try XCTUnwrap(path.lastIndex(of: "/"))))
+        _ = try ArchiveWriter.write(
+            source: source, covers: info.covers, archivesDirectory: folder,
+            name: String(path.dropFirst(folder.count + 1)), codec: .zstd, level: 1,
+            now: info.createdRealtime - Aged.agoNs)
+    }
+
+    private final class Aged: RecordSource {
+        static let agoNs: UInt64 = 40 * 86_400 * 1_000_000_000
+        let source: ArchiveSource
+        var process: CordwoodStore.ProcessInfo? { source.process }
+        var createdMonotonicNs: UInt64 { source.createdMonotonicNs }
+
+        init(_ source: ArchiveSource) { self.source = source }
+
+        func next(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
+            guard try source.next(&record) else { return false }
+            record.writtenNs -= Aged.agoNs
+            return true
+        }
     }
 
     func testLogDeletesNothingThatTheStoreKeeps() throws {
         // The newest record is from now, so the clock is believed.
         try write { $0.record(kind: 0, logger: "app", message: "new", []) }
         XCTAssertEqual(try run("archive", store).code, 0)
-        // An archive of a program that keeps records older than 30 days.
-        try write { writer in
-            writer.record(
-                kind: 0, logger: "old", time: 1_000_000_000_000_000_000, message: "old", [])
+        // Records of a program that tells today what happened long ago, and of one that keeps
+        // records longer than 30 days.
+        var known: [String] = []
+        for logger in ["told", "old"] {
+            known = try archiveNames()
+            try write { writer in
+                writer.record(
+                    kind: 0, logger: logger, time: 1_000_000_000_000_000_000, message: logger, [])
+            }
+            XCTAssertEqual(try run("archive", store).code, 0)
         }
-        XCTAssertEqual(try run("archive", store).code, 0)
-        XCTAssertEqual(try archives(), 2)
+        for name in try archiveNames() where !known.contains(name) {
+            try age("\(store)/archives/\(name)")
+        }
+        XCTAssertEqual(try archiveNames().count, 3)
         try log("newer\n")
         XCTAssertTrue(try run("cat", store).text.contains("old: old"), "it was deleted")
         let done = try run(
@@ -301,6 +336,7 @@ final class ReadingVerbTests: CommandCase {
             input: Data("newest\n".utf8))
         XCTAssertEqual(done.code, 0, done.error)
         XCTAssertFalse(try run("cat", store).text.contains("old: old"), "this was asked for")
+        XCTAssertTrue(try run("cat", store).text.contains("told: told"), "it is of today")
         XCTAssertTrue(try run("cat", store).text.contains("app: new"))
     }
 }

@@ -293,7 +293,7 @@ final class QueueTests: XCTestCase {
             let items = (0..<Int(random(12))).map { index in
                 RetentionItem(
                     stem: "\(index)", bytes: random(100),
-                    timeMaxNs: random(3) == 0 ? 0 : (90 + UInt64(index)) * Retention.dayNs,
+                    writtenNs: random(3) == 0 ? 0 : (90 + UInt64(index)) * Retention.dayNs,
                     isPinned: random(4) == 0)
             }
             let limits = RetentionLimits(
@@ -310,7 +310,7 @@ final class QueueTests: XCTestCase {
             XCTAssertFalse(items.contains { $0.isPinned && names.contains($0.stem) }, note)
             XCTAssertFalse(
                 free.contains {
-                    Retention.isExpired($0.timeMaxNs, days: limits.expirationDays, nowNs: now)
+                    Retention.isExpired($0.writtenNs, days: limits.expirationDays, nowNs: now)
                 }, note)
             let bytes = kept.reduce(other) { $0 + $1.bytes }
             if limits.quotaBytes > 0 && bytes > limits.quotaBytes { XCTAssertEqual(free, [], note) }
@@ -331,7 +331,7 @@ final class QueueTests: XCTestCase {
     }
 
     func testUnlimitedRemovesNothing() {
-        let item = RetentionItem(stem: "a", bytes: UInt64.max, timeMaxNs: 1, isPinned: false)
+        let item = RetentionItem(stem: "a", bytes: UInt64.max, writtenNs: 1, isPinned: false)
         XCTAssertTrue(
             Retention.decide(
                 items: [item, item], otherBytes: UInt64.max, limits: .unlimited, nowNs: UInt64.max

@@ -187,7 +187,10 @@ final class AgeArchiveTests: XCTestCase {
             bytes[index] ^= 1
             if let read = look(bytes, path, [identity]) {
                 XCTAssertFalse(read.problems.isEmpty, "byte \(index)")
-                XCTAssertEqual(read.records.count, 0, "byte \(index)")
+                // All of them if the header's text alone is damaged, which no chunk depends on.
+                XCTAssertTrue(
+                    read.records.isEmpty || read.records == records(6, 2).map(\.model),
+                    "byte \(index)")
             }
             // Also without a key: a collector must store nothing that is damaged.
             let verified = try? ArchiveVerifier.verify(path: path)

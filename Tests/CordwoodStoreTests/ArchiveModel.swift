@@ -357,6 +357,9 @@ let coverForTests = ArchiveCover(
     laneID: LaneID(high: 1, low: 2), first: 3, last: 5,
     laneName: "20261121T081530Z-812-9f3c5a0de1b27788")
 
+/// Later than the records.
+let createdForTests = UInt64.max >> 1
+
 func writeArchive(
     _ records: [Staged], in scratch: Scratch, codec: Codec = .zstd, level: Int32 = 1,
     method: ArchiveMethod = .plain, problems: [Int: ReadProblem] = [:], blockBytes: Int? = nil,
@@ -374,7 +377,7 @@ func makeArchive(
 ) throws -> ArchiveInfo {
     try ArchiveWriter.write(
         source: FakeSource(records, problems: problems), covers: covers,
-        archivesDirectory: directory, codec: codec, level: level, now: 42,
+        archivesDirectory: directory, codec: codec, level: level, now: createdForTests,
         recipients: recipients, method: method, blockBytes: blockBytes, timeStepNs: timeStepNs)
 }
 

@@ -266,6 +266,19 @@ final class SegmentBuilder {
             w.u64(realtime)
         }
         w.pad(to: 4_096)
+        if sealed {
+            var at = 0
+            var heads: [UInt8] = []
+            for chunk in chunks {
+                at += holes * 1_024
+                heads += body[(at + 12)..<(at + 72)]
+                at += max(chunk.size, (chunk.end + 1_023) / 1_024 * 1_024)
+            }
+            ByteWriter.put(UInt64(4_096 + body.count), at: 384, in: &w.bytes)
+            ByteWriter.put(slowCRC(heads[...]), at: 400, in: &w.bytes)
+            let crc = slowCRC(w.bytes[..<112], w.bytes[384..<404], w.bytes[512...])
+            ByteWriter.put(crc, at: 404, in: &w.bytes)
+        }
         w.raw(body)
         w.pad(to: total)
         return w.bytes
@@ -280,6 +293,8 @@ final class LaneBuilder {
     var salt: UInt64 = 0xCA7A_1060
     var processID: UInt32 = 812
     var processName = "tester"
+    var processStart: UInt64 = 1
+    var processNamespace: UInt64 = 0
     var createdRealtime: UInt64 = 1_000_000_000_000
     var createdMonotonic: UInt64 = 0
     var archivedBelow: UInt64 = 0
@@ -375,8 +390,8 @@ final class LaneBuilder {
         w.u64(salt)
         w.u32(processID)
         w.u32(1_000)
-        w.u64(1)
-        w.u64(0)
+        w.u64(processStart)
+        w.u64(processNamespace)
         w.u64(createdRealtime)
         w.u64(createdMonotonic)
         for word: UInt32 in [8_192, 8_192, 4_096, 64, 16_384, 49_152] { w.u32(word) }

@@ -71,6 +71,27 @@ final class StoreReaderTests: XCTestCase {
 
     private let whole = ["1.0", "1.1", "1.2", "2.0", "2.1", "2.2", "3.0", "3.1", "3.2"]
 
+    /// An adopter, or a child that inherited it, holds the lock of a lane whose process is gone.
+    func testALockDoesNotMakeADeadProcessLive() throws {
+        let lane = sample()
+        let boot = Machine.bootID()
+        lane.bootID = LaneID(high: boot.high, low: boot.low)
+        lane.processNamespace = Machine.processNamespace()
+        lane.processID = UInt32(getpid())
+        lane.processStart = Machine.processStart(lane.processID)
+        for isGone in [false, true] {
+            if isGone { lane.processStart += 1 }
+            lane.write()
+            let file = open(lane.lanePath, O_RDWR)
+            defer { close(file) }
+            XCTAssertEqual(flock(file, LOCK_EX | LOCK_NB), 0)
+            let process = try XCTUnwrap(try lane.source(boot: lane.bootID).process)
+            XCTAssertEqual(LaneWatch(paths: [store]).isOver(process), isGone)
+            XCTAssertEqual(
+                try StoreInspector.lanes(store).map(\.state), [isGone ? .unclean : .live])
+        }
+    }
+
     func testLanesAndArchivesGiveEachRecordOnce() throws {
         let lane = sample()
         lane.write()

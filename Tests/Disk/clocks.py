@@ -6,10 +6,11 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 import zoneinfo
 
-from harness import LIBRARY, ROOT, TOOL, Skipped, equal, exact, holds
+from harness import LIBRARY, ROOT, TOOL, Skipped, equal, exact, holds, until
 
 DAY = 86_400
 
@@ -240,6 +241,86 @@ def stamp(line):
     return words[0] if "T" in words[0] else "T".join(words[:2])
 
 
+# Ten days ahead on both clocks of the boot; UTC is the machine's.
+NAMESPACE = ("unshare", "-T", "--monotonic", str(10 * DAY), "--boottime", str(10 * DAY), "-f",
+             "--kill-child")
+
+
+def time_namespace(place, flags=0):
+    """Hosts in two time namespaces log in turns: readers in either show both in the order of
+    writing, following or not, live or archived, and nobody takes the other's clock for a jump."""
+    if subprocess.run([*NAMESPACE, "true"], check=False, capture_output=True).returncode:
+        raise Skipped("no time namespace can be made")
+    store = place.directory / "store"
+    hosts = [place.host(store, before=before).open(flags=flags, days=30, interval=1)
+             for before in ((), NAMESPACE)]
+    follow = [TOOL, "tail", "-n", "0", "-f", "--json", store]
+    followers = [subprocess.Popen([*before, *follow], stdout=subprocess.PIPE, text=True)
+                 for before in ((), NAMESPACE)]
+    told = [[], []]
+    readers = [threading.Thread(target=lambda lines=lines, one=one: lines.extend(
+        json.loads(line) for line in one.stdout)) for lines, one in zip(told, followers)]
+    try:
+        for reader in readers:
+            reader.start()
+        # Each follower is told of a record that came after it began.
+        until(lambda: hosts[0].write(1, 50) and all(told), "the followers follow")
+        turns = []
+        for turn in range(8):
+            low = utc(0)
+            hosts[turn % 2].write(50, 50)
+            time.sleep(0.02)  # the coarse clock's tick
+            turns.append((low, utc(0)))
+        wanted = {line["record_id"] for line in of_turns(listed(store))}
+        until(lambda: all(wanted <= {line["record_id"] for line in lines} for lines in told),
+              "both see all")
+    finally:
+        for one in followers:
+            one.kill()
+        for reader in readers:
+            reader.join()
+    for lines in told:
+        in_turns([line for line in lines if line["record_id"] in wanted], turns)
+    for archived in (False, True):
+        if archived:
+            for host in hosts:
+                host.close()
+                equal("removed", host.removed(), [])
+                host.end()
+            subprocess.run([TOOL, "archive", store], check=True, capture_output=True)
+        for before in ((), NAMESPACE):
+            lines = listed(store, before)
+            in_turns(of_turns(lines), turns)
+            holds(not any("may have jumped" in line["message"] for line in lines), "a jump is told")
+
+
+def listed(store, before=()):
+    done = subprocess.run([*before, TOOL, "cat", "--json", store], capture_output=True, check=True,
+                          text=True)
+    return list(map(json.loads, done.stdout.splitlines()))
+
+
+def of_turns(lines):
+    """The last 400 of the hosts' records: those before them were for the followers."""
+    return [line for line in lines if line["logger"] == "disk"][-400:]
+
+
+def in_turns(lines, turns):
+    equal("records", len(lines), 50 * len(turns))
+    pids = [line["pid"] for line in lines]
+    equal("processes in turns", [pids[at] for at in range(0, len(pids), 50)],
+          4 * [pids[0], pids[50]])
+    equal("each turn's own", [len(set(pids[at:at + 50])) for at in range(0, len(pids), 50)],
+          len(turns) * [1])
+    for line, (low, high) in zip(lines[::50], turns):
+        moment = datetime.datetime.fromisoformat(line["time"].replace("Z", "+00:00")).timestamp()
+        holds(low - 0.05 <= moment <= high + 0.05, f"{line['time']} is not of its turn")
+
+
+def time_namespace_coarse(place):
+    time_namespace(place, flags=2)
+
+
 DELETING = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -303,4 +384,4 @@ def deletion_and_a_stepped_clock(place):
 CASES = {f.__name__: f for f in (
     utc_set, utc_set_coarse, utc_set_counter_not_trusted, utc_set_over_restarts, suspended,
     counter_reset, counter_ran_through_a_suspend, roll_age_with_a_stepped_clock,
-    deletion_and_a_stepped_clock, zones)}
+    deletion_and_a_stepped_clock, zones, time_namespace, time_namespace_coarse)}

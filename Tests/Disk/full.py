@@ -193,7 +193,7 @@ def other_causes(place):
             (errno.EDQUOT, "disk_quota", "the user's disk quota is used up (EDQUOT), in "),
             (errno.ENFILE, "descriptors", "no file descriptor is free (ENFILE), in "),
             (errno.ENOMEM, "memory", "memory ran out (ENOMEM), in "),
-            (errno.EROFS, "other", "the file system refuses (EROFS), in "),
+            (errno.EROFS, "permission", "permission is denied (EROFS), in "),
             (errno.ENODEV, "other", f"the file system refuses (errno {errno.ENODEV}), in ")):
         words = place.words()
         host = place.host(place.directory / said[:30], words).open(segment=64 << 10)

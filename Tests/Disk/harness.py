@@ -31,7 +31,7 @@ DROP, BLOCK = 1, 2
 FLAG_SIGBUS_GUARD = 8
 FLAGS = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-g"]
 CAUSES = ("disk_full", "disk_quota", "store_quota", "file_limit", "descriptors", "memory",
-          "not_ready", "other")
+          "not_ready", "permission", "other")
 REASONS = {1: "quota", 2: "count", 3: "expired", 4: "consent"}
 
 
@@ -116,15 +116,16 @@ class Words:
 class Host:
     """One run of host.c on a store."""
 
-    def __init__(self, program, store, words=None, interposer=None, environment=None):
+    def __init__(self, program, store, words=None, interposer=None, environment=None, before=()):
         environ = {k: v for k, v in os.environ.items() if not k.startswith("CORDWOOD_")}
         environ.update(environment or {})
         self.store = store
         if words:
             environ.update(LD_PRELOAD=str(interposer), DISK_WORDS=str(words.path),
                            DISK_STORE=str(store))
-        self.process = subprocess.Popen([program, store], stdin=subprocess.PIPE, env=environ,
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [*before, program, store], stdin=subprocess.PIPE, env=environ,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def tell(self, *command):
         self.process.stdin.write(" ".join(str(word) for word in command) + "\n")
@@ -257,9 +258,10 @@ class Place:
         self.seed = seed
         self.mounts, self.hosts, self.notes = [], [], []
 
-    def host(self, store, words=None, environment=None):
+    def host(self, store, words=None, environment=None, before=()):
+        """`before`: the words of a command that starts it."""
         program, interposer = self.programs
-        host = Host(program, store, words, interposer, environment)
+        host = Host(program, store, words, interposer, environment, before)
         self.hosts.append(host)
         return host
 

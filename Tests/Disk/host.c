@@ -237,7 +237,8 @@ static void do_causes(void) {
     const uint64_t counts[] = {stats.dropped_disk_full,   stats.dropped_disk_quota,
                                stats.dropped_store_quota, stats.dropped_file_limit,
                                stats.dropped_descriptors, stats.dropped_memory,
-                               stats.dropped_not_ready,   stats.dropped_other};
+                               stats.dropped_not_ready,   stats.dropped_permission,
+                               stats.dropped_other};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         printf("%llu ", (unsigned long long)counts[i]);
     printf("\n");

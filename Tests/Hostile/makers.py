@@ -73,6 +73,8 @@ def segment_header(number, boot, size, sealed=False):
     struct.pack_into("<Q", head, 256, size)
     struct.pack_into("<II", head, 512, 0, 1)
     struct.pack_into("<QQQQ", head, 576, 0, 10**9, 10**9, 10**18)
+    if sealed:
+        struct.pack_into("<I", head, 404, crc32c(head[:112] + head[384:404] + head[512:]))
     return bytes(head)
 
 
@@ -188,6 +190,7 @@ def block(frame, raw, raw_crc, codec, records=1):
     head = bytearray(128)
     struct.pack_into("<8sQQBBHIQQQQIIII", head, 0, b"CWBLCK01", 0, 0, 1, codec, 0, records, raw,
                      len(frame), 1, 2, 1, 1, crc32c(frame), raw_crc)
+    struct.pack_into("<QQ", head, 88, 1, 2)
     return skippable(summed(head, 80)), frame, head
 
 
@@ -204,10 +207,10 @@ def archive(folder, blocks, name=LANE, first=1):
             at = file.tell()
             head_frame, frame, head = block(frame, raw, raw_crc, codec)
             file.write(head_frame + frame)
-            entries += struct.pack("<QQQQIIIIQQ", at, len(head_frame) + len(frame), 1, 2, 1, 1, 1,
-                                   crc32c(frame), raw, 0)
-        foot = struct.pack("<8s16sQQQQII", b"CWFOOT01", b"I" * 16, len(blocks), 1, 2,
-                           sum(b[1] for b in blocks), len(blocks), 0) + entries
+            entries += struct.pack("<QQQQIIIIQQQ", at, len(head_frame) + len(frame), 1, 2, 1, 1, 1,
+                                   crc32c(frame), raw, 1, 2)
+        foot = struct.pack("<8s16sQQQQIIQQ", b"CWFOOT01", b"I" * 16, len(blocks), 1, 2,
+                           sum(b[1] for b in blocks), len(blocks), 0, 1, 2) + entries
         foot += struct.pack("<I", len(foot) + 16 + 8)
         foot += struct.pack("<I", crc32c(foot)) + b"CWAREND1"
         file.write(skippable(foot))

@@ -129,7 +129,7 @@ class Archive:
         at, content = footer
         crc_at = len(content) - 12
         entries = [(u64(content, entry), u64(content, entry + 8), u32(content, entry + 40))
-                   for entry in range(64, 64 + 64 * u32(content, 56), 64)]
+                   for entry in range(80, 80 + 72 * u32(content, 56), 72)]
         if (content[-8:] != b"CWAREND1" or content[8:24] != self.id
                 or u32(content, len(content) - 16) != 8 + len(content)
                 or crc32c(content[:crc_at]) != u32(content, crc_at)

@@ -96,6 +96,9 @@ class Store:
                 self.records.append(left)
 
     def _read_segment(self, segment, journal, gaps):
+        changed = segment.changed() if segment.sealed() and not journal else None
+        if changed:
+            self.problems.append(f"{segment.name}: {changed}")
         for at, readable in segment.chunks():
             holds = not segment.sealed() or segment.crc_holds(at)
             if not holds:

@@ -314,6 +314,8 @@ class Facts:
     count: int
     time_min: int
     time_max: int
+    written_min: int
+    written_max: int
     levels: int
     kinds: int
 
@@ -328,7 +330,8 @@ def facts(table):
     for level, kind in zip(table.level, table.kind):
         levels |= 1 << (level - 1 if level else 31)
         kinds |= 1 << (kind & 7)
-    return Facts(table.count, min(times), max(times), levels, kinds)
+    utc = utc or [0]
+    return Facts(table.count, min(times), max(times), min(utc), max(utc), levels, kinds)
 
 
 def _shown(utc, at, run):
@@ -349,6 +352,7 @@ def header(found, payload, whole, raw_crc, changed):
                      words["method"], words["codec"], 0, words["count"], words["raw"], len(whole),
                      found.time_min, found.time_max, found.levels, found.kinds, crc32c(whole),
                      words["raw_crc"])
+    struct.pack_into("<QQ", content, 88, found.written_min, found.written_max)
     struct.pack_into("<I", content, 80, crc32c(content))
     return bytes(content)
 
@@ -389,22 +393,24 @@ def archive(blocks, copies=b""):
     struct.pack_into("<QI", head, 48, 1_790_000_000 * 10**9, 1)
     struct.pack_into("<I", head, 60, crc32c(head))
     out = skippable(bytes(head))
-    entries, counts, times, raw = b"", Counter(), [], 0
+    entries, counts, times, written, raw = b"", Counter(), [], [], 0
     for content, whole in blocks:
-        entry = bytearray(64)
+        entry = bytearray(72)
         struct.pack_into("<QQ", entry, 0, len(out), 136 + len(whole))
         entry[16:40] = content[48:72]  # times, levels, kinds
         entry[40:44], entry[44:48], entry[48:56] = content[28:32], content[72:76], content[32:40]
+        entry[56:72] = content[88:104]
         entries += entry
         counts["records"] += int.from_bytes(content[28:32], "little")
         if any(content[28:32]):
             times += struct.unpack_from("<QQ", content, 48)
+            written += struct.unpack_from("<QQ", content, 88)
         raw += int.from_bytes(content[32:40], "little")
         out += skippable(content) + whole
     out += copies
     foot = b"CWFOOT01" + identifier + struct.pack(
-        "<QQQQII", counts["records"], min(times, default=0), max(times, default=0), raw & MASK,
-        len(blocks), len(copies)) + entries
+        "<QQQQIIQQ", counts["records"], min(times, default=0), max(times, default=0), raw & MASK,
+        len(blocks), len(copies), min(written, default=0), max(written, default=0)) + entries
     foot += struct.pack("<I", 8 + len(foot) + 16)
     foot += struct.pack("<I", crc32c(foot)) + b"CWAREND1"
     return out + skippable(foot)

@@ -166,6 +166,15 @@ class Segment:
             return "number or generation differ from its name"
         return None
 
+    def changed(self):
+        """§6.1: why a sealed segment is not as it was sealed, or None."""
+        data = self.data
+        if crc32c(data[:112] + data[384:404] + data[512:4096]) != u32(data, 404):
+            return "checksum of the header"
+        heads = b"".join(bytes(data[at + 12:at + 72]) for at, _ in self.chunks()
+                         if u32(data, at + 64))
+        return None if crc32c(heads) == u32(data, 400) else "chunks are missing"
+
     def clock_pairs(self):
         count = min(u32(self.data, 516), 108) if len(self.data) >= 4096 else 0
         return [tuple(u64(self.data, 576 + 32 * index + 8 * word) for word in range(4))

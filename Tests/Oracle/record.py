@@ -142,6 +142,7 @@ CAUSES = (
     ("descriptors", "no file descriptor is free"),
     ("memory", "memory ran out"),
     ("not_ready", "no segment was ready"),
+    ("permission", "permission is denied"),
     ("other", "the file system refuses"),
 )
 

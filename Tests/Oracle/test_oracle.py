@@ -267,14 +267,14 @@ def archive(messages, codec):
     put(block, 24, "BBHIQQ", 1, codec, 0, count, len(payload), len(stored))
     put(block, 72, "II", crc32c(stored), crc32c(payload))
     put(block, 80, "I", crc32c(block))
-    foot = bytearray(64 + 64)
+    foot = bytearray(80 + 72)
     foot[0:8] = b"CWFOOT01"
     foot[8:24] = identifier
     put(foot, 24, "Q", count)
     put(foot, 56, "I", 1)
     place = 8 + len(head)
-    put(foot, 64, "QQ", place, 136 + len(stored))
-    put(foot, 64 + 40, "I", count)
+    put(foot, 80, "QQ", place, 136 + len(stored))
+    put(foot, 80 + 40, "I", count)
     foot += struct.pack("<I", 8 + len(foot) + 16)
     foot += struct.pack("<I", crc32c(foot)) + b"CWAREND1"
     return skippable(bytes(head)) + skippable(bytes(block)) + stored + skippable(bytes(foot))

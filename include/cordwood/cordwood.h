@@ -219,11 +219,10 @@ typedef struct cw_options {
     uint32_t level;           /* root threshold, 1…24 or CW_LEVEL_OFF; default CW_LEVEL_INFO */
     uint64_t segment_bytes;   /* 64 KiB … 1 GiB, rounded up to 64 KiB; 0: 16 MiB (default); always
                                  at most an eighth of the quota */
-    uint32_t roll_age_s;      /* seal segments older than this, seconds (up to a tenth earlier, so
-                                 that programs do not roll together); 0: never; default 24 h */
+    uint32_t roll_age_s;      /* age in s at which segments are sealed; 0: never; default 24 h */
     uint64_t quota_bytes;     /* disk space for all files; 0: unlimited; default 5 GiB */
     uint32_t archives_max;    /* archives kept; 0: unlimited (default) */
-    uint32_t expiration_days; /* age limit of an archive's newest record; 0: never; default 30 */
+    uint32_t expiration_days; /* days after its newest record was written; 0: never; default 30 */
     uint32_t codec;           /* CW_CODEC_…; default zstd */
     int32_t codec_level;      /* 1…19 for zstd, 1…12 for lz4; 0: 3 for zstd, 1 for lz4; default 3 */
     uint32_t consent;         /* CW_CONSENT_… of a store that has none yet; default granted */
@@ -316,7 +315,7 @@ typedef struct cw_record {
     uint32_t trace_flags;    /* W3C trace flags; used if trace_id is set */
     const uint8_t *trace_id; /* 16 bytes, or NULL: the thread's (cw_trace_set) */
     const uint8_t *span_id;  /* 8 bytes, or NULL */
-    uint64_t time_ns;        /* the event's own UTC time, ns since 1970; 0: now */
+    uint64_t time_ns;        /* the event's own UTC time, ns since 1970, up to 2554; 0: now */
     cw_str exception_type;   /* empty: no exception */
     cw_str exception_message;
     cw_str exception_stacktrace;
@@ -412,6 +411,7 @@ typedef struct cw_stats {
     uint64_t dropped_descriptors; /* EMFILE, ENFILE */
     uint64_t dropped_memory;      /* memory, or room in the engine's tables */
     uint64_t dropped_not_ready;   /* CW_OVERFLOW_DROP, or sealing that is far behind */
+    uint64_t dropped_permission;  /* EACCES, EPERM, EROFS */
     uint64_t dropped_other;       /* any other error of the file system */
 } cw_stats;
 

@@ -135,7 +135,7 @@ typedef struct cwi_lane {
     void *life;                /* the page that holds the owner's lock; NULL: `lock_fd` does */
     char name[CWI_LANE_NAME_MAX];
     uint64_t reporting[64];    /* A17: by drop slot, what gap records were begun for */
-    uint64_t dropped_by[8];    /* A17: refused calls by GapCause; counted on */
+    uint64_t dropped_by[9];    /* A17: refused calls by GapCause; counted on */
 } cwi_lane;
 
 enum {
@@ -234,6 +234,8 @@ typedef struct cwi_process {
     uint32_t *sites_index; /* hash table of offsets in units of 8, plus 1 */
     uint32_t sites_count;
     uint32_t sites_lock;   /* A21: tid of the registrar */
+    uint64_t monotonic_ahead; /* A43: ns by which this process's clock is ahead of the machine's */
+    uint64_t boottime_ahead;  /* A43: likewise */
 } cwi_process;
 
 extern cwi_process cwi_process_words;

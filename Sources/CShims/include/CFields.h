@@ -11,7 +11,9 @@
         return (char *)from + offsetof(struct cwi_##block, field);                                 \
     }
 
+CWI_FIELD(process, boottime_ahead)
 CWI_FIELD(process, engines)
+CWI_FIELD(process, monotonic_ahead)
 CWI_FIELD(process, pool_used)
 CWI_FIELD(process, sites)
 CWI_FIELD(process, sites_index)

@@ -130,7 +130,15 @@ static inline uint64_t cw_clock_ns(clockid_t id) {
 }
 static inline uint64_t cw_monotonic_ns(void) { return cw_clock_ns(CLOCK_MONOTONIC); }
 static inline uint64_t cw_coarse_ns(void) { return cw_clock_ns(CLOCK_MONOTONIC_COARSE); }
-static inline uint64_t cw_realtime_ns(void) { return cw_clock_ns(CLOCK_REALTIME); }
+/* Within what 64 bits of ns hold, and a year away from their end, since times are added to it: a
+ * clock before 1970 reads as 0, one after January 2553 as that. */
+static inline uint64_t cw_realtime_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    if (t.tv_sec < 0) return 0;
+    if (t.tv_sec > 18400000000) return 18400000000u * 1000000000u;
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
 
 /* ── Words of the process ── */
 /* Threads share them (CordwoodTrace/HTTP/Capture). They are in static memory: a first use takes

@@ -160,7 +160,7 @@ export class Uploads extends Manager {
       "Records sent": pair.records_sent, "Records refused": pair.records_refused })) {
       if (count) add(name, grouped(count));
     }
-    add("Newest record", pair.last_ns ? this.time(pair.last_ns) : "");
+    add("Last written", pair.last_ns ? this.time(pair.last_ns) : "");
     add("Kept until", pair.kept_until_ns ? this.time(pair.kept_until_ns)
       : "all targets have it, or the program's limits of age and size remove it");
     this.fill("Archive and target", list,

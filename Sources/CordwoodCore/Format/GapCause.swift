@@ -9,7 +9,8 @@ public enum GapCause: UInt32, CaseIterable, Sendable {
     case descriptors = 4
     case memory = 5
     case notReady = 6
-    case other = 7
+    case permission = 7
+    case other = 8
 
     public var bit: UInt64 { 1 << UInt64(rawValue) }
 
@@ -21,6 +22,7 @@ public enum GapCause: UInt32, CaseIterable, Sendable {
         case Errno.EFBIG: fileLimit
         case Errno.EMFILE, Errno.ENFILE: descriptors
         case Errno.ENOMEM, Errno.EAGAIN: memory
+        case Errno.EACCES, Errno.EPERM, Errno.EROFS: permission
         default: other
         }
     }
@@ -35,6 +37,7 @@ public enum GapCause: UInt32, CaseIterable, Sendable {
         case .descriptors: "descriptors"
         case .memory: "memory"
         case .notReady: "not_ready"
+        case .permission: "permission"
         case .other: "other"
         }
     }
@@ -49,6 +52,7 @@ public enum GapCause: UInt32, CaseIterable, Sendable {
         case .descriptors: "no file descriptor is free"
         case .memory: "memory ran out"
         case .notReady: "no segment was ready"
+        case .permission: "permission is denied"
         case .other: "the file system refuses"
         }
     }

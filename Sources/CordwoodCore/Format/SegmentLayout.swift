@@ -28,6 +28,8 @@ public enum SegmentHeader {
     public static let ready = 256
     public static let end = 384
     public static let sealedRealtime = 392
+    public static let chunksCRC = 400
+    public static let sealedCRC = 404
     public static let clockSequence = 512
     public static let clockCount = 516
     public static let clockPairs = 576
@@ -70,6 +72,8 @@ public enum ChunkHeader {
     public static let crc = 68
 
     public static let bytes = 128
+    /// From `size` up to the end of `crc`: what never changes again in a sealed segment.
+    package static let sealedBytes = 60
     public static let granule = 1_024
     /// A larger chunk holds one record that does not fit, and what its last granule has room for.
     public static let largeBytes = 2 << 20

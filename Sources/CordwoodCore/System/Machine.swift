@@ -50,6 +50,86 @@ package enum Machine {
     package static func realtimeNs() -> UInt64 { cw_realtime_ns() }
     package static func monotonicNs() -> UInt64 { cw_monotonic_ns() }
 
+    /// The clocks of the initial time namespace, which is what files hold (FORMAT §4): records of
+    /// one boot are ordered whatever namespace their process is in. Elsewhere, times that are only
+    /// compared with one another stay those of the process.
+    package static func sharedMonotonicNs() -> UInt64 { shared(monotonic: cw_monotonic_ns()) }
+
+    package static func sharedCoarseNs() -> UInt64 { shared(monotonic: cw_coarse_ns()) }
+
+    package static func sharedBoottimeNs() -> UInt64 {
+        shared(boottime: cw_clock_ns(CLOCK_BOOTTIME))
+    }
+
+    // ORDER: relaxed. Every look at the namespace finds the same numbers (A43).
+    static func shared(monotonic ns: UInt64) -> UInt64 {
+        unsafe ns &- cwa_load_relaxed_u64(cwi_process_monotonic_ahead_at(cwi_process_get()!))
+    }
+
+    /// The other way round.
+    package static func own(monotonic ns: UInt64) -> UInt64 {
+        unsafe ns &+ cwa_load_relaxed_u64(cwi_process_monotonic_ahead_at(cwi_process_get()!))
+    }
+
+    static func shared(boottime ns: UInt64) -> UInt64 {
+        unsafe ns &- cwa_load_relaxed_u64(cwi_process_boottime_ahead_at(cwi_process_get()!))
+    }
+
+    /// Learns how far the clocks of this process's time namespace are ahead. Without /proc, or in a
+    /// process that has left its namespace for its children only, they count as the machine's.
+    package static func readTimeNamespace() {
+        var ahead: (monotonic: UInt64, boottime: UInt64) = (0, 0)
+        if isInTimeNamespaceOfChildren {
+            unsafe withUnsafeTemporaryAllocation(byteCount: 256, alignment: 8) { buffer in
+                let count = unsafe FileCalls.readSmall("/proc/self/timens_offsets", buffer)
+                unsafe ahead = offsets(
+                    UnsafeRawBufferPointer(rebasing: buffer[..<max(0, count)]))
+            }
+        }
+        let process = unsafe cwi_process_get()!
+        unsafe cwa_store_relaxed_u64(cwi_process_monotonic_ahead_at(process), ahead.monotonic)
+        unsafe cwa_store_relaxed_u64(cwi_process_boottime_ahead_at(process), ahead.boottime)
+    }
+
+    /// Only then does /proc/self/timens_offsets say something about this process.
+    private static var isInTimeNamespaceOfChildren: Bool {
+        var (own, children) = (stat(), stat())
+        return unsafe stat("/proc/self/ns/time", &own) == 0
+            && stat("/proc/self/ns/time_for_children", &children) == 0
+            && own.st_ino == children.st_ino
+    }
+
+    /// Lines `monotonic <seconds> <nanoseconds>` and `boottime …`; the seconds may be negative.
+    static func offsets(
+        _ text: UnsafeRawBufferPointer
+    ) -> (monotonic: UInt64, boottime: UInt64) {
+        var found: (monotonic: UInt64, boottime: UInt64) = (0, 0)
+        var at = 0
+        func number() -> UInt64 {
+            while at < text.count, unsafe text[at] == UInt8(ascii: " ") { at += 1 }
+            let isNegative = unsafe at < text.count && text[at] == UInt8(ascii: "-")
+            if isNegative { at += 1 }
+            var value: UInt64 = 0
+            while at < text.count, case let digit = unsafe text[at] &- UInt8(ascii: "0"),
+                digit < 10
+            {
+                value = value &* 10 &+ UInt64(digit)
+                at += 1
+            }
+            return isNegative ? 0 &- value : value
+        }
+        while at < text.count {
+            let clock = unsafe text[at]
+            while at < text.count, unsafe text[at] > UInt8(ascii: " ") { at += 1 }
+            let ahead = number() &* 1_000_000_000 &+ number()
+            if clock == UInt8(ascii: "m") { found.monotonic = ahead }
+            if clock == UInt8(ascii: "b") { found.boottime = ahead }
+            while at < text.count, unsafe text[at] != UInt8(ascii: "\n") { at += 1 }
+            at += 1
+        }
+        return found
+    }
+
     /// The names that uname(2) gives: of the machine, its system, the system's release, the
     /// processor.
     package static func words() -> (host: String, system: String, release: String, kind: String)? {

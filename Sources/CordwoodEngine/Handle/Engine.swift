@@ -423,6 +423,8 @@ import CordwoodTrace
         /// No segment was ready, and the engine does not wait (`Overflow.drop`, or sealing is
         /// far behind).
         public var droppedNotReady: UInt64 = 0
+        /// The system refused access.
+        public var droppedPermission: UInt64 = 0
         /// Anything else.
         public var droppedOther: UInt64 = 0
     }
@@ -457,6 +459,7 @@ import CordwoodTrace
         stats.droppedDescriptors = counts.causes[.descriptors] ?? 0
         stats.droppedMemory = counts.causes[.memory] ?? 0
         stats.droppedNotReady = counts.causes[.notReady] ?? 0
+        stats.droppedPermission = counts.causes[.permission] ?? 0
         stats.droppedOther = counts.causes[.other] ?? 0
         return stats
     }

@@ -109,9 +109,8 @@ extension Engine {
         }
         // Waits by the clock that may lag by a kernel tick: engines may use that clock as well.
         let waitUntil = Deadline(afterMs: 20 &* Engine.deletionMarginNs / 1_000_000)
-        while cw_clock_ns(CLOCK_MONOTONIC_COARSE) <= until.monotonicNs &+ Engine.deletionMarginNs,
-            !waitUntil.hasPassed
-        {
+        let last = until.monotonicNs &+ Engine.deletionMarginNs
+        while Machine.sharedCoarseNs() <= last, !waitUntil.hasPassed {
             ThreadIdentity.pause(microseconds: 200)
         }
     }

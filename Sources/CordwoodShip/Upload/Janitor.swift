@@ -93,7 +93,7 @@ struct Janitor {
             }
             return RetentionItem(
                 stem: entry.stem, bytes: bytes,
-                timeMaxNs: entry.summary?.timeMaxNs ?? 0,
+                writtenNs: entry.summary?.writtenNs ?? 0,
                 isPinned: lanes.isCovered(
                     archive: StorePaths.file(ofStem: entry.stem), service.paths.root))
         }
@@ -130,7 +130,7 @@ struct Janitor {
             return false  // a later version's: it removes
         }
         var trust = read
-        let newest = items.map(\.timeMaxNs).max() ?? 0
+        let newest = items.map(\.writtenNs).max() ?? 0
         let verdict = trust.look(now, newestRecordNs: newest)
         // CRASH: it is reported before it is written down, so possibly twice.
         if case .waits(let left, begins: true) = verdict {

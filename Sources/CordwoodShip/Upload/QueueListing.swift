@@ -13,8 +13,8 @@ public struct QueueEntry: Sendable {
     public var state: PairState
     /// Size of the archive's file.
     public var bytes: UInt64
-    /// UTC ns of its newest record; 0: unknown.
-    public var timeMaxNs: UInt64
+    /// UTC ns when its newest record was written; 0: unknown.
+    public var writtenNs: UInt64
     /// The cause of the last attempt's failure; empty: none yet.
     public var cause: String
 }
@@ -35,7 +35,7 @@ package struct QueueListing: Sendable {
             archives.append((stem, try? ArchiveSummary(path: paths.archive(stem))))
         }
         archives.sort {
-            let (a, b) = ($0.summary?.timeMaxNs ?? 0, $1.summary?.timeMaxNs ?? 0)
+            let (a, b) = ($0.summary?.writtenNs ?? 0, $1.summary?.writtenNs ?? 0)
             return a != b ? a < b : $0.stem < $1.stem
         }
         var entries: [QueueEntry] = []
@@ -46,7 +46,7 @@ package struct QueueListing: Sendable {
                     QueueEntry(
                         archive: StorePaths.file(ofStem: stem), target: target.name, state: state,
                         bytes: summary?.bytes ?? StoreFiles.size(paths.archive(stem)),
-                        timeMaxNs: summary?.timeMaxNs ?? 0,
+                        writtenNs: summary?.writtenNs ?? 0,
                         cause: cause(outbox, stem, target.key, state)))
             }
         }

@@ -139,7 +139,7 @@ struct UploadAttempt {
             course.encoding == .none || runner.learned.isEncodingProven
         if target.dialect.needsOrigin {
             delivery.origin = try ArchiveOrigin.read(
-                service.paths.archive(stem), timeUnixMs: summary.timeMaxNs / 1_000_000,
+                service.paths.archive(stem), timeUnixMs: summary.writtenNs / 1_000_000,
                 service.identities)
         }
         return delivery

@@ -511,7 +511,7 @@ package final class UploadService: @unchecked Sendable {
         }
         monitor.locked { summaries = fresh }
         return list.sorted {
-            let (a, b) = ($0.summary?.timeMaxNs ?? 0, $1.summary?.timeMaxNs ?? 0)
+            let (a, b) = ($0.summary?.writtenNs ?? 0, $1.summary?.writtenNs ?? 0)
             return a != b ? a < b : $0.stem < $1.stem
         }
     }

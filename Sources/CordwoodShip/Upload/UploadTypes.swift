@@ -27,7 +27,7 @@ package struct UploadClock: Sendable {
     package static let system = UploadClock(
         realtimeMs: { cw_realtime_ns() / 1_000_000 },
         monotonicMs: { cw_monotonic_ns() / 1_000_000 },
-        boottimeMs: { cw_clock_ns(CLOCK_BOOTTIME) / 1_000_000 }, boot: { BootID.running() })
+        boottimeMs: { Machine.sharedBoottimeNs() / 1_000_000 }, boot: { BootID.running() })
 
     var look: ClockLook {
         ClockLook(
@@ -40,8 +40,8 @@ package struct UploadClock: Sendable {
 struct ArchiveSummary: Sendable {
     /// The archive id as a UUID: `8-4-4-4-12` lowercase hex digits.
     let idText: String
-    /// UTC ns of the newest record; 0: unknown.
-    let timeMaxNs: UInt64
+    /// UTC ns when its newest record was written; 0: unknown.
+    let writtenNs: UInt64
     let bytes: UInt64
     /// Ids of archives that it replaces.
     let replaced: Set<String>
@@ -50,7 +50,7 @@ struct ArchiveSummary: Sendable {
     init(path: String, identities: [AgeIdentity] = []) throws(ReadProblem) {
         let info = try ArchiveInfo.peek(path: path, identities: identities)
         idText = info.idText
-        timeMaxNs = info.timeMax
+        writtenNs = info.writtenNs
         bytes = info.fileBytes
         replaced = Set(info.replaced.map(ArchiveIdentity.text))
     }

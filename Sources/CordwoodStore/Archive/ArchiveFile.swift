@@ -59,10 +59,12 @@ struct ArchiveFile: ~Copyable {
     /// Set if no identity opens the archive: the reason.
     var locked: ReadProblem? { sealed?.locked }
 
-    /// Set if the payload was cut or extended; `size` covers the genuine part.
-    var endProblem: ReadProblem? {
-        guard let problem = sealed?.payload?.problem else { return nil }
-        return SealedFile.problem(problem, path)
+    /// Of an encrypted archive that a key opens: its header is damaged, or its payload was cut or
+    /// extended; `size` covers the genuine part.
+    var problems: [ReadProblem] {
+        guard let sealed else { return [] }
+        let end = sealed.payload?.problem.map { SealedFile.problem($0, path) }
+        return [sealed.headProblem, end].compactMap { $0 }
     }
 
     /// The recipients of an encrypted archive; nil: not all of them are among the identities.

@@ -13,6 +13,8 @@ struct ArchiveIndex {
         var recordCount: UInt64
         var timeMin: UInt64
         var timeMax: UInt64
+        var writtenMin: UInt64
+        var writtenMax: UInt64
         var rawBytes: UInt64
         var span: UInt64
         /// Size of the frame before it (FORMAT §11.11); 0: none.
@@ -46,10 +48,8 @@ struct ArchiveIndex {
             index.locked = locked
             return index
         }
-        if let problem = file.endProblem {
-            guard salvage else { throw problem }
-            index.problems.append(problem)
-        }
+        if let problem = file.problems.first, !salvage { throw problem }
+        index.problems = file.problems
         try index.loadHeader(file, salvage: salvage)
         try index.loadBlocks(file)
         if index.headerSpan == 0, index.blocks.isEmpty {
@@ -68,7 +68,16 @@ struct ArchiveIndex {
             guard let problem = try readHeader(file, &buffer) else { return }
             throw .damaged("\(file.path): \(problem)")
         } catch .damaged(let text) where salvage {
-            problems.append(.damaged(text))
+            // Its name says what it covers, except for the lane's id.
+            let name = file.path.split(separator: "/").last.map(String.init) ?? ""
+            if let (lane, range) = ArchiveIdentity.cover(of: name) {
+                info.covers = [
+                    ArchiveCover(
+                        laneID: .zero, first: range.lowerBound, last: range.upperBound,
+                        laneName: lane)
+                ]
+            }
+            problems.append(.damaged(text + "; the blocks are read all the same"))
         }
     }
 
@@ -103,19 +112,19 @@ struct ArchiveIndex {
             unsafe buffer.bytes.word(start + ArchiveHeader.magic, UInt64.self)
                 == ArchiveHeader.magicValue
         else { return "no archive header" }
-        let version = unsafe buffer.bytes.word(start + ArchiveHeader.version, UInt32.self)
-        guard version <= FormatVersion.current else {
-            throw .version("\(file.path): version \(version)")
-        }
         let length = unsafe buffer.bytes.word(4, UInt32.self)
         guard length >= UInt32(ArchiveHeader.bytes), length <= UInt32(ArchiveLimits.headerMax),
             try file.read(UInt64(start) + UInt64(length), at: 0, into: &buffer)
         else { return "length of the archive header" }
         let content = unsafe UnsafeRawBufferPointer(rebasing: buffer.bytes[start...])
         let crc = content.word(ArchiveHeader.crc, UInt32.self)
-        guard checksum(content, zeroAt: ArchiveHeader.crc) == crc, version == FormatVersion.current,
+        let version = content.word(ArchiveHeader.version, UInt32.self)
+        guard checksum(content, zeroAt: ArchiveHeader.crc) == crc, version > 0,
             content.word(ArchiveHeader.length, UInt32.self) == length
         else { return "checksum of the archive header" }
+        guard version == FormatVersion.current else {
+            throw .version("\(file.path): version \(version)")
+        }
         let incompat = content.word(ArchiveHeader.incompat, UInt64.self)
         guard incompat & ~FormatVersion.incompatKnown == 0 else {
             throw .version("\(file.path): features \(incompat)")
@@ -176,6 +185,8 @@ struct ArchiveIndex {
             id: id, recordCount: frame.word(start + ArchiveFooter.recordCount, UInt64.self),
             timeMin: frame.word(start + ArchiveFooter.timeMin, UInt64.self),
             timeMax: frame.word(start + ArchiveFooter.timeMax, UInt64.self),
+            writtenMin: frame.word(start + ArchiveFooter.writtenMin, UInt64.self),
+            writtenMax: frame.word(start + ArchiveFooter.writtenMax, UInt64.self),
             rawBytes: frame.word(start + ArchiveFooter.rawBytes, UInt64.self), span: UInt64(span),
             extractBytes: UInt64(frame.word(start + ArchiveFooter.extractBytes, UInt32.self)))
         return readEntries(frame, count: Int(count), end: file.size - UInt64(span))
@@ -202,11 +213,14 @@ struct ArchiveIndex {
     private mutating func sum() {
         info.blockCount = blocks.count
         info.timeMin = blocks.isEmpty ? 0 : .max
+        info.writtenMin = info.timeMin
         for block in blocks {
             info.recordCount &+= UInt64(block.recordCount)
             info.rawBytes &+= block.rawBytes
             info.timeMin = min(info.timeMin, block.timeMin)
             info.timeMax = max(info.timeMax, block.timeMax)
+            info.writtenMin = min(info.writtenMin, block.writtenMin)
+            info.writtenMax = max(info.writtenMax, block.writtenMax)
             info.levels |= block.levels
             info.kinds |= block.kinds
         }

@@ -28,6 +28,9 @@ package struct ArchiveInfo: Sendable {
     /// UTC ns of the records as shown; both 0 if there is no record.
     package var timeMin: UInt64
     package var timeMax: UInt64
+    /// UTC ns when the records were written, as the clocks then said; both 0 if there is no record.
+    package var writtenMin: UInt64 = 0
+    package var writtenMax: UInt64 = 0
     /// Sum over all payloads.
     package var rawBytes: UInt64
     package var fileBytes: UInt64
@@ -51,6 +54,10 @@ package struct ArchiveInfo: Sendable {
     package var hasRecordIDs = false
     /// The ids of the archives whose records it contains, and which were removed for it.
     package var replaced: [LaneID] = []
+
+    /// UTC ns when its newest record was written. What was archived was written before: a later
+    /// time is that of a clock that has been set back since.
+    package var writtenNs: UInt64 { min(writtenMax, createdRealtime) }
 
     package var idText: String { ArchiveIdentity.text(id) }
 
@@ -105,6 +112,17 @@ package enum ArchiveIdentity {
     package static func fileName(of covers: [ArchiveCover]) -> String {
         guard covers.count > 1 else { return fileName(covers[0]) }
         return fileName(covers[0]).dropLast(4) + "+\(covers.count - 1).cwa"
+    }
+
+    /// The cover in an archive's file name; nil: it is not one of ours.
+    static func cover(of name: String) -> (lane: String, range: ClosedRange<UInt64>)? {
+        let parts = name.split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count == 3, parts[2] == "cwa" else { return nil }
+        let numbers = parts[1].split(separator: "-", omittingEmptySubsequences: false)
+        guard numbers.count == 2, let first: UInt64 = Digits.number(numbers[0].utf8),
+            let last: UInt64 = Digits.number(numbers[1].utf8), first <= last
+        else { return nil }
+        return (String(parts[0]), first...last)
     }
 
     /// 8-4-4-4-12 lowercase hex digits.

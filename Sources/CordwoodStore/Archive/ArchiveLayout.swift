@@ -39,6 +39,8 @@ public enum BlockHeader {
     public static let storedCRC = 72
     public static let rawCRC = 76
     public static let headerCRC = 80
+    public static let writtenMin = 88
+    public static let writtenMax = 96
 
     public static let bytes = 128
     package static let magicValue: UInt64 = 0x3130_4B43_4C42_5743  // "CWBLCK01"
@@ -58,9 +60,11 @@ public enum ArchiveFooter {
     public static let rawBytes = 48
     public static let blockCount = 56
     public static let extractBytes = 60
-    public static let entries = 64
+    public static let writtenMin = 64
+    public static let writtenMax = 72
+    public static let entries = 80
 
-    public static let bytes = 64
+    public static let bytes = 80
     public static let trailerBytes = 16
     package static let magicValue: UInt64 = 0x3130_544F_4F46_5743  // "CWFOOT01"
     package static let endMagicValue: UInt64 = 0x3144_4E45_5241_5743  // "CWAREND1"
@@ -77,8 +81,10 @@ public enum FooterEntry {
     public static let recordCount = 40
     public static let storedCRC = 44
     public static let rawBytes = 48
+    public static let writtenMin = 56
+    public static let writtenMax = 64
 
-    public static let bytes = 64
+    public static let bytes = 72
 }
 
 /// FORMAT §11.11.
@@ -113,9 +119,11 @@ public enum SealedSummary {
     public static let payloadCRC = 88
     public static let coverCount = 92
     public static let crc = 96
-    public static let covers = 104
+    public static let writtenMin = 104
+    public static let writtenMax = 112
+    public static let covers = 120
 
-    public static let bytes = 104
+    public static let bytes = 120
     /// A bit of `compat`: the ids that the archive replaces follow the covers.
     static let compatReplaces: UInt64 = 1
     package static let magicValue: UInt64 = 0x3130_4C41_4553_5743  // "CWSEAL01"

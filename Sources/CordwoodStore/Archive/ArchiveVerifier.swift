@@ -124,6 +124,7 @@ package enum ArchiveVerifier {
         if footer.id != info.id { result.report("\(info.path): id of the footer") }
         if footer.recordCount != info.recordCount || footer.rawBytes != info.rawBytes
             || footer.timeMin != info.timeMin || footer.timeMax != info.timeMax
+            || footer.writtenMin != info.writtenMin || footer.writtenMax != info.writtenMax
         {
             result.report("\(info.path): sums of the footer")
         }

@@ -55,6 +55,7 @@ package struct ArchiveWriter: ~Copyable {
             id: ArchiveIdentity.id(covers), covers: covers, createdRealtime: now, recordCount: 0,
             timeMin: .max, timeMax: 0, rawBytes: 0, fileBytes: 0, blockCount: 0, levels: 0,
             kinds: 0, path: file.path)
+        info.writtenMin = .max
         info.hasRecordIDs = hasRecordIDs
         info.replaced = replaced
         if !recipients.isEmpty {
@@ -170,6 +171,8 @@ package struct ArchiveWriter: ~Copyable {
         info.recordCount &+= UInt64(builder.summary.recordCount)
         info.timeMin = min(info.timeMin, builder.summary.timeMin)
         info.timeMax = max(info.timeMax, builder.summary.timeMax)
+        info.writtenMin = min(info.writtenMin, builder.summary.writtenMin)
+        info.writtenMax = max(info.writtenMax, builder.summary.writtenMax)
         info.rawBytes &+= UInt64(payload.count)
         info.levels |= builder.summary.levels
         info.kinds |= builder.summary.kinds
@@ -244,6 +247,8 @@ package struct ArchiveWriter: ~Copyable {
             at: start + BlockHeader.storedBytes)
         frame.store(summary.timeMin, at: start + BlockHeader.timeMin)
         frame.store(summary.timeMax, at: start + BlockHeader.timeMax)
+        frame.store(summary.writtenMin, at: start + BlockHeader.writtenMin)
+        frame.store(summary.writtenMax, at: start + BlockHeader.writtenMax)
         frame.store(summary.levels, at: start + BlockHeader.levels)
         frame.store(summary.kinds, at: start + BlockHeader.kinds)
         frame.store(storedCRC, at: start + BlockHeader.storedCRC)
@@ -265,11 +270,12 @@ package struct ArchiveWriter: ~Copyable {
         entries.append(word: summary.recordCount)
         entries.append(word: storedCRC)
         entries.append(word: UInt64(rawBytes))
-        entries.append(word: UInt64(0))
+        entries.append(word: summary.writtenMin)
+        entries.append(word: summary.writtenMax)
     }
 
     private mutating func appendFooter(extractBytes: Int) throws(ArchiveError) {
-        if info.recordCount == 0 { info.timeMin = 0 }
+        if info.recordCount == 0 { (info.timeMin, info.writtenMin) = (0, 0) }
         let start = SkippableFrame.headerBytes
         let size = start + ArchiveFooter.bytes + entries.count + ArchiveFooter.trailerBytes
         frame.removeAll()
@@ -283,6 +289,8 @@ package struct ArchiveWriter: ~Copyable {
         frame.append(word: info.rawBytes)
         frame.append(word: UInt32(info.blockCount))
         frame.append(word: UInt32(extractBytes))
+        frame.append(word: info.writtenMin)
+        frame.append(word: info.writtenMax)
         unsafe frame.append(entries.bytes)
         frame.append(word: UInt32(truncatingIfNeeded: size))
         unsafe frame.append(word: checksum(frame.bytes, from: start))

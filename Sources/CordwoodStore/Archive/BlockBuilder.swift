@@ -10,24 +10,33 @@ struct BlockSummary {
     var recordCount: UInt32 = 0
     var timeMin = UInt64.max
     var timeMax: UInt64 = 0
+    var writtenMin = UInt64.max
+    var writtenMax: UInt64 = 0
     var levels: UInt32 = 0
     var kinds: UInt32 = 0
 
     @inline(__always)
-    mutating func count(_ record: borrowing RecordRef) { count(record, at: record.timeNs) }
+    mutating func count(_ record: borrowing RecordRef) {
+        count(record, at: record.timeNs, written: record.writtenNs)
+    }
 
-    /// `timeNs`: the time shown.
+    /// `timeNs`: the time shown. `writtenNs`: when it was written.
     @inline(__always)
-    mutating func count(_ record: borrowing RecordRef, at timeNs: UInt64) {
+    mutating func count(
+        _ record: borrowing RecordRef, at timeNs: UInt64, written writtenNs: UInt64
+    ) {
         recordCount &+= 1
         timeMin = min(timeMin, timeNs)
         timeMax = max(timeMax, timeNs)
+        writtenMin = min(writtenMin, writtenNs)
+        writtenMax = max(writtenMax, writtenNs)
         levels |= LevelSet.bit(record.level)
         kinds |= 1 &<< UInt32(BlockKind.stored(record.kind))
     }
 
     func says(_ head: BlockHead) -> Bool {
         recordCount == head.recordCount && timeMin == head.timeMin && timeMax == head.timeMax
+            && writtenMin == head.writtenMin && writtenMax == head.writtenMax
             && levels == head.levels && kinds == head.kinds
     }
 }
@@ -200,7 +209,9 @@ struct BlockBuilder: ~Copyable {
             messages.append(0x0a)
         }
         let isOwn = late != 0 && BlockBuilder.hasOwnTime(record)
-        summary.count(record, at: isOwn ? record.timeNs : record.timeNs &- late)
+        summary.count(
+            record, at: isOwn ? record.timeNs : record.timeNs &- late,
+            written: record.writtenNs &- late)
     }
 
     /// An event's own time is not rounded.

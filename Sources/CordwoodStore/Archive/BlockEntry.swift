@@ -10,6 +10,8 @@ struct BlockEntry: Equatable {
     var spanBytes: UInt64
     var timeMin: UInt64
     var timeMax: UInt64
+    var writtenMin: UInt64
+    var writtenMax: UInt64
     var levels: UInt32
     var kinds: UInt32
     var recordCount: UInt32
@@ -23,6 +25,8 @@ struct BlockEntry: Equatable {
         spanBytes = bytes.word(start + FooterEntry.spanBytes, UInt64.self)
         timeMin = bytes.word(start + FooterEntry.timeMin, UInt64.self)
         timeMax = bytes.word(start + FooterEntry.timeMax, UInt64.self)
+        writtenMin = bytes.word(start + FooterEntry.writtenMin, UInt64.self)
+        writtenMax = bytes.word(start + FooterEntry.writtenMax, UInt64.self)
         levels = bytes.word(start + FooterEntry.levels, UInt32.self)
         kinds = bytes.word(start + FooterEntry.kinds, UInt32.self)
         recordCount = bytes.word(start + FooterEntry.recordCount, UInt32.self)
@@ -35,6 +39,8 @@ struct BlockEntry: Equatable {
         spanBytes = UInt64(BlockHeader.frameBytes) &+ header.storedBytes
         timeMin = header.timeMin
         timeMax = header.timeMax
+        writtenMin = header.writtenMin
+        writtenMax = header.writtenMax
         levels = header.levels
         kinds = header.kinds
         recordCount = header.recordCount
@@ -58,6 +64,8 @@ struct BlockHead {
     let storedBytes: UInt64
     let timeMin: UInt64
     let timeMax: UInt64
+    let writtenMin: UInt64
+    let writtenMax: UInt64
     let levels: UInt32
     let kinds: UInt32
     let storedCRC: UInt32
@@ -110,6 +118,8 @@ struct BlockHead {
         storedBytes = content.word(BlockHeader.storedBytes, UInt64.self)
         timeMin = content.word(BlockHeader.timeMin, UInt64.self)
         timeMax = content.word(BlockHeader.timeMax, UInt64.self)
+        writtenMin = content.word(BlockHeader.writtenMin, UInt64.self)
+        writtenMax = content.word(BlockHeader.writtenMax, UInt64.self)
         levels = content.word(BlockHeader.levels, UInt32.self)
         kinds = content.word(BlockHeader.kinds, UInt32.self)
         storedCRC = content.word(BlockHeader.storedCRC, UInt32.self)

@@ -113,7 +113,8 @@ package enum PlainCopy {
             entries.append(word: entry.recordCount)
             entries.append(word: storedCRC)
             entries.append(word: entry.rawBytes)
-            entries.append(word: UInt64(0))
+            entries.append(word: entry.writtenMin)
+            entries.append(word: entry.writtenMax)
             written &+= span
         }
 

@@ -17,6 +17,8 @@ struct SealedFacts: Equatable {
     var recordCount: UInt64 = 0
     var timeMin: UInt64 = 0
     var timeMax: UInt64 = 0
+    var writtenMin: UInt64 = 0
+    var writtenMax: UInt64 = 0
     /// Bytes of the age file after its header.
     var payloadBytes: UInt64 = 0
     var payloadCRC: UInt32 = 0
@@ -29,6 +31,8 @@ struct SealedFacts: Equatable {
         recordCount = info.recordCount
         timeMin = info.timeMin
         timeMax = info.timeMax
+        writtenMin = info.writtenMin
+        writtenMax = info.writtenMax
     }
 
     /// The stanza; its size does not depend on the numbers in it.
@@ -49,6 +53,8 @@ struct SealedFacts: Equatable {
         body.append(word: UInt32(truncatingIfNeeded: covers.count))
         body.append(word: UInt32(0))
         body.append(word: UInt32(0))
+        body.append(word: writtenMin)
+        body.append(word: writtenMax)
         for cover in covers {
             body.append(id: cover.laneID)
             body.append(word: cover.first)
@@ -85,12 +91,11 @@ struct SealedFacts: Equatable {
             body.word(SealedSummary.magic, UInt64.self) == SealedSummary.magicValue
         else { return .bad("no summary of an encrypted archive") }
         let version = body.word(SealedSummary.version, UInt32.self)
-        guard version <= FormatVersion.current else { return .newer("version \(version)") }
         let crc = body.word(SealedSummary.crc, UInt32.self)
-        guard version == FormatVersion.current,
-            body.word(SealedSummary.length, UInt32.self) == UInt32(body.count),
+        guard version > 0, body.word(SealedSummary.length, UInt32.self) == UInt32(body.count),
             checksum(body, zeroAt: SealedSummary.crc) == crc
         else { return .bad("checksum of the summary of an encrypted archive") }
+        guard version == FormatVersion.current else { return .newer("version \(version)") }
         let incompat = body.word(SealedSummary.incompat, UInt64.self)
         guard incompat & ~FormatVersion.incompatKnown == 0 else {
             return .newer("features \(incompat)")
@@ -111,6 +116,8 @@ struct SealedFacts: Equatable {
         recordCount = body.word(SealedSummary.recordCount, UInt64.self)
         timeMin = body.word(SealedSummary.timeMin, UInt64.self)
         timeMax = body.word(SealedSummary.timeMax, UInt64.self)
+        writtenMin = body.word(SealedSummary.writtenMin, UInt64.self)
+        writtenMax = body.word(SealedSummary.writtenMax, UInt64.self)
         payloadBytes = body.word(SealedSummary.payloadBytes, UInt64.self)
         payloadCRC = body.word(SealedSummary.payloadCRC, UInt32.self)
     }
@@ -136,6 +143,8 @@ struct SealedFacts: Equatable {
         info.recordCount = recordCount
         info.timeMin = timeMin
         info.timeMax = timeMax
+        info.writtenMin = writtenMin
+        info.writtenMax = writtenMax
         info.levels = .max
         info.kinds = .max
     }
@@ -145,6 +154,7 @@ struct SealedFacts: Equatable {
         id == info.id && covers == info.covers && replaced == info.replaced
             && createdRealtime == info.createdRealtime && recordCount == info.recordCount
             && timeMin == info.timeMin
-            && timeMax == info.timeMax
+            && timeMax == info.timeMax && writtenMin == info.writtenMin
+            && writtenMax == info.writtenMax
     }
 }

@@ -6,8 +6,10 @@ import CShims
 import CordwoodCore
 
 struct SealedFile {
-    /// nil: an age file without our summary.
+    /// nil: an age file without our summary, or with a damaged one.
     let facts: SealedFacts?
+    /// Set if a key opens the file although its header is damaged.
+    let headProblem: ReadProblem?
     /// Offset of the salt, which the chunks follow.
     let payloadStart: UInt64
     /// nil: no key opens it.
@@ -31,24 +33,31 @@ struct SealedFile {
         _ descriptor: Int32, _ path: String, _ fileBytes: UInt64, _ header: AgeHeader,
         _ identities: [AgeIdentity]
     ) throws(AgeError) {
+        var damage: String?
         switch SealedFacts.find(header) {
         case .facts(let found): facts = found
         case .none: facts = nil
         case .newer(let what): throw .version(what)
-        case .bad(let what): throw .damaged(what)
+        case .bad(let what):
+            facts = nil
+            damage = what
         }
         payloadStart = UInt64(header.count)
         for identity in identities {
             guard let fileKey = try identity.open(header) else { continue }
-            guard header.isGenuine(fileKey) else {
-                throw .damaged("age header: the MAC is not that of the header")
+            // The chunks are authenticated by the same key, so what they hold is genuine.
+            if !header.isGenuine(fileKey) {
+                damage = damage ?? "age header: the MAC is not that of the header"
             }
+            headProblem = damage.map { .damaged("\(path): \($0)") }
             payload = try AgePayload(
                 descriptor: descriptor, start: payloadStart, fileBytes: fileBytes, fileKey: fileKey)
             locked = nil
             return
         }
+        if let damage { throw .damaged(damage) }
         payload = nil
+        headProblem = nil
         let recipients = header.stanzas.count { $0.kind != SealedFacts.stanzaKind }
         locked = .locked(
             "\(path): encrypted for \(recipients) recipient\(recipients == 1 ? "" : "s"), "

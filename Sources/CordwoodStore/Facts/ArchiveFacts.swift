@@ -176,7 +176,8 @@ extension ArchiveInfo {
     fileprivate init?(_ cursor: inout ByteCursor, path: String, fileBytes: UInt64) {
         guard let id = cursor.id(), let created = cursor.word(UInt64.self),
             let records = cursor.varint(), let timeMin = cursor.word(UInt64.self),
-            let timeMax = cursor.word(UInt64.self), let raw = cursor.varint(),
+            let timeMax = cursor.word(UInt64.self), let writtenMin = cursor.word(UInt64.self),
+            let writtenMax = cursor.word(UInt64.self), let raw = cursor.varint(),
             let blocks = cursor.varint(), blocks <= UInt64(ArchiveLimits.blocksMax),
             let levels = cursor.word(UInt32.self), let kinds = cursor.word(UInt32.self),
             let flags = cursor.byte(), let count = cursor.word(UInt32.self),
@@ -187,6 +188,7 @@ extension ArchiveInfo {
             id: id, covers: covers, createdRealtime: created, recordCount: records,
             timeMin: timeMin, timeMax: timeMax, rawBytes: raw, fileBytes: fileBytes,
             blockCount: Int(blocks), levels: levels, kinds: kinds, path: path)
+        (self.writtenMin, self.writtenMax) = (writtenMin, writtenMax)
         hasRecordIDs = flags & 1 != 0
         for _ in 0..<ids {
             guard let id = cursor.id() else { return nil }
@@ -200,6 +202,8 @@ extension ArchiveInfo {
         out.append(varint: recordCount)
         out.append(word: timeMin)
         out.append(word: timeMax)
+        out.append(word: writtenMin)
+        out.append(word: writtenMax)
         out.append(varint: rawBytes)
         out.append(varint: UInt64(blockCount))
         out.append(word: levels)
@@ -221,6 +225,7 @@ extension BlockEntry {
     fileprivate init?(_ cursor: inout ByteCursor) {
         guard let offset = cursor.varint(), let span = cursor.varint(),
             let timeMin = cursor.word(UInt64.self), let timeMax = cursor.word(UInt64.self),
+            let writtenMin = cursor.word(UInt64.self), let writtenMax = cursor.word(UInt64.self),
             let levels = cursor.word(UInt32.self), let kinds = cursor.word(UInt32.self),
             let records = cursor.word(UInt32.self), let crc = cursor.word(UInt32.self),
             let raw = cursor.varint()
@@ -229,6 +234,7 @@ extension BlockEntry {
         spanBytes = span
         self.timeMin = timeMin
         self.timeMax = timeMax
+        (self.writtenMin, self.writtenMax) = (writtenMin, writtenMax)
         self.levels = levels
         self.kinds = kinds
         recordCount = records
@@ -241,6 +247,8 @@ extension BlockEntry {
         out.append(varint: spanBytes)
         out.append(word: timeMin)
         out.append(word: timeMax)
+        out.append(word: writtenMin)
+        out.append(word: writtenMax)
         out.append(word: levels)
         out.append(word: kinds)
         out.append(word: recordCount)

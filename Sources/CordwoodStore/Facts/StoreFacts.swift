@@ -46,7 +46,7 @@ final class StoreFacts {
     private static let bytesMax: UInt64 = 256 << 20
     private static let magic: UInt64 = 0x3130_5443_4146_5743  // "CWFACT01"
     /// Changes with every change of the content.
-    private static let version: UInt32 = 4
+    private static let version: UInt32 = 5
     private static let headBytes = 32
     /// With less than this share of news, the file is not written again, unless archives are gone.
     private static let newsShare = 64

@@ -24,9 +24,10 @@ package struct StoreMoment: Equatable, Sendable {
 
     package static func now(plusNs: UInt64 = 0) -> StoreMoment {
         let boot = Machine.bootID()
+        Machine.readTimeNamespace()
         return StoreMoment(
             timeNs: cw_realtime_ns() &+ plusNs, boot: LaneID(high: boot.high, low: boot.low),
-            monotonicNs: cw_monotonic_ns() &+ plusNs)
+            monotonicNs: Machine.sharedMonotonicNs() &+ plusNs)
     }
 
     func isSameBoot(_ other: StoreMoment) -> Bool { boot != .zero && boot == other.boot }

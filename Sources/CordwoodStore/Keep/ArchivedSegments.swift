@@ -38,7 +38,7 @@ extension LaneListing {
     static func covers(
         of name: String, _ directory: String
     ) throws(ReadProblem) -> [(lane: String, range: ClosedRange<UInt64>)] {
-        if let one = cover(of: name) { return [one] }
+        if let one = ArchiveIdentity.cover(of: name) { return [one] }
         guard name.hasSuffix(".cwa"), name.contains("+") else { return [] }
         do throws(ReadProblem) {
             let info = try ArchiveInfo.peek(path: "\(directory)/archives/\(name)")
@@ -47,17 +47,6 @@ extension LaneListing {
         } catch .system(_, Errno.ENOENT) {
             return []
         }
-    }
-
-    /// The cover in an archive's file name; nil: it is not one of ours.
-    static func cover(of name: String) -> (lane: String, range: ClosedRange<UInt64>)? {
-        let parts = name.split(separator: ".", omittingEmptySubsequences: false)
-        guard parts.count == 3, parts[2] == "cwa" else { return nil }
-        let numbers = parts[1].split(separator: "-", omittingEmptySubsequences: false)
-        guard numbers.count == 2, let first: UInt64 = Digits.number(numbers[0].utf8),
-            let last: UInt64 = Digits.number(numbers[1].utf8), first <= last
-        else { return nil }
-        return (String(parts[0]), first...last)
     }
 }
 
@@ -140,7 +129,7 @@ struct ListedArchives {
         if archive.hasSuffix(".cwa"), let plus = archive.lastIndex(of: "+") {
             archive = archive[..<plus] + ".cwa"
         }
-        guard let (lane, _) = LaneListing.cover(of: String(archive)) else { return }
+        guard let (lane, _) = ArchiveIdentity.cover(of: String(archive)) else { return }
         parts[lane, default: []].append(name)
     }
 }

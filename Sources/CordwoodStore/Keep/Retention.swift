@@ -29,15 +29,15 @@ package struct RetentionItem: Equatable {
     package var stem: String
     /// Space on the disk.
     package var bytes: UInt64
-    /// UTC ns of the newest record; 0: not known, so it never expires.
-    package var timeMaxNs: UInt64
+    /// UTC ns when its newest record was written; 0: not known, so it never expires.
+    package var writtenNs: UInt64
     /// Counted, but must not be removed: it is being uploaded, or its segments still exist.
     package var isPinned: Bool
 
-    package init(stem: String, bytes: UInt64, timeMaxNs: UInt64, isPinned: Bool) {
+    package init(stem: String, bytes: UInt64, writtenNs: UInt64, isPinned: Bool) {
         self.stem = stem
         self.bytes = bytes
-        self.timeMaxNs = timeMaxNs
+        self.writtenNs = writtenNs
         self.isPinned = isPinned
     }
 }
@@ -65,7 +65,7 @@ package enum Retention {
         var kept: [RetentionItem] = []
         for item in items where !item.isPinned {
             guard believesClock,
-                isExpired(item.timeMaxNs, days: limits.expirationDays, nowNs: nowNs)
+                isExpired(item.writtenNs, days: limits.expirationDays, nowNs: nowNs)
             else {
                 kept.append(item)
                 continue
@@ -85,9 +85,9 @@ package enum Retention {
         return removals
     }
 
-    static func isExpired(_ timeMaxNs: UInt64, days: UInt32, nowNs: UInt64) -> Bool {
-        guard days > 0, timeMaxNs > 0 else { return false }
+    static func isExpired(_ writtenNs: UInt64, days: UInt32, nowNs: UInt64) -> Bool {
+        guard days > 0, writtenNs > 0 else { return false }
         let (age, overflow) = UInt64(days).multipliedReportingOverflow(by: dayNs)
-        return !overflow && nowNs > age && timeMaxNs < nowNs - age
+        return !overflow && nowNs > age && writtenNs < nowNs - age
     }
 }

@@ -168,7 +168,7 @@ private struct Compacting {
         }
         for candidates in merging.values { alone += merged(candidates) }
         return alone.filter { $0.count > 1 || $0[0].hasSmallBlocks }
-            .sorted { ($0[0].info.timeMax, $0[0].name) < ($1[0].info.timeMax, $1[0].name) }
+            .sorted { ($0[0].info.writtenNs, $0[0].name) < ($1[0].info.writtenNs, $1[0].name) }
     }
 
     private func look(
@@ -178,7 +178,7 @@ private struct Compacting {
         let file = try ArchiveFile(path: path, identities: identities)
         let index = try ArchiveIndex.load(file, salvage: false)
         let info = index.info
-        guard info.timeMax < until, info.recordCount > 0 else { return nil }
+        guard info.writtenNs < until, info.recordCount > 0 else { return nil }
         if let problem = index.locked ?? index.problems.first { throw problem }
         guard let recipients = try file.recipients(identities) else { throw .locked(path) }
         let blocks = UInt64(index.blocks.count)
@@ -217,11 +217,11 @@ private struct Compacting {
         var covers = 0
         var sealed = 0
         let sorted = candidates.sorted {
-            ($0.info.timeMax, $0.name) < ($1.info.timeMax, $1.name)
+            ($0.info.writtenNs, $0.name) < ($1.info.writtenNs, $1.name)
         }
         for candidate in sorted {
             if let first = groups.last?.first, let count = groups.last?.count,
-                candidate.info.timeMax - first.info.timeMax < StoreCompactor.mergedSpanNs,
+                candidate.info.writtenNs - first.info.writtenNs < StoreCompactor.mergedSpanNs,
                 bytes + candidate.info.rawBytes <= StoreCompactor.mergedBytesMax,
                 covers + candidate.info.covers.count <= ArchiveLimits.coversMax / 2,
                 sealed + candidate.sealedBytes <= StoreCompactor.sealedBytesMax,

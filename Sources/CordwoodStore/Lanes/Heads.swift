@@ -3,6 +3,7 @@
 // read.
 // SAFETY: the values are copied out of the view by checked loads; none of its memory is kept.
 
+import CShims
 import CordwoodCore
 
 /// FORMAT §3.1.
@@ -74,6 +75,14 @@ extension LaneHead {
     /// Reads the header of a lane's file; nil if it cannot be read.
     package static func read(_ files: LaneFiles) -> LaneHead? { try? load(files) }
 
+    /// Its process is certainly gone, whoever holds the lane's lock: an adopter at work, or a child
+    /// that inherited it.
+    package var hasEnded: Bool {
+        bootID != .zero && bootID == BootID.running() && processNamespace != 0
+            && processNamespace == Machine.processNamespace()
+            && Machine.isGone(processID, startedAt: processStart)
+    }
+
     /// Throws if it cannot be read.
     static func load(_ files: LaneFiles) throws(ReadProblem) -> LaneHead {
         let file = try ReadFile(path: files.lanePath)
@@ -98,6 +107,10 @@ package struct SegmentHead: Sendable {
     let ready: UInt64
     /// End of its last chunk; valid if the segment is sealed.
     let end: UInt64
+    /// Checksum of its chunks' headers; likewise.
+    let chunksCRC: UInt32
+    /// It is sealed, and the checksum of its header does not match.
+    let isDamaged: Bool
 
     @safe package init(_ b: UnsafeRawBufferPointer, path: String) throws(ReadProblem) {
         guard b.count >= SegmentHeader.bytes,
@@ -117,6 +130,10 @@ package struct SegmentHead: Sendable {
         allocated = Bytes.u64(b, SegmentHeader.allocated)
         ready = Bytes.u64(b, SegmentHeader.ready)
         end = Bytes.u64(b, SegmentHeader.end)
+        chunksCRC = Bytes.u32(b, SegmentHeader.chunksCRC)
+        let crc = unsafe b.baseAddress.map { unsafe Sealer.sealedCRC($0) }
+        isDamaged =
+            state == SegmentHeader.stateSealed && crc != Bytes.u32(b, SegmentHeader.sealedCRC)
         let sound =
             salt != 0 && size <= Heads.segmentBytesMax
             && headerBytes >= UInt64(SegmentHeader.bytes)
@@ -167,6 +184,19 @@ struct ChunkHead: Sendable {
         )
         final = Bytes.u32(b, ChunkHeader.final)
         crc = Bytes.u32(b, ChunkHeader.crc)
+    }
+
+    /// Adds its part to the checksum of a sealed segment's chunks (FORMAT §6.1).
+    func add(to crc: inout UInt32) {
+        var words = (
+            UInt64(size) | offset << 32, offset >> 32 | baseTicks << 32,
+            baseTicks >> 32 | UInt64(threadSerial) << 32, UInt64(sequence) | UInt64(threadID) << 32,
+            UInt64(stream) | name.0 << 32, name.0 >> 32 | name.1 << 32,
+            name.1 >> 32 | UInt64(final) << 32, UInt64(self.crc)
+        )
+        crc = unsafe withUnsafeBytes(of: &words) {
+            unsafe cwi_crc32c(crc, $0.baseAddress!, ChunkHeader.sealedBytes)
+        }
     }
 
     /// The readable end (FORMAT §6.2).

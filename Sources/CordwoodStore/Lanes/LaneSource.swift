@@ -228,7 +228,6 @@ package final class LaneSource: RecordSource {
         }
     }
 
-    /// The segment lay in memory, and the machine has restarted since.
     private func gone(_ path: String) -> ReadProblem {
         .damaged("\(path): was in memory, which the restart of the machine has emptied")
     }
@@ -360,6 +359,7 @@ package final class LaneSource: RecordSource {
     private func takeChunks(of segment: SegmentFile) throws(ReadProblem) {
         let fresh = try segment.scan()
         if segment.isLost { return lose(segment) }
+        if let text = segment.sealedProblem() { report(.damaged(text)) }
         lastClock = unsafe segment.clock
         for chunk in fresh.sorted(by: { $0.sequence < $1.sequence }) {
             let key = UInt64(chunk.threadSerial) << 8 | UInt64(chunk.stream)

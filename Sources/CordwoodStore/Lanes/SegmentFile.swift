@@ -96,7 +96,10 @@ final class SegmentFile {
                 let before = unsafe Bytes.u32(page.bytes, SegmentHeader.clockSequence)
                 let again = try file.copy(
                     at: base &+ UInt64(SegmentHeader.clockSequence), count: 4)
-                if before & 1 == 0, unsafe before == Bytes.u32(again.bytes, 0) { break }
+                guard before & 1 == 0, unsafe before == Bytes.u32(again.bytes, 0) else { continue }
+                // It may have been sealed at this moment.
+                guard let head = try? unsafe SegmentHead(page.bytes, path: path), head.isDamaged
+                else { break }
             }
             if journal == nil { return page }
             // Parts of an unsynced page may be missing, among them the clock pairs.
@@ -205,6 +208,19 @@ final class SegmentFile {
         let pair = ClockTable.Pair(
             ticks: ticks, monotonic: head.createdMonotonic, realtime: file.changedNs)
         unsafe clock = ClockTable(pairs: [pair], ticksPerSecond: clock.ticksPerSecond)
+    }
+
+    /// What is wrong with a sealed segment according to its checksums, once all chunks were found.
+    /// After another boot, parts of the header may not have reached the disk.
+    func sealedProblem() -> String? {
+        guard isComplete, !isOtherBoot, !isLost else { return nil }
+        if head.state != SegmentHeader.stateSealed {
+            return sealedByName ? "\(path): its header does not say that it is sealed" : nil
+        }
+        if head.isDamaged { return "\(path): checksum of the segment header" }
+        var crc: UInt32 = 0
+        for chunk in chunks where chunk.final != 0 { chunk.add(to: &crc) }
+        return crc == head.chunksCRC ? nil : "\(path): chunks have changed, or are missing"
     }
 
     /// Reports a file that is shorter than its sealed segment, or than an open one that is mapped:

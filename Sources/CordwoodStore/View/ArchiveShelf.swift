@@ -301,7 +301,7 @@ final class ArchiveShelf {
 
     /// Ordering time before which the archive has no record, according to its covers and footer.
     static func roughBound(_ info: ArchiveInfo) -> UInt64 {
-        var bound = info.timeMin
+        var bound = info.writtenMin
         for cover in info.covers where cover.first == 0 {
             bound = min(bound, LaneName.start(cover.laneName) ?? 0)
         }

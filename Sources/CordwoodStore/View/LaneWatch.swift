@@ -40,7 +40,7 @@ public struct LaneWatch: Sendable {
     /// True if its lock is held, or if the lock was lost with all descriptors while the process
     /// lives.
     private static func isLiving(_ head: LaneHead, _ files: LaneFiles, _ boot: LaneID) -> Bool {
-        if head.closed { return false }
+        if head.closed || head.hasEnded { return false }
         if LaneFiles.isLocked(files.lanePath) { return true }
         guard !head.lockIsLife, head.bootID == boot else { return false }
         let start = Machine.processStart(head.processID)

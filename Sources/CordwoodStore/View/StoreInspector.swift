@@ -350,15 +350,18 @@ public enum StoreInspector {
         let boot = BootID.running()
         var all: [LaneStatus] = []
         for files in try LaneFiles.list(store: directory) where files.hasLaneFile {
-            // The lock first: a process marks its lane as closed, then lets go of the lock.
+            // The lock first, and the header last: a process marks its lane as closed, then lets go
+            // of the lock, and then ends.
             let isLocked = LaneFiles.isLocked(files.lanePath)
-            let head = LaneHead.read(files)
+            var head = LaneHead.read(files)
+            let isLive = isLocked && !(head?.hasEnded ?? false)
+            if isLocked, !isLive { head = LaneHead.read(files) }
             // An adopter has archived and removed it since the listing.
             if head == nil, FileFacts(at: files.lanePath) == nil, Errno.last == Errno.ENOENT {
                 continue
             }
             let state: LaneStatus.State =
-                isLocked ? .live : (head?.closed ?? false) ? .closed : .unclean
+                isLive ? .live : (head?.closed ?? false) ? .closed : .unclean
             let laneBoot = head?.bootID ?? .zero
             all.append(
                 LaneStatus(

@@ -86,6 +86,7 @@ final class StoreView {
             store: path, identities: options.identities,
             facts: options.facts?.facts(ofStore: path), files: options.room?.files)
         opening = Opening(shelf, options, starts)
+        Machine.readTimeNamespace()
         if options.follow, options.fromEnd { startedNs = cw_realtime_ns() }
         try open()
     }
@@ -138,7 +139,8 @@ final class StoreView {
                 }
             }
             guard startedNs == 0, ArchiveShelf.overlaps(info, options),
-                info.covers.contains(where: { options.origin.mayHave(lane: $0.laneID) }),
+                info.covers.allSatisfy({ $0.laneID == .zero })
+                    || info.covers.contains(where: { options.origin.mayHave(lane: $0.laneID) }),
                 asked.map({ shelf.mayHave(info, $0) }) ?? true,
                 !shelf.isAnswered(info, options)
             else { continue }
@@ -490,13 +492,16 @@ final class StoreView {
         lanes.contains { !gone.contains($0.key) && $0.value.head?.closed == false }
     }
 
-    /// Following: the time of the oldest record that waits for slower threads; nil: none waits.
-    var heldNs: UInt64? { lanes.values.compactMap(\.heldNs).min() }
+    /// Following: the time of the oldest record that waits for slower threads, on this process's
+    /// clock; nil: none waits.
+    var heldNs: UInt64? {
+        lanes.values.compactMap(\.heldNs).min().map { Machine.own(monotonic: $0) }
+    }
 
     /// Makes young records wait for those of slower threads.
     private func hold() {
         guard options.follow else { return }
-        let now = cw_monotonic_ns()
+        let now = Machine.sharedMonotonicNs()
         let limit = now > StoreView.reorderWindowNs ? now - StoreView.reorderWindowNs : 0
         heldFrom = limit
         for source in lanes.values {

@@ -44,8 +44,8 @@ struct QueueJob: Sendable {
                 members.name("store", &out)
                 JSONText.string(path, &out)
                 members.word("version", &out) { $0 += QueueJob.version(entry).utf8 }
-                if entry.timeMaxNs > 0 {
-                    members.word("last_ns", &out) { Digits.append(entry.timeMaxNs, to: &$0) }
+                if entry.writtenNs > 0 {
+                    members.word("last_ns", &out) { Digits.append(entry.writtenNs, to: &$0) }
                 }
                 guard let keptUntilNs else { return }
                 members.word("kept_until_ns", &out) { Digits.append(keptUntilNs, to: &$0) }
@@ -69,7 +69,7 @@ struct QueueJob: Sendable {
                 for entry in entries {
                     if let state, entry.state.word != state { continue }
                     if let target, entry.target != target { continue }
-                    let keptUntilNs = days.map { entry.timeMaxNs &+ UInt64($0) &* QueueJob.dayNs }
+                    let keptUntilNs = days.map { entry.writtenNs &+ UInt64($0) &* QueueJob.dayNs }
                     pairs.append(Pair(path: path, entry: entry, keptUntilNs: keptUntilNs))
                 }
             } catch {

@@ -34,7 +34,8 @@ package enum Sealer {
         }
         fence()
         unsafe ThreadBlocks.forEach(engine) { unsafe Settle.forced($0, in: segment) }
-        let end = unsafe settleRest(segment, base)
+        let (end, crc) = unsafe settleRest(segment, base)
+        unsafe base.storeBytes(of: crc, toByteOffset: SegmentHeader.chunksCRC, as: UInt32.self)
         return unsafe finish(engine, lane, segment, base, end)
     }
 
@@ -44,14 +45,15 @@ package enum Sealer {
 
     /// Settles the rest. The threads have settled the chunks that no block names any more; a chunk
     /// that was claimed and not yet published stays empty. Writes the checksums; returns the end of
-    /// the last chunk.
+    /// the last chunk, and the checksum of the settled ones' headers.
     private static func settleRest(
         _ segment: SegmentBlock, _ base: UnsafeMutableRawPointer
-    ) -> UInt64 {
+    ) -> (end: UInt64, crc: UInt32) {
         let ready = unsafe cwa_load_acquire_u64(cwi_segment_ready_at(segment))
         let bound = unsafe min(cwa_load_acquire_u64(base + SegmentHeader.allocated), ready)
         var offset = UInt64(SegmentHeader.bytes)
         var end = offset
+        var all: UInt32 = 0
         while offset + UInt64(ChunkHeader.bytes) <= bound {
             let chunk = unsafe base + Int(offset)
             guard unsafe cwa_load_acquire_u64(chunk) == segment.pointee.salt,
@@ -67,11 +69,12 @@ package enum Sealer {
                 crc = unsafe cwi_crc32c(
                     crc, chunk + ChunkHeader.bytes, Int(final) - ChunkHeader.bytes)
                 unsafe chunk.storeBytes(of: crc, toByteOffset: ChunkHeader.crc, as: UInt32.self)
+                all = unsafe cwi_crc32c(all, chunk + ChunkHeader.size, ChunkHeader.sealedBytes)
             }
             offset += max(size, UInt64(ChunkHeader.granule))
             end = offset
         }
-        return end
+        return (end, all)
     }
 
     private static func finish(
@@ -98,6 +101,8 @@ package enum Sealer {
         unsafe base.storeBytes(of: end, toByteOffset: SegmentHeader.end, as: UInt64.self)
         unsafe base.storeBytes(
             of: cw_realtime_ns(), toByteOffset: SegmentHeader.sealedRealtime, as: UInt64.self)
+        unsafe base.storeBytes(
+            of: sealedCRC(base), toByteOffset: SegmentHeader.sealedCRC, as: UInt32.self)
         guard unsafe WriteThrough.sealed(engine, segment, end: end) else { return false }
         unsafe cwa_store_release_u32(base + SegmentHeader.state, SegmentHeader.stateSealed)
         guard unsafe WriteThrough.header(engine, segment) else { return false }
@@ -119,6 +124,16 @@ package enum Sealer {
         }
         unsafe cwa_store_release_u32(Segments.stateWord(segment), Segments.sealed)
         return true
+    }
+
+    /// The checksum of what never changes again in a sealed segment's header (FORMAT §6.1).
+    package static func sealedCRC(_ header: UnsafeRawPointer) -> UInt32 {
+        var crc = unsafe cwi_crc32c(0, header, SegmentHeader.state)
+        crc = unsafe cwi_crc32c(
+            crc, header + SegmentHeader.end, SegmentHeader.sealedCRC - SegmentHeader.end)
+        return unsafe cwi_crc32c(
+            crc, header + SegmentHeader.clockSequence,
+            SegmentHeader.bytes - SegmentHeader.clockSequence)
     }
 
     /// Adds one clock pair to the current segment, and adds it to `also` as its last. False: the

@@ -18,7 +18,7 @@ enum Drops {
         }
         let serial = unsafe ThreadBlocks.own(engine)?.pointee.serial ?? 0
         let slot = unsafe slot(file, serial)
-        let now = cw_monotonic_ns()
+        let now = Machine.sharedMonotonicNs()
         _ = unsafe cwa_add_u64(causeWord(lane, cause), 1)
         // Added before the count, so a gap record that covers the count also has its cause.
         unsafe add(causes: cause.bit, to: slot)
@@ -72,7 +72,7 @@ enum Drops {
         let cause = unsafe Refusal.noted(engine).cause
         _ = unsafe cwa_add_u64(causeWord(lane, cause), count)
         unsafe slot.storeBytes(of: cause.bit, toByteOffset: DropSlot.causes, as: UInt64.self)
-        let now = cw_monotonic_ns()
+        let now = Machine.sharedMonotonicNs()
         unsafe slot.storeBytes(of: now, toByteOffset: DropSlot.firstMonotonic, as: UInt64.self)
         unsafe slot.storeBytes(of: now, toByteOffset: DropSlot.lastMonotonic, as: UInt64.self)
         _ = unsafe WriteThrough.lane(engine, lane, slot, DropSlot.bytes)
@@ -109,7 +109,7 @@ enum Drops {
         unsafe slot.storeBytes(of: lost, toByteOffset: DropSlot.dropped, as: UInt64.self)
         unsafe slot.storeBytes(of: since, toByteOffset: DropSlot.firstMonotonic, as: UInt64.self)
         unsafe slot.storeBytes(
-            of: cw_monotonic_ns(), toByteOffset: DropSlot.lastMonotonic, as: UInt64.self)
+            of: Machine.sharedMonotonicNs(), toByteOffset: DropSlot.lastMonotonic, as: UInt64.self)
         _ = unsafe WriteThrough.lane(engine, lane, slot, DropSlot.bytes)
     }
 
@@ -124,7 +124,7 @@ enum Drops {
             let began = unsafe cwa_load_relaxed_u64(file + LaneHeader.createdMonotonic)
             unsafe cwa_store_relaxed_u64(slot + DropSlot.firstMonotonic, began)
         }
-        unsafe cwa_store_relaxed_u64(slot + DropSlot.lastMonotonic, cw_monotonic_ns())
+        unsafe cwa_store_relaxed_u64(slot + DropSlot.lastMonotonic, Machine.sharedMonotonicNs())
         _ = unsafe cwa_add_u64(slot + DropSlot.dropped, lost)
         _ = unsafe WriteThrough.lane(engine, lane, slot, DropSlot.bytes)
     }

@@ -68,7 +68,7 @@ extension ClockSample {
     static func take(_ engine: EngineBlock) -> ClockSample {
         let kind = unsafe engine.pointee.clock_kind
         guard kind == SegmentHeader.clockCoarse else {
-            return take(tsc: kind == SegmentHeader.clockTSC)
+            return take(tsc: kind == SegmentHeader.clockTSC).shared
         }
         let shown = cw_coarse_ns()
         var sample = take(tsc: false)
@@ -77,6 +77,14 @@ extension ClockSample {
         sample.monotonic = shown
         sample.boottime &-= ahead
         sample.realtime &-= ahead
+        return sample.shared
+    }
+
+    /// Ticks stay what records have.
+    private var shared: ClockSample {
+        var sample = self
+        sample.monotonic = Machine.shared(monotonic: monotonic)
+        sample.boottime = Machine.shared(boottime: boottime)
         return sample
     }
 }
