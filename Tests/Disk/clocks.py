@@ -263,7 +263,7 @@ def time_namespace(place, flags=0):
     try:
         for reader in readers:
             reader.start()
-        # Each follower is told of a record that came after it began.
+        # Wait until both followers have shown something, so that neither misses a turn.
         until(lambda: hosts[0].write(1, 50) and all(told), "the followers follow")
         turns = []
         for turn in range(8):
