@@ -1,4 +1,4 @@
-"""What a mutation is, and the list of all, which `table.py` and `reading.py` fill."""
+"""What a mutation is, and the list of all, which the files beside it fill."""
 
 from dataclasses import dataclass
 
