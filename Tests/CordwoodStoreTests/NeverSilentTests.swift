@@ -141,6 +141,25 @@ final class NeverSilentTests: XCTestCase {
         try check(files, rounds: 500, core: 30)
     }
 
+    /// Any bit of a sealed segment's header that its checksum covers, its clock pairs among them.
+    func testHeadersOfSealedSegments() throws {
+        let lanes = (1...4).map { lane(UInt64($0)) }
+        let segment = try XCTUnwrap(lanes[0].segments.first)
+        let file = lanes[0].path(segment)
+        let bytes = readAll(file)
+        let covered = Array(0..<112) + Array(384..<408) + Array(512..<640) + [2_000, 4_095]
+        for at in covered where at % sized(3, 1, 1) == 0 || at > 1_000 {
+            for bit in sized([at % 8], [at % 8, (at + 3) % 8], Array(0..<8)) {
+                var flipped = bytes
+                flipped[at] ^= UInt8(1 << bit)
+                TestFiles.write(flipped, to: file)
+                let seen = try read()
+                XCTAssertTrue(
+                    seen.problems.contains { $0.contains(file) }, "bit \(bit) of byte \(at)")
+            }
+        }
+    }
+
     /// Any bit of an archive's header: the records are read all the same.
     func testHeaders() throws {
         try archive(lane(1), .dense, isEncrypted: false)

@@ -22,7 +22,7 @@ mutation("read", "missing-chunks-are-none", STORE + "Lanes/SegmentFile.swift",
          "a sealed segment lacks a chunk, and nobody says so")
 mutation("read", "any-clock-pairs", STORE + "Lanes/Heads.swift",
          "crc != Bytes.u32(b, SegmentHeader.sealedCRC)", "crc == nil",
-         "swift NeverSilentTests/testSealedSegments",
+         "swift NeverSilentTests/testHeadersOfSealedSegments",
          "a sealed segment's clocks have changed, and its records have other times in silence")
 mutation("read", "events-decide-the-age", STORE + "Archive/ArchiveInfo.swift",
          "    package var writtenNs: UInt64 { min(writtenMax, createdRealtime) }\n",
