@@ -276,6 +276,31 @@ final class ReadingVerbTests: CommandCase {
         }
     }
 
+    // MARK: Damage
+
+    /// The other archive, and the blocks of the damaged one, are read all the same.
+    func testEveryVerbNamesAnArchiveWithADamagedHeader() throws {
+        for text in ["first\nsecond\n", "third\n"] {
+            try log(text)
+            XCTAssertEqual(try run("archive", store).code, 0)
+        }
+        let name = try XCTUnwrap(archiveNames().min())
+        let file = URL(fileURLWithPath: "\(store)/archives/\(name)")
+        var bytes = try Data(contentsOf: file)
+        bytes[25] ^= 1
+        try bytes.write(to: file)
+        let verbs: [(words: [String], lines: Int?)] = [
+            (["cat"], 3), (["tail", "-n", "9"], 3), (["grep", "ir"], 2),
+            (["export", "--format", "raw"], 3), (["stats"], nil), (["verify"], nil),
+        ]
+        for (words, lines) in verbs {
+            let done = try run(prepare(words + [store]))
+            XCTAssertEqual(done.code, 3, words[0])
+            XCTAssertTrue((done.text + done.error).contains(name), "\(words[0]): \(done.error)")
+            if let lines { XCTAssertEqual(done.lines.count, lines, "\(words[0]): \(done.text)") }
+        }
+    }
+
     // MARK: log
 
     /// The store's archives; each run of `log` leaves segments that the next run archives.

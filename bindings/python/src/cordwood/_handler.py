@@ -48,9 +48,9 @@ def sound(record: logging.LogRecord) -> logging.LogRecord:
 
 class Handler(logging.Handler):
     """`logging.getLogger().addHandler(cordwood.Handler(engine))`. The host keeps the engine:
-    closing the handler does not close it. If a formatter is set, it makes the message. A record has
-    the time `created`; where none can (before 1970, after 2554, NaN), it has the time at which it is
-    written, and a field `event.time` has `created`."""
+    closing the handler does not close it. If a formatter is set, it makes the message. A record
+    has the time `created`; where none can (before 1970, after 2554, NaN), it has the time at
+    which it is written, and a field `event.time` has `created`."""
 
     def __init__(self, engine: Engine, level: int = logging.NOTSET) -> None:
         super().__init__(level)
