@@ -11,8 +11,10 @@ struct Answer: Sendable {
     var reason = ""
     var headers: [(String, String)] = []
 
-    static func stored(_ id: String) -> Answer {
-        Answer(status: .ok, body: "{\"id\":\"\(id)\",\"stored\":true}\n")
+    /// `records`: of the archive with that id, which the client compares with its own.
+    static func stored(_ id: String, records: UInt64) -> Answer {
+        Answer(
+            status: .ok, body: "{\"id\":\"\(id)\",\"stored\":true,\"records\":\(records)}\n")
     }
 
     static let healthy = Answer(status: .ok, body: "{\"status\":\"ok\"}\n")
@@ -37,7 +39,7 @@ struct Answer: Sendable {
 
     init(_ outcome: Depot.Reception) {
         switch outcome {
-        case .stored(let id): self = .stored(id)
+        case .stored(let id, let records): self = .stored(id, records: records)
         case .refused(let reason): self = .error(.badRequest, reason)
         case .busy: self = .busy
         case .failed(let problem): self.init(problem)

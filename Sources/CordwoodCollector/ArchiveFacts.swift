@@ -12,8 +12,9 @@ struct ArchiveFacts: Sendable {
     var last: UInt64
     /// Covers besides the first.
     var others = 0
-    /// Ids of archives whose records it has.
-    var replaced: [String] = []
+    var recordCount: UInt64 = 0
+    /// The archives whose records it has.
+    var replaced: [(id: String, recordCount: UInt64)] = []
     /// Inflated size; 0: unknown.
     var rawBytes: UInt64 = 0
 }
@@ -31,11 +32,11 @@ struct ArchiveInspector: Sendable {
 }
 
 enum StoredName {
-    /// FORMAT §11: `<lane>.<first>-<last>.cwa`, with `+<n>` for n more covers; nil if the lane's
-    /// name does not have its required form.
+    /// FORMAT §11; nil if the lane's name does not have its required form.
     static func make(_ facts: ArchiveFacts) -> String? {
         guard LaneName.isWhole(facts.laneName), facts.first <= facts.last else { return nil }
-        let name = ArchiveIdentity.fileName(facts.laneName, facts.first, facts.last)
-        return facts.others == 0 ? name : name.dropLast(4) + "+\(facts.others).cwa"
+        let range = ArchiveIdentity.rangeName(
+            facts.laneName, facts.first, facts.last, others: facts.others)
+        return "\(range).\(facts.id.filter { $0 != "-" }.prefix(16)).cwa"
     }
 }

@@ -13,8 +13,8 @@ final class ArchiveTable: Sendable {
     }
 
     private struct Content {
-        /// id → file name
-        var stored: [String: String] = [:]
+        /// By id.
+        var stored: [String: (name: String, records: UInt64)] = [:]
         var names: Set<String> = []
         var claimed: Set<String> = []
     }
@@ -32,7 +32,8 @@ final class ArchiveTable: Sendable {
         content.withLock { _ = $0.claimed.remove(id) }
     }
 
-    func name(of id: String) -> String? {
+    /// The name of the file that has the archive, and the number of the archive's records.
+    func find(_ id: String) -> (name: String, records: UInt64)? {
         content.withLock { $0.stored[id] }
     }
 
@@ -46,10 +47,12 @@ final class ArchiveTable: Sendable {
         content.withLock { _ = $0.names.remove(name) }
     }
 
-    /// - Parameter replaced: ids that are stored with it.
-    func add(_ id: String, name: String, replaced: [String] = []) {
+    /// Adds an archive, and those whose records it has.
+    func add(_ facts: ArchiveFacts, name: String) {
         content.withLock { content in
-            for id in [id] + replaced { content.stored[id] = name }
+            for (id, records) in [(facts.id, facts.recordCount)] + facts.replaced {
+                content.stored[id] = (name, records)
+            }
             content.names.insert(name)
         }
     }
@@ -59,7 +62,9 @@ final class ArchiveTable: Sendable {
     /// The file is gone (retention, an operator): the id is new again.
     func forget(_ id: String) {
         content.withLock { content in
-            if let name = content.stored.removeValue(forKey: id) { content.names.remove(name) }
+            if let found = content.stored.removeValue(forKey: id) {
+                content.names.remove(found.name)
+            }
         }
     }
 }

@@ -41,7 +41,8 @@ extension ArchiveFacts {
     fileprivate init(_ archive: StoredArchive) {
         self.init(
             id: archive.id, laneName: archive.laneName, first: archive.firstSegment,
-            last: archive.lastSegment, others: archive.otherCovers, replaced: archive.replaced,
+            last: archive.lastSegment, others: archive.otherCovers,
+            recordCount: archive.recordCount, replaced: archive.replaced,
             rawBytes: archive.rawBytes)
     }
 }

@@ -6,7 +6,7 @@ import Cordwood
 
 final class Depot: Sendable {
     enum Reception: Sendable {
-        case stored(id: String)
+        case stored(id: String, records: UInt64)
         case refused(String)
         /// Another request is sending the same archive right now.
         case busy
@@ -55,7 +55,7 @@ final class Depot: Sendable {
         if let key {
             var claim = table.claim(key)
             if case .stored = claim {
-                if holds(key) { return .closed(.stored(id: key)) }
+                if let records = holds(key) { return .closed(.stored(id: key, records: records)) }
                 claim = table.claim(key)
             }
             guard case .granted = claim else { return .closed(.busy) }
@@ -68,15 +68,15 @@ final class Depot: Sendable {
         }
     }
 
-    /// Whether the archive is stored and its file exists.
-    func holds(_ id: String) -> Bool {
-        guard let name = table.name(of: id) else { return false }
-        if Files.exists(following: "\(folder)/\(name)") { return true }
+    /// The number of the archive's records; nil: it is not stored, or its file is gone.
+    func holds(_ id: String) -> UInt64? {
+        guard let (name, records) = table.find(id) else { return nil }
+        if Files.exists(following: "\(folder)/\(name)") { return records }
         table.forget(id)
         // `cordwood compact` may have put others in its place.
-        guard let names = try? DepotFiles.names(in: folder) else { return false }
+        guard let names = try? DepotFiles.names(in: folder) else { return nil }
         for name in names where !table.has(name: name) { know(name) }
-        return table.name(of: id) != nil
+        return table.find(id)?.records
     }
 
     /// Adds an archive that lies in the folder.
@@ -84,7 +84,7 @@ final class Depot: Sendable {
         guard name.hasSuffix(".cwa"), !name.hasPrefix("."),
             let facts = try? inspector.identify("\(folder)/\(name)")
         else { return }
-        table.add(facts.id, name: name, replaced: facts.replaced)
+        table.add(facts, name: name)
     }
 
     /// Whether checking and storing this file takes long. A file of unknown size may.
@@ -116,7 +116,7 @@ final class Depot: Sendable {
         switch table.claim(facts.id) {
         case .busy: return .busy
         case .stored:
-            if holds(facts.id) { return .stored(id: facts.id) }
+            if let records = holds(facts.id) { return .stored(id: facts.id, records: records) }
             guard case .granted = table.claim(facts.id) else { return .busy }
         case .granted: break
         }
@@ -141,8 +141,8 @@ final class Depot: Sendable {
             table.cancel(name: name)
             return .failed(error)
         }
-        table.add(facts.id, name: name, replaced: facts.replaced)
-        return .stored(id: facts.id)
+        table.add(facts, name: name)
+        return .stored(id: facts.id, records: facts.recordCount)
     }
 
     private func rebuild() throws(FileProblem) {

@@ -111,7 +111,7 @@ final class VerbTests: CommandCase {
         XCTAssertEqual(try run("cat", store, "--until", "1h").lines.count, 0)
         XCTAssertEqual(try run("cat", store, "--since", "2099-01-01").lines.count, 0)
         XCTAssertEqual(try run("cat", store, "--where", "a=b").lines.count, 0)
-        XCTAssertEqual(try run("cat", store, store).lines.count, 6)
+        XCTAssertEqual(try run("cat", store, store).lines.count, 3)
         XCTAssertTrue(try run("stats", store, "--json").text.contains("\"records\":3"))
         let stats = try run("stats", store, "--json", "--level", "warn")
         XCTAssertTrue(stats.text.contains("\"records\":1,"), stats.text)

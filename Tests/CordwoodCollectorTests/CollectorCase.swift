@@ -11,7 +11,7 @@ import XCTest
 class CollectorCase: XCTestCase {
     static let lane = "20261121T081530Z-812-9f3c5a0de1b27788"
     static let id = "0f8fad5b-d9cb-469f-a165-70867728950e"
-    static let name = "\(lane).00000001-00000002.cwa"
+    static let name = "\(lane).00000001-00000002.0f8fad5bd9cb469f.cwa"
 
     var directory = ""
     var collector: Collector?
@@ -95,9 +95,10 @@ extension ArchiveInspector {
         else { throw ArchiveRefused(reason: "damaged") }
         var facts = ArchiveFacts(
             id: String(parts[0]), laneName: String(parts[1]), first: first, last: last)
-        // `+n`, then the ids of the archives that it replaces.
+        facts.recordCount = 7
+        // `+n`, then the ids of the archives that it replaces, each of one record.
         if parts.count > 5 { facts.others = Int(parts[5].dropFirst()) ?? 0 }
-        facts.replaced = parts.dropFirst(6).map(String.init)
+        facts.replaced = parts.dropFirst(6).map { (String($0), 1) }
         return facts
     }
 }

@@ -11,7 +11,8 @@ final class CollectorTests: CollectorCase {
         client.send(post(archive(padding: 3_000_000), key: CollectorCase.id))
         let answer = try XCTUnwrap(client.answer())
         XCTAssertEqual(answer.status, 200)
-        XCTAssertEqual(answer.body, "{\"id\":\"\(CollectorCase.id)\",\"stored\":true}\n")
+        XCTAssertEqual(
+            answer.body, "{\"id\":\"\(CollectorCase.id)\",\"stored\":true,\"records\":7}\n")
         XCTAssertEqual(stored(), [CollectorCase.name])
         let path = "\(directory)/archives/\(CollectorCase.name)"
         XCTAssertEqual(
@@ -49,7 +50,7 @@ final class CollectorTests: CollectorCase {
     }
 
     private static let merged = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
-    private static let mergedName = "\(CollectorCase.lane).00000001-00000004+3.cwa"
+    private static let mergedName = "\(CollectorCase.lane).00000001-00000004+3.7c9e6679742540de.cwa"
 
     /// An archive that replaces others keeps its name, and those are not taken again.
     func testWhatACompactedArchiveReplacesIsKnown() throws {

@@ -10,7 +10,9 @@ import XCTest
 @testable import CordwoodCollector
 
 final class RealArchiveTests: CollectorCase {
-    private func makeArchive(_ messages: [String]) throws -> (id: String, bytes: [UInt8]) {
+    private func makeArchive(
+        _ messages: [String]
+    ) throws -> (id: String, name: String, bytes: [UInt8]) {
         let folder = directory + "-made"
         try FileManager.default.createDirectory(
             atPath: folder, withIntermediateDirectories: true)
@@ -21,7 +23,8 @@ final class RealArchiveTests: CollectorCase {
             source: Messages(messages), covers: [cover], archivesDirectory: folder, codec: .zstd,
             level: 3, now: 1)
         let data = try Data(contentsOf: URL(fileURLWithPath: info.path))
-        return (info.idText, Array(data))
+        let name = (info.path as NSString).lastPathComponent
+        return (info.idText, name, Array(data))
     }
 
     private func send(_ bytes: [UInt8], key: String, to client: RawClient) -> Int? {
@@ -34,12 +37,12 @@ final class RealArchiveTests: CollectorCase {
         let made = try makeArchive((0..<5000).map { "message \($0)" })
         let client = try RawClient(port: try start(inspector: .cordwood))
         XCTAssertEqual(send(made.bytes, key: made.id, to: client), 200)
-        let path = "\(directory)/archives/\(CollectorCase.name)"
+        let path = "\(directory)/archives/\(made.name)"
         XCTAssertEqual(try Data(contentsOf: URL(fileURLWithPath: path)), Data(made.bytes))
         collector?.stop()
         let second = try RawClient(port: try start(inspector: .cordwood))
         XCTAssertEqual(send([1, 2, 3], key: made.id, to: second), 200)
-        XCTAssertEqual(stored(), [CollectorCase.name])
+        XCTAssertEqual(stored(), [made.name])
     }
 
     func testRefusesEveryDamage() throws {

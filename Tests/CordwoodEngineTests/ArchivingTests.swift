@@ -23,10 +23,14 @@ final class ArchivingTests: XCTestCase {
         return try Engine(directory: directory, options: options)
     }
 
-    /// The names in `folder` without the lane.
+    /// The names in `folder` without the lane, and those of archives without the digits.
     private func names(_ directory: String, _ folder: String) throws -> [String] {
         try FileManager.default.contentsOfDirectory(atPath: "\(directory)/\(folder)")
-            .compactMap { $0.firstIndex(of: ".").map($0.suffix(from:)).map(String.init) }.sorted()
+            .compactMap { name in
+                let parts = name.split(separator: ".").dropFirst()
+                guard let first = parts.first, let last = parts.last else { return nil }
+                return parts.count == 3 ? ".\(first).\(last)" : "." + parts.joined(separator: ".")
+            }.sorted()
     }
 
     private func messages(_ directory: String) throws -> [String] {

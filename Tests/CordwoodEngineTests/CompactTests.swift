@@ -84,8 +84,8 @@ final class CompactTests: XCTestCase {
         XCTAssertEqual(made.count, 1)
         XCTAssertTrue(try records(directory) == before)
         let info = try ArchiveInfo.peek(path: path(directory, made[0]))
-        XCTAssertEqual(Set(info.replaced.map(ArchiveIdentity.text)), Set(ids))
-        XCTAssertEqual(made[0], ArchiveIdentity.fileName(of: info.covers))
+        XCTAssertEqual(Set(info.replaced.map { ArchiveIdentity.text($0.id) }), Set(ids))
+        XCTAssertEqual(made[0], ArchiveIdentity.fileName(of: info.covers, info.id))
         XCTAssertEqual(info.covers.count, 2, "neighbours of a lane are one")
         XCTAssertEqual(try compact(directory).archivesIn, 0, "there is nothing left to do")
         XCTAssertEqual(try names(directory), made)
@@ -155,8 +155,8 @@ final class CompactTests: XCTestCase {
     func testOldUnfinishedArchivesGo() throws {
         let directory = try store(programs: 1, archives: 1)
         let lane = try XCTUnwrap(names(directory).first?.prefix { $0 != "." })
-        let old = path(directory, "\(lane).00000003-00000004+1.cwa.part")
-        let young = path(directory, "\(lane).00000005-00000006.cwa.part")
+        let old = path(directory, "\(lane).00000003-00000004+1.part")
+        let young = path(directory, "\(lane).00000005-00000006.part")
         for name in [old, young] {
             XCTAssertTrue(FileManager.default.createFile(atPath: name, contents: Data([1])))
         }

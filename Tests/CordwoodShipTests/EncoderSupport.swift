@@ -273,29 +273,14 @@ extension Staged {
 }
 
 extension TestStore {
-    /// Turns an archive into one from before records had ids (FORMAT §11.1).
-    func age(_ number: Int) {
-        let path = paths.archive(stem(number))
-        var bytes = readAll(path)
-        let length = bytes[4..<8].reversed().reduce(0) { $0 << 8 | Int($1) }
-        XCTAssertEqual(bytes[24], 1)
-        bytes[24] = 0
-        bytes.replaceSubrange(68..<72, with: [0, 0, 0, 0])
-        let crc = unsafe bytes[8..<(8 + length)].withUnsafeBytes { Checksum.crc($0) }
-        bytes.replaceSubrange(68..<72, with: little(crc))
-        writeAll(bytes, path)
-    }
-
     /// All bodies that a target would be sent for these records, without encoding.
-    /// - Parameter isOld: the archive was written before records had ids.
     func bodies(
-        _ records: [Given], _ target: Target, bytesMax: UInt64 = 0, isOld: Bool = false
+        _ records: [Given], _ target: Target, bytesMax: UInt64 = 0
     ) throws -> (bodies: [[UInt8]], entries: [Int], oversized: Int) {
         addArchive(1, records: records.map(\.staged))
-        if isOld { age(1) }
         let encoder = try XCTUnwrap(target.dialect.makeEncoder(.standard))
         var parts = ArchiveParts(
-            paths: paths, stem: stem(1), archiveID: encodedArchiveID, filter: target.filter,
+            paths: paths, stem: stem(1), filter: target.filter,
             limits: target.dialect.limits, encoder: encoder)
         var found: (bodies: [[UInt8]], entries: [Int], oversized: Int) = ([], [], 0)
         var first: UInt64 = 0

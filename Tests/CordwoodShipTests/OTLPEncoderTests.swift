@@ -12,8 +12,6 @@ import XCTest
 
 /// Records made by hand.
 enum OTLPSamples {
-    static let archiveID = "00000000-0000-4000-8000-000000000001"
-
     static let thread = ThreadInfo(
         process: CordwoodStore.ProcessInfo(
             laneID: LaneID(high: 0x0706_0504_0302_0100, low: 0x0F0E_0D0C_0B0A_0908),
@@ -90,20 +88,19 @@ enum OTLPSamples {
     /// The records as one body.
     static func body(
         _ records: [Staged], _ form: OTLPForm, entryBytesMax: Int = 1 << 20,
-        messageBytesMax: Int = .max, hasRecordIDs: Bool = false
+        messageBytesMax: Int = .max
     ) throws -> (bytes: [UInt8], cost: Int) {
         var encoder: any RecordEncoder = OTLPEncoder(form, entryBytesMax: entryBytesMax)
         var out: [UInt8] = []
         encoder.begin(&out)
         var cost = encoder.frameBytes
         let source = FakeSource(records)
-        var place = RecordPlace(archiveID: archiveID, hasRecordIDs: hasRecordIDs, ordinal: 0)
         while let record = try source.advance() {
             var entry: [UInt8] = []
-            encoder.makeEntry(record, place, messageBytesMax: messageBytesMax, &entry)
+            encoder.makeEntry(
+                record, distinctNs: record.timeNs, messageBytesMax: messageBytesMax, &entry)
             cost += encoder.cost(entry, record)
             encoder.take(entry, record, &out)
-            place.ordinal += 1
         }
         encoder.end(&out)
         return (out, cost)
@@ -118,11 +115,11 @@ enum OTLPSamples {
 final class OTLPEncoderTests: XCTestCase {
     private static let protobuf =
         [
-            "0aaf070abc010a160a0c736572766963652e6e616d6512060a0473686f700a3d0a13736572766963652e",
+            "0acd070abc010a160a0c736572766963652e6e616d6512060a0473686f700a3d0a13736572766963652e",
             "696e7374616e63652e696412260a2430303031303230332d303430352d303630372d303830392d306130",
             "6230633064306530660a120a0b70726f636573732e706964120318ac060a210a1770726f636573732e65",
             "786563757461626c652e6e616d6512060a0473686f700a180a0f736572766963652e76657273696f6e12",
-            "050a03312e320a120a09686f73742e6e616d6512050a0368c3a9129f040a080a066170702e646212a403",
+            "050a03312e320a120a09686f73742e6e616d6512050a0368c3a912b3040a080a066170702e646212ae03",
             "090100b49376e2fa18100a1a064e4f544943452a090a076772c3bcc39f6532100a016e120b18fbffffff",
             "ffffffffff01321c0a0362696712150a1339323233333732303336383534373735383038320f0a017512",
             "0a18ffffffffffffffff7f320e0a0164120921000000000000f83f32100a036e616e1209210000000000",
@@ -130,17 +127,18 @@ final class OTLPEncoderTests: XCTestCase {
             "657074696f6e2e7479706512080a0642726f6b656e321e0a14657863657074696f6e2e737461636b7472",
             "61636512060a046174206132170a0e636f64652e66696c652e7061746812050a03612e6332160a10636f",
             "64652e6c696e652e6e756d62657212021807321c0a12636f64652e66756e6374696f6e2e6e616d651206",
-            "0a046d61696e32100a097468726561642e6964120318ad06323a0a0e6c6f672e7265636f72642e756964",
-            "12280a2630303030303030302d303030302d343030302d383030302d3030303030303030303030312d30",
-            "45010000004a100102030405060708090a0b0c0d0e0f1052081112131415161718590200b49376e2fa18",
-            "126c090300b49376e2fa1810091a04494e464f2a020a0032100a097468726561642e6964120318ad0632",
-            "3a0a0e6c6f672e7265636f72642e75696412280a2630303030303030302d303030302d343030302d3830",
-            "30302d3030303030303030303030312d32590300b49376e2fa1812cb010a060a0478efbfbd12c0010904",
-            "00b49376e2fa18100d1a045741524e2a043a02c06132100a097468726561642e6964120318ad0632160a",
-            "0d636f7264776f6f642e6b696e6412050a03676170321d0a17636f7264776f6f642e6f726967696e616c",
-            "5f62797465731202186332190a13636f7264776f6f642e756e766572696669656412021001323a0a0e6c",
-            "6f672e7265636f72642e75696412280a2630303030303030302d303030302d343030302d383030302d30",
-            "30303030303030303030312d31590400b49376e2fa18",
+            "0a046d61696e32100a097468726561642e6964120318ad0632440a0e6c6f672e7265636f72642e756964",
+            "12320a303030303130323033303430353036303730383039306130623030303030303031303030303030",
+            "3030303030303030303045010000004a100102030405060708090a0b0c0d0e0f10520811121314151617",
+            "18590200b49376e2fa181276090300b49376e2fa1810091a04494e464f2a020a0032100a097468726561",
+            "642e6964120318ad0632440a0e6c6f672e7265636f72642e75696412320a303030303130323033303430",
+            "35303630373038303930613062303030303030303130303030303030303030303030303030590300b493",
+            "76e2fa1812d5010a060a0478efbfbd12ca01090400b49376e2fa18100d1a045741524e2a043a02c06132",
+            "100a097468726561642e6964120318ad0632160a0d636f7264776f6f642e6b696e6412050a0367617032",
+            "1d0a17636f7264776f6f642e6f726967696e616c5f62797465731202186332190a13636f7264776f6f64",
+            "2e756e76657269666965641202100132440a0e6c6f672e7265636f72642e75696412320a303030303130",
+            "323033303430353036303730383039306130623030303030303031303030303030303030303030303030",
+            "30590400b49376e2fa18",
         ].joined()
 
     func testProtobufIsWhatTheOfficialLibraryWrites() throws {
@@ -158,10 +156,9 @@ final class OTLPEncoderTests: XCTestCase {
             + #"{"key":"service.version","value":{"stringValue":"1.2"}},"#
             + #"{"key":"host.name","value":{"stringValue":"hé"}}]}"#
         let thread = #"{"key":"thread.id","value":{"intValue":"813"}}"#
-        func uid(_ number: Int) -> String {
-            #"{"key":"log.record.uid","value":{"stringValue":"\#(OTLPSamples.archiveID)-"#
-                + #"\#(number)"}}"#
-        }
+        let uid =
+            #"{"key":"log.record.uid","value":{"stringValue":"#
+            + #""000102030405060708090a0b000000010000000000000000"}}"#
         let first =
             #"{"timeUnixNano":"1800000000000000001","observedTimeUnixNano":"1800000000000000002","#
             + #""severityNumber":10,"severityText":"NOTICE","body":{"stringValue":"grüße"},"#
@@ -178,19 +175,19 @@ final class OTLPEncoderTests: XCTestCase {
             + #"{"key":"code.file.path","value":{"stringValue":"a.c"}},"#
             + #"{"key":"code.line.number","value":{"intValue":"7"}},"#
             + #"{"key":"code.function.name","value":{"stringValue":"main"}},"#
-            + thread + "," + uid(0) + #"],"flags":1,"#
+            + thread + "," + uid + #"],"flags":1,"#
             + #""traceId":"0102030405060708090a0b0c0d0e0f10","spanId":"1112131415161718"}"#
         let third =
             #"{"timeUnixNano":"1800000000000000003","observedTimeUnixNano":"1800000000000000003","#
             + #""severityNumber":9,"severityText":"INFO","body":{"stringValue":""},"#
-            + #""attributes":["# + thread + "," + uid(2) + "]}"
+            + #""attributes":["# + thread + "," + uid + "]}"
         let second =
             #"{"timeUnixNano":"1800000000000000004","observedTimeUnixNano":"1800000000000000004","#
             + #""severityNumber":13,"severityText":"WARN","body":{"bytesValue":"wGE="},"#
             + #""attributes":["# + thread + #",{"key":"cordwood.kind","value":{"#
             + #""stringValue":"gap"}},{"key":"cordwood.original_bytes","value":{"#
             + #""intValue":"99"}},{"key":"cordwood.unverified","value":{"boolValue":true}},"#
-            + uid(1) + "]}"
+            + uid + "]}"
         let expected =
             #"{"resourceLogs":[{"resource":"# + resource + #","scopeLogs":["#
             + #"{"scope":{"name":"app.db"},"logRecords":["# + first + "," + third + "]},"
@@ -347,7 +344,7 @@ final class OTLPEncoderTests: XCTestCase {
 
     private func stem(_ records: [Staged], _ paths: StorePaths) throws -> String {
         _ = try makeArchive(records, in: paths.archives, covers: [coverForTests], codec: .none)
-        return String(ArchiveIdentity.fileName(coverForTests).dropLast(4))
+        return String(nameForTests.dropLast(4))
     }
 
     func testBodiesKeepTheLimitAndHoldEveryRecordOnce() throws {
@@ -364,7 +361,7 @@ final class OTLPEncoderTests: XCTestCase {
             let dialect = try Target(options).dialect
             XCTAssertEqual(dialect.limits.bytes, 100_000)
             var parts = ArchiveParts(
-                paths: paths, stem: try stem(records, paths), archiveID: OTLPSamples.archiveID,
+                paths: paths, stem: try stem(records, paths),
                 filter: try TargetFilter(level: 0, loggers: ""), limits: dialect.limits,
                 encoder: dialect.makeEncoder(.standard)!)
             var next: UInt64 = 0
@@ -428,7 +425,7 @@ final class OTLPEncoderTests: XCTestCase {
             options.bodyBytesMax = 65_536
             let dialect = try Target(options).dialect
             var parts = ArchiveParts(
-                paths: paths, stem: try stem(records, paths), archiveID: OTLPSamples.archiveID,
+                paths: paths, stem: try stem(records, paths),
                 filter: try TargetFilter(level: 0, loggers: ""), limits: dialect.limits,
                 encoder: dialect.makeEncoder(.standard)!)
             var next: UInt64 = 0
@@ -451,7 +448,7 @@ final class OTLPEncoderTests: XCTestCase {
         while let record = try source.advance() { lines.append(record, to: &out) }
         XCTAssertEqual(out, [], "a line is held until it is full")
         lines.finish(&out)
-        let expected = try OTLPSamples.body(OTLPSamples.golden, .json, hasRecordIDs: true).bytes
+        let expected = try OTLPSamples.body(OTLPSamples.golden, .json).bytes
         XCTAssertEqual(out, expected + [0x0A])
         for record in OTLPSamples.golden {
             XCTAssertTrue(utf8(out).contains(record.recordID), "records go by their own ids")

@@ -5,6 +5,7 @@ import Foundation
 import XCTest
 
 @testable import CordwoodShip
+@testable import CordwoodStore
 
 final class RecordedAnswerTests: XCTestCase {
     private struct Entry: Decodable {
@@ -23,6 +24,7 @@ final class RecordedAnswerTests: XCTestCase {
         var answer: Answer
     }
 
+    static let recordID = "0198c0de000040008000000000000001"
     static let archiveID = "0198c0de-0000-4000-8000-000000000001"
 
     private func entries() throws -> [Entry] {
@@ -46,6 +48,10 @@ final class RecordedAnswerTests: XCTestCase {
             fileName: "", encoding: .gzip, credentials: Credentials(), nowUnixMs: 5)
         delivery.entries = UInt32(entry.entries)
         delivery.ordinals = [0..<UInt64(entry.entries)]
+        // As in the bodies that record.py sent.
+        delivery.recordIDs = (0..<entry.entries).compactMap {
+            RecordID(RecordedAnswerTests.recordID + String(format: "%016x", $0))
+        }
         delivery.isEncodingProven = true
         var outcome = TransferOutcome(
             kind: TransferOutcome.kind(httpStatus: entry.answer.status),

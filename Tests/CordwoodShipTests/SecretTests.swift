@@ -5,6 +5,7 @@ import CordwoodFormats
 import XCTest
 
 @testable import CordwoodShip
+@testable import CordwoodStore
 
 final class SecretTests: XCTestCase {
     private let token = "aB+cd/ef=gh<&>\"ij"
@@ -16,6 +17,10 @@ final class SecretTests: XCTestCase {
     }
 
     /// The cause as in a state and a log record, and the error that is decoded from it.
+    private static let ids = (0..<2).map {
+        RecordID(lane: .zero, threadSerial: 1, sequence: $0)
+    }
+
     private func shown(
         _ target: Target, _ status: Int32, _ body: [UInt8], type: String = "application/json"
     ) throws -> (cause: String, detail: FailureDetail) {
@@ -24,6 +29,7 @@ final class SecretTests: XCTestCase {
             credentials: target.keeper.current, nowUnixMs: 5)
         delivery.entries = 2
         delivery.ordinals = [0..<2]
+        delivery.recordIDs = SecretTests.ids
         let file = SentFile([1])
         let sent = Body(
             temporary: dup(file.descriptor), bytes: 1, contentBytes: 1, encoding: .none)
@@ -176,8 +182,9 @@ final class SecretTests: XCTestCase {
             $0.authToken = "t0ken-of-ours"
         }
         let type = String(repeating: "x", count: 60) + "t0ken-of-ours"
-        let item = #"{"create":{"_id":"i-0","status":400,"error":{"type":"\#(type)"}}}"#
-        let other = #"{"create":{"_id":"i-1","status":201}}"#
+        let id = SecretTests.ids[0]
+        let item = #"{"create":{"_id":"\#(id)","status":400,"error":{"type":"\#(type)"}}}"#
+        let other = #"{"create":{"_id":"\#(SecretTests.ids[1])","status":201}}"#
         let body = #"{"errors":true,"items":[\#(item),\#(other)]}"#
         XCTAssertEqual(
             try shown(target, 200, Array(body.utf8)).cause,

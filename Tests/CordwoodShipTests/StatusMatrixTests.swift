@@ -84,7 +84,9 @@ final class StatusMatrixTests: XCTestCase {
                 (json, Array(text.utf8))
             }
             switch kind {
-            case "collector": return object("{\"id\":\(id),\"stored\":true}")
+            case "collector":
+                return object(
+                    "{\"id\":\(id),\"stored\":true,\"records\":\(StatusMatrixTests.records.count)}")
             case "loggly": return object(#"{"response" : "ok"}"#)
             case "s3": return ([("ETag", "\"0cc175b9c0f1b6a8\"")], [])
             case "elasticsearch": return object(#"{"took":1,"errors":false}"#)

@@ -27,11 +27,8 @@ final class TextEncoderTests: XCTestCase {
 
     // ── One record by hand ──
 
-    /// From an archive older than record ids: what servers may already have of it stays the same.
-    private func golden(
-        _ target: Target, _ given: Given? = nil, isOld: Bool = true
-    ) throws -> String {
-        let (bodies, _, _) = try store.bodies([given ?? Given.plain()], target, isOld: isOld)
+    private func golden(_ target: Target, _ given: Given? = nil) throws -> String {
+        let (bodies, _, _) = try store.bodies([given ?? Given.plain()], target)
         XCTAssertEqual(bodies.count, 1)
         return utf8(bodies[0])
     }
@@ -53,16 +50,11 @@ final class TextEncoderTests: XCTestCase {
             + #""exception.type":"Oops","exception.message":"bad","#
             + #""exception.stacktrace":"at a\nat b"},"#
             + #""trace_id":"0102030405060708090a0b0c0d0e0f10","span_id":"1112131415161718","#
-            + #""kind":"log"}"#
+            + #""kind":"log","process":"shop","service":"web","host":"h1","#
+            + #""resource":{"service.version":"2.0"},"record_id":"\#(Given.plainID)"}"#
         XCTAssertEqual(try golden(target), "[\(object)]\n")
-        let (bodies, _, _) = try store.bodies(
-            [Given.plain(), Given.plain()], target, isOld: true)
+        let (bodies, _, _) = try store.bodies([Given.plain(), Given.plain()], target)
         XCTAssertEqual(utf8(bodies[0]), "[\(object),\n\(object)]\n")
-        XCTAssertEqual(
-            try golden(target, isOld: false),
-            "[\(object.dropLast())"
-                + #","process":"shop","service":"web","host":"h1","#
-                + #""resource":{"service.version":"2.0"},"record_id":"\#(Given.plainID)"}]"# + "\n")
     }
 
     func testGoldenLoggly() throws {
@@ -73,7 +65,11 @@ final class TextEncoderTests: XCTestCase {
                 #"{"timestamp":"2025-11-21T08:15:30.123456Z","time":"2025-11-21T08:15:30.1234567"#
                     + #"89Z","level":"WARN","logger":"net.http","message":"say \"hi\" #1\n","#),
             line)
-        XCTAssertTrue(line.hasSuffix("\"kind\":\"log\"}\n"), line)
+        XCTAssertTrue(
+            line.hasSuffix(
+                #""kind":"log","process":"shop","service":"web","host":"h1","#
+                    + #""resource":{"service.version":"2.0"},"record_id":"\#(Given.plainID)"}"#
+                    + "\n"), line)
         let text = try self.target("loggly", "http://h") { $0.format = "text" }
         XCTAssertEqual(
             try golden(text),
@@ -91,7 +87,7 @@ final class TextEncoderTests: XCTestCase {
                 + #""logger":"net.http","pid":"812","tid":"813","thread":"main","process":"shop","#
                 + #""file":"a.c","line":"7","function":"main","#
                 + #""trace_id":"0102030405060708090a0b0c0d0e0f10","span_id":"1112131415161718","#
-                + #""kind":"log","record_id":"\#(encodedArchiveID)-0","order":"7","a_b":"x#y","#
+                + #""kind":"log","record_id":"\#(Given.plainID)","order":"7","a_b":"x#y","#
                 + #""ok":"true","exception_type":"Oops","exception_message":"bad","#
                 + #""exception_stacktrace":"at a\nat b","host_name":"h1","#
                 + #""service_version":"2.0"}]]}]}"#)
@@ -107,7 +103,7 @@ final class TextEncoderTests: XCTestCase {
         let target = try target("elasticsearch", "http://h")
         XCTAssertEqual(
             try golden(target),
-            #"{"create":{"_id":"\#(encodedArchiveID)-0"}}"# + "\n"
+            #"{"create":{"_id":"\#(Given.plainID)"}}"# + "\n"
                 + #"{"@timestamp":"2025-11-21T08:15:30.123456789Z","log.level":"WARN","#
                 + #""message":"say \"hi\" #1\n","log.logger":"net.http","service.name":"web","#
                 + #""host.name":"h1","service.version":"2.0","process.pid":812,"#
@@ -129,7 +125,7 @@ final class TextEncoderTests: XCTestCase {
                 + #""logger":"net.http","service":"web","pid":812,"tid":813,"thread":"main","#
                 + #""process":"shop","file":"a.c","line":7,"function":"main","#
                 + #""trace_id":"0102030405060708090a0b0c0d0e0f10","span_id":"1112131415161718","#
-                + #""sequence":5,"kind":"log","record_id":"\#(encodedArchiveID)-0"},"#
+                + #""sequence":5,"kind":"log","record_id":"\#(Given.plainID)"},"#
                 + #""fields":{"order":"7","a_b":"x#y","ok":"true","exception_type":"Oops","#
                 + #""exception_message":"bad","exception_stacktrace":"at a\nat b","#
                 + #""service_version":"2.0"}}"# + "\n")
@@ -146,7 +142,7 @@ final class TextEncoderTests: XCTestCase {
                 + #""pid":812,"tid":813,"process":"shop","file":"a.c","line":7,"#
                 + #""error":{"kind":"Oops","message":"bad","stack":"at a\nat b"},"#
                 + #""trace_id":"0102030405060708090a0b0c0d0e0f10","span_id":"1112131415161718","#
-                + #""sequence":5,"kind":"log","record_id":"\#(encodedArchiveID)-0","#
+                + #""sequence":5,"kind":"log","record_id":"\#(Given.plainID)","#
                 + #""fields":{"order":7,"a.b":"x#y","ok":true},"#
                 + #""resource":{"service.version":"2.0"}}]"#
                 + "\n")
@@ -156,7 +152,7 @@ final class TextEncoderTests: XCTestCase {
         let target = try target("clickhouse", "http://h") { $0.parameters = "table=logs" }
         XCTAssertEqual(
             try golden(target),
-            #"{"record_id":"\#(encodedArchiveID)-0","time_ns":1763712930123456789,"level":"WARN","#
+            #"{"record_id":"\#(Given.plainID)","time_ns":1763712930123456789,"level":"WARN","#
                 + #""level_number":13,"service":"web","host":"h1","logger":"net.http","#
                 + #""message":"say \"hi\" #1\n","pid":812,"tid":813,"process":"shop","#
                 + #""thread":"main","file":"a.c","line":7,"function":"main","#

@@ -139,7 +139,7 @@ final class TransactionTests: XCTestCase {
             let target = try target()
             let encoder = try target.dialect.makeEncoder(.standard, store: store.paths)
             var parts = ArchiveParts(
-                paths: try store.paths, stem: try store.stem(1), archiveID: encodedArchiveID,
+                paths: try store.paths, stem: try store.stem(1),
                 filter: target.filter, limits: target.dialect.limits,
                 encoder: try XCTUnwrap(encoder))
             let next = try parts.next(from: 0, end: nil, encoding: .none, shouldStop: { false })

@@ -141,9 +141,17 @@ final class UploadBodyTests: XCTestCase {
     }
 
     func testAlreadyThereCountsAsSent() throws {
-        let (_, store, status) = try send(#"[{"status":412}]"#) { $0.headers = "If-None-Match: *" }
+        let (_, store, status) = try send(#"[{"status":412}]"#) {
+            $0.url += "/{id}"
+            $0.headers = "If-None-Match: *"
+        }
         XCTAssertEqual(status, .ok)
         XCTAssertFalse(store.hasArchive(1))
+        let (_, unnamed, doubted) = try send(#"[{"status":412}]"#) {
+            $0.headers = "If-None-Match: *"
+        }
+        XCTAssertEqual(doubted, .upload, "what is there may be something else")
+        XCTAssertTrue(unnamed.hasArchive(1))
         let (_, other, refused) = try send(#"[{"status":412}]"#) { _ in }
         XCTAssertEqual(refused, .upload)
         XCTAssertTrue(other.queue[0].hasSuffix("-refused"), "\(other.queue)")

@@ -1,5 +1,4 @@
-// The id and origin of a record in uploads: every kind uses the record's own id, and archives from
-// before records had ids stay as they were.
+// The id and origin of a record in uploads.
 
 import CordwoodTestSupport
 import XCTest
@@ -24,28 +23,8 @@ final class UploadIDTests: XCTestCase {
         }
     }
 
-    private func body(_ target: Target, isOld: Bool) throws -> String {
-        let (bodies, _, _) = try store.bodies([Given.plain()], target, isOld: isOld)
-        return utf8(bodies.joined())
-    }
-
-    /// New in bodies: the record's own id, and in JSON lines that did not say it, where the record
-    /// comes from.
-    func testRecordsGoByTheirOwnIDs() throws {
+    func testTheIDOfARecordIsAsDescribed() {
         XCTAssertEqual(Given.plain().staged.recordID, Given.plainID)
-        for (kind, url) in TextEncoderTests.jsonKinds {
-            let target = try target(kind, url)
-            let old = try body(target, isOld: true)
-            let new = try body(target, isOld: false)
-            let origin =
-                #","process":"shop","service":"web","host":"h1","#
-                + #""resource":{"service.version":"2.0"},"record_id":"\#(Given.plainID)"}"#
-            let expected =
-                kind == "loggly"
-                ? old.dropLast(2) + origin + "\n"
-                : old.replacing("\(encodedArchiveID)-0", with: Given.plainID)[...]
-            XCTAssertEqual(new, String(expected), kind)
-        }
     }
 
     /// 400 devices in one archive, as a collector or a merge of small lanes makes it: every form

@@ -383,7 +383,8 @@ final class UploadRefusalTests: XCTestCase {
             (200, "application/json", "{}"), (200, "text/html", "<html></html>"), (204, "", ""),
             (200, "application/json", #"{"id":"another","stored":true}"#),
             (200, "application/json", #"{"id":"ID","stored":false}"#),
-            (200, "application/json", #"{"id":"ID","stored":true,"bytes":1}"#),
+            (200, "application/json", #"{"id":"ID","stored":true}"#),
+            (200, "application/json", #"{"id":"ID","stored":true,"records":2}"#),
         ]
         for (status, type, text) in pages {
             let text = text.replacingOccurrences(

@@ -125,7 +125,9 @@ final class TestStore: UploadDelegate, @unchecked Sendable {
         let made = try ArchiveWriter.write(
             source: FakeSource(maker.records(10)), covers: [cover],
             archivesDirectory: paths.archives, codec: .none, level: 0, now: 42,
-            replaced: numbers.map { ArchiveIdentity.id([TestStore.cover($0)]) })
+            replaced: numbers.map {
+                ReplacedArchive(id: ArchiveIdentity.id([TestStore.cover($0)]), recordCount: 1)
+            })
         return made.idText
     }
 
@@ -141,7 +143,9 @@ final class TestStore: UploadDelegate, @unchecked Sendable {
     }
 
     func stem(_ number: Int) -> String {
-        String(ArchiveIdentity.fileName(TestStore.cover(number)).dropLast(4))
+        let covers = [TestStore.cover(number)]
+        return String(
+            ArchiveIdentity.fileName(of: covers, ArchiveIdentity.id(covers)).dropLast(4))
     }
 
     func hasArchive(_ number: Int) -> Bool { StoreFiles.exists(paths.archive(stem(number))) }

@@ -307,14 +307,14 @@ final class ArchiveFaultTests: XCTestCase {
             XCTAssertEqual(scratch.names, [])
         }
         // The rename cannot replace a directory of that name.
-        mkdir(scratch.path + "/" + ArchiveIdentity.fileName(coverForTests), 0o700)
+        mkdir(scratch.path + "/" + nameForTests, 0o700)
         XCTAssertThrowsError(try writeArchive(records, in: scratch))
-        XCTAssertEqual(scratch.names, [ArchiveIdentity.fileName(coverForTests)])
+        XCTAssertEqual(scratch.names, [nameForTests])
     }
 
     func testAnOldPartIsReplacedAndLinksAreNotFollowed() throws {
         let scratch = Scratch()
-        let part = scratch.path + "/" + ArchiveIdentity.fileName(coverForTests) + ".part"
+        let part = scratch.path + "/" + ArchiveIdentity.rangeName(of: [coverForTests]) + ".part"
         writeAll([1, 2, 3], scratch.path + "/victim")
         symlink(scratch.path + "/victim", part)
         let info = try writeArchive([], in: scratch)

@@ -357,6 +357,9 @@ let coverForTests = ArchiveCover(
     laneID: LaneID(high: 1, low: 2), first: 3, last: 5,
     laneName: "20261121T081530Z-812-9f3c5a0de1b27788")
 
+let nameForTests = ArchiveIdentity.fileName(
+    of: [coverForTests], ArchiveIdentity.id([coverForTests]))
+
 /// Later than the records.
 let createdForTests = UInt64.max >> 1
 

@@ -1,6 +1,7 @@
 // What goes into an archive comes out of it, record for record and byte for byte, with every codec.
 // Also what standard tools see of it, and what headers and footers say.
 
+import CordwoodCore
 import CordwoodTestSupport
 import XCTest
 
@@ -159,19 +160,44 @@ final class ArchiveRoundTripTests: XCTestCase {
         XCTAssertNil(try ArchiveSource.open(path: info.path).process)
     }
 
-    func testNameAndIdAreFunctionsOfTheCovers() throws {
+    /// Another implementation of FORMAT §11, and every fact that makes another archive.
+    func testNameAndIdAreFunctionsOfTheContent() throws {
         let scratch = Scratch()
-        let info = try writeArchive([], in: scratch)
-        XCTAssertEqual(
-            scratch.names, ["20261121T081530Z-812-9f3c5a0de1b27788.00000003-00000005.cwa"])
-        XCTAssertEqual(info.id, ArchiveIdentity.id([coverForTests]))
-        // SHA-256 of "cordwood archive 1", 1, 2, 3, 5 as u64, by another implementation.
+        var cover = coverForTests
+        cover.seals = [SegmentSeal(number: 3, digest: LaneID(high: 7, low: 8))]
+        cover.gap = 9
+        let info = try makeArchive([], in: scratch.path, covers: [cover], codec: .none)
         let expected = shell(
             "python3 -c \"import hashlib,struct,uuid;print(uuid.UUID(bytes=hashlib.sha256("
-                + "b'cordwood archive 1'+struct.pack('<4Q',1,2,3,5)).digest()[:16]))\"")
+                + "b'cordwood archive 1'+struct.pack('<I3QI2Q',0,1,2,9,1,7,8)).digest()[:16]))\"")
         if expected.status == 0 {
             XCTAssertEqual(info.idText + "\n", String(decoding: expected.output, as: UTF8.self))
         }
+        let digits = info.idText.filter { $0 != "-" }.prefix(16)
+        XCTAssertEqual(
+            scratch.names,
+            ["20261121T081530Z-812-9f3c5a0de1b27788.00000003-00000005.\(digits).cwa"])
+        XCTAssertEqual(try ArchiveInfo.peek(path: info.path, seals: true).covers, [cover])
+        var same = cover
+        (same.first, same.last, same.laneName) = (2, 9, "copy")
+        XCTAssertEqual(ArchiveIdentity.id([same]), info.id)
+        var others: Set = [info.id]
+        func differs(_ change: (inout ArchiveCover) -> Void) {
+            var other = cover
+            change(&other)
+            others.insert(ArchiveIdentity.id([other]))
+        }
+        differs { $0.laneID.low = 3 }
+        differs { $0.gap = 8 }
+        differs { $0.seals = [] }
+        differs { $0.seals[0].digest.low = 9 }
+        differs { $0.seals.append($0.seals[0]) }
+        others.insert(ArchiveIdentity.id([cover], lostPlaces: 1))
+        others.insert(ArchiveIdentity.id([cover, cover]))
+        let member = ReplacedArchive(id: info.id, recordCount: 5)
+        others.insert(ArchiveIdentity.id([cover], replaced: [member]))
+        others.insert(ArchiveIdentity.id([cover], replaced: [member, member]))
+        XCTAssertEqual(others.count, 10)
     }
 
     func testOwnNameSeveralCoversAndBadNames() throws {

@@ -44,7 +44,7 @@ final class BlockRunTests: XCTestCase {
         let info = try ArchiveWriter.write(
             source: FakeSource(records), covers: [cover],
             archivesDirectory: store + "/archives",
-            name: ArchiveIdentity.fileName(of: [cover]), codec: .zstd, level: 1, now: 5,
+            codec: .zstd, level: 1, now: 5,
             blockBytes: 2_000)
         guard damage else { return }
         var bytes = readAll(info.path)

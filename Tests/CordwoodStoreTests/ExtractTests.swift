@@ -205,7 +205,7 @@ final class ExtractTests: XCTestCase {
                 laneName: "20261121T081530Z-813-9f3c5a0de1b27789"))
         let info = try ArchiveWriter.write(
             source: FakeSource(usual), covers: covers, archivesDirectory: scratch.path,
-            name: ArchiveIdentity.fileName(covers[0]), codec: .zstd, level: 1, now: 42,
+            codec: .zstd, level: 1, now: 42,
             method: .dense, blockBytes: 16_000)
         XCTAssertEqual(try footer(info.path).extractBytes, 0, "two covers")
     }

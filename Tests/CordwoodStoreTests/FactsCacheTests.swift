@@ -39,7 +39,17 @@ final class FactsCacheTests: XCTestCase {
     }
 
     private func path(_ number: Int) -> String {
-        "\(store)/archives/\(name(number)).00000000-00000001.cwa"
+        let covers = [cover(number)]
+        let name = ArchiveIdentity.fileName(of: covers, ArchiveIdentity.id(covers))
+        return "\(store)/archives/\(name)"
+    }
+
+    private func cover(
+        _ lane: Int, _ segments: ClosedRange<UInt64> = 0...1
+    ) -> ArchiveCover {
+        ArchiveCover(
+            laneID: LaneID(high: 7, low: UInt64(lane)), first: segments.lowerBound,
+            last: segments.upperBound, laneName: name(lane))
     }
 
     @discardableResult
@@ -47,19 +57,15 @@ final class FactsCacheTests: XCTestCase {
         _ number: Int, seed: UInt64? = nil, recipients: [AgeRecipient] = [],
         replaced: [LaneID] = [], lane: Int? = nil
     ) throws -> ArchiveInfo {
-        let segments = lane.map { _ in (UInt64(number), UInt64(number)) } ?? (0, 1)
+        let segments = lane.map { _ in UInt64(number)...UInt64(number) } ?? 0...1
         let lane = lane ?? number
         var maker = RecordMaker(seed: seed ?? UInt64(number), processes: 1, threadsEach: 2)
         return try ArchiveWriter.write(
             source: FakeSource(maker.records(40)),
-            covers: [
-                ArchiveCover(
-                    laneID: LaneID(high: 7, low: UInt64(lane)), first: segments.0,
-                    last: segments.1, laneName: name(lane))
-            ],
-            archivesDirectory: store + "/archives", codec: .zstd, level: 1, now: 5,
-            recipients: recipients, method: number % 8 == 0 ? .dense : .plain, blockBytes: 1_500,
-            replaced: replaced)
+            covers: [cover(lane, segments)], archivesDirectory: store + "/archives",
+            codec: .zstd, level: 1, now: 5, recipients: recipients,
+            method: number % 8 == 0 ? .dense : .plain, blockBytes: 1_500,
+            replaced: replaced.map { ReplacedArchive(id: $0, recordCount: 40) })
     }
 
     private func fill(_ count: Int = 40) throws { for number in 0..<count { try archive(number) } }

@@ -212,7 +212,7 @@ final class OpenFilesTests: XCTestCase {
         let store = scratch.path + "/first"
         let (lane, _) = laneWithGrownNames(store)
         let lanes = LaneListing(directory: store)
-        let archive = "\(lane.name).00000000-00000000.cwa"
+        let archive = "\(lane.name).00000000-00000000.0123456789abcdef.cwa"
         XCTAssertTrue(lanes.isCovered(archive: archive, store))
         try withDescriptors(0) { XCTAssertTrue(lanes.isCovered(archive: archive, store)) }
         lane.archivedBelow = 1

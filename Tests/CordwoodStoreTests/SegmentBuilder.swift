@@ -454,6 +454,11 @@ enum TestFiles {
         close(fd)
     }
 
+    static func size(_ path: String) -> Int {
+        var facts = stat()
+        return stat(path, &facts) == 0 ? Int(facts.st_size) : 0
+    }
+
     static func remove(_ path: String) {
         for name in (try? LaneFiles.names(in: path)) ?? [] { remove("\(path)/\(name)") }
         _ = Glibc.remove(path)

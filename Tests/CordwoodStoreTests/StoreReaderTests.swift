@@ -40,7 +40,7 @@ final class StoreReaderTests: XCTestCase {
         let source = try lane.source(boot: lane.bootID, range)
         let cover = ArchiveCover(
             laneID: lane.laneID, first: range.lowerBound, last: range.upperBound,
-            laneName: lane.name)
+            laneName: lane.name, seals: try source.content().seals)
         _ = try ArchiveWriter.write(
             source: source, covers: [cover], archivesDirectory: store + "/archives",
             codec: .zstd, level: 3, now: 5)
@@ -135,12 +135,13 @@ final class StoreReaderTests: XCTestCase {
         defer { TestFiles.remove(other) }
         try archive(lane, 1...2, in: other)
         XCTAssertEqual(all(try StoreReader(path: other)), Array(whole[..<6]))
-        let file = "\(other)/archives/\(lane.name).00000001-00000002.cwa"
+        let name = try XCTUnwrap(LaneFiles.names(in: other + "/archives").first)
+        let file = "\(other)/archives/\(name)"
         XCTAssertEqual(all(try StoreReader(path: file)), Array(whole[..<6]))
         XCTAssertEqual(
             all(try StoreReader(path: lane.path(lane.segments[2]), runningBoot: .zero)),
             Array(whole[6...]))
-        XCTAssertEqual(all(try StoreReader(paths: [other, store])).count, 15)
+        XCTAssertEqual(all(try StoreReader(paths: [other, store])), whole)
     }
 
     func testNoStoreIsSaidSo() throws {
@@ -438,7 +439,9 @@ final class StoreReaderTests: XCTestCase {
         XCTAssertEqual(report.records, 9)
         XCTAssertEqual(report.unverified, 9)
         let source = try lane.source(boot: boot, 3...3)
-        let cover = ArchiveCover(laneID: lane.laneID, first: 3, last: 3, laneName: lane.name)
+        let cover = ArchiveCover(
+            laneID: lane.laneID, first: 3, last: 3, laneName: lane.name,
+            seals: try source.content().seals)
         _ = try ArchiveWriter.write(
             source: source, covers: [cover], archivesDirectory: archives(), codec: .zstd, level: 3,
             now: 5)

@@ -110,7 +110,7 @@ extension LastRecordsTests {
         }
         _ = try ArchiveWriter.write(
             source: merge, covers: covers, archivesDirectory: store + "/archives",
-            name: ArchiveIdentity.fileName(of: covers), codec: .zstd, level: 1, now: 5,
+            codec: .zstd, level: 1, now: 5,
             blockBytes: blockBytes)
         for lane in lanes {
             unlink(lane.path(lane.segments[0]))

@@ -69,7 +69,7 @@ struct StoreMaker {
         }
         _ = try ArchiveWriter.write(
             source: merge, covers: covers, archivesDirectory: store + "/archives",
-            name: ArchiveIdentity.fileName(of: covers), codec: .zstd, level: 1, now: 5,
+            codec: .zstd, level: 1, now: 5,
             blockBytes: 100 + below(3_000))
         for (lane, segments) in left {
             for segment in lane.segments where segments.contains(segment.number) {

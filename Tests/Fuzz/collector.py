@@ -24,7 +24,7 @@ ARCHIVES = ROOT / "build/fuzz/seeds/store"
 # Resident at any time: two loops, four file threads with a block each (FORMAT 1), buffers.
 MEGABYTES_MAX = 700
 TOKEN = "right"
-NAME = re.compile(r"\d{8}T\d{6}Z-\d{1,10}-[0-9a-f]{16}\.\d{8,}-\d{8,}\.cwa")
+NAME = re.compile(r"\d{8}T\d{6}Z-\d{1,10}-[0-9a-f]{16}\.\d{8,}-\d{8,}\.[0-9a-f]{16}\.cwa")
 
 
 class Broken(Exception):

@@ -235,7 +235,8 @@ static inline void name_file(packed *f, uint8_t kind, uint8_t a, uint8_t b) {
         break;
     case KIND_JOURNAL: snprintf(f->path, sizeof f->path, "%s/lanes/%s.journal", in, lane); break;
     case KIND_ARCHIVE:
-        snprintf(f->path, sizeof f->path, "%s/archives/%s.%s-%08u.cwa", in, lane, number, b);
+        snprintf(f->path, sizeof f->path, "%s/archives/%s.%s-%08u.%016u.cwa", in, lane, number, b,
+                 a);
         break;
     case KIND_STORE: snprintf(f->path, sizeof f->path, "%s/store", in); break;
     case KIND_TARGET: snprintf(f->path, sizeof f->path, "%s/targets/t%u", in, a); break;

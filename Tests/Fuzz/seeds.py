@@ -60,7 +60,7 @@ def files_of(store):
         elif match := re.fullmatch(r"catalog-(\d+)", rest):
             found.append((CATALOG | flag, int(match[1]), 0, data))
     for path in sorted((store / "archives").glob("*.cwa")):
-        first, last = re.search(r"\.(\d+)-(\d+)\.cwa$", path.name).groups()
+        first, last = re.search(r"\.(\d+)-(\d+)\.[0-9a-f]+\.cwa$", path.name).groups()
         found.append((ARCHIVE, int(first), int(last), path.read_bytes()))
     return found
 

@@ -196,10 +196,11 @@ def block(frame, raw, raw_crc, codec, records=1):
 
 def archive(folder, blocks, name=LANE, first=1):
     """blocks: (frame, raw bytes, raw crc, codec)."""
-    cover = b"L" * 16 + struct.pack("<QQ", first, first) + bytes([len(name)]) + name.encode()
-    head = bytearray(64) + cover
+    cover = (b"L" * 16 + struct.pack("<QQ", first, first) + bytes([len(name)]) + name.encode()
+             + bytes(12))
+    head = bytearray(72) + cover
     struct.pack_into("<8sIIQQ16sQI", head, 0, b"CWARCH01", 1, len(head), 0, 0, b"I" * 16, 1, 1)
-    path = folder / "archives" / f"{name}.{first:08}-{first:08}.cwa"
+    path = folder / "archives" / f"{name}.{first:08}-{first:08}.{b'I'.hex() * 8}.cwa"
     entries = b""
     with open(path, "wb") as file:
         file.write(skippable(summed(head, 60)))

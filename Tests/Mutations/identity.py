@@ -1,6 +1,6 @@
-"""The mutations of what archives and segments say about themselves, and when: see table.py."""
+"""The mutations of what archives and segments are and say about themselves: see table.py."""
 
-from entry import STORE, mutation
+from entry import SHIP, STORE, mutation
 
 mutation("read", "a-damaged-header-hides", STORE + "View/StoreView.swift",
          "                info.covers.allSatisfy({ $0.laneID == .zero })\n"
@@ -29,3 +29,30 @@ mutation("read", "events-decide-the-age", STORE + "Archive/ArchiveInfo.swift",
          "    package var writtenNs: UInt64 { min(timeMax, createdRealtime) }\n",
          "swift ReadingVerbTests/testLogDeletesNothingThatTheStoreKeeps",
          "a record about an old event is deleted for its age")
+mutation("id", "any-number-of-records", SHIP + "Targets/Collector/CollectorDialect.swift",
+         "        return UInt64(exactly: records) == delivery.archiveRecords\n",
+         "        return UInt64(exactly: records) != nil\n",
+         "swift UploadRefusalTests/testAnyWebServersAnswerIsNoReceipt",
+         "the collector has a smaller archive, and the sender deletes its own")
+mutation("id", "any-cover-proves", STORE + "Keep/ArchivedSegments.swift",
+         "                for seal in cover.seals where left.remove(seal) != nil {\n",
+         "                for seal in cover.seals {\n",
+         "processes copies",
+         "an adopter removes segments because a copy of the lane was archived")
+mutation("id", "copies-come-twice", STORE + "Merge/RecordsSeen.swift",
+         "                return .known\n", "                return .new\n",
+         "swift CopiedLaneTests/testEachRecordComesOnce",
+         "a record of the original comes from the copy, too")
+mutation("id", "clones-are-one", STORE + "Merge/RecordsSeen.swift",
+         "            if other.content == content\n", "            if other.content != 0\n",
+         "swift CopiedLaneTests/testTwoCopiesThatWentOnAreBothShownAndTold",
+         "a clone's records are hidden by the original's")
+mutation("id", "contained-archives-are-read", STORE + "View/LaneOverlaps.swift",
+         "                    contained.insert(info.path)\n", "                    _ = info\n",
+         "swift CopiedLaneTests/testWhatIsProvenIsReadOnce",
+         "an archive is read although another one has all of it")
+mutation("id", "ids-are-forgotten-early", STORE + "Merge/RecordsSeen.swift",
+         "            lane.named[lane.first].monotonicNs < behind - reach\n",
+         "            lane.named[lane.first].monotonicNs < behind + reach\n",
+         "swift CopiedLaneTests/testEachRecordComesOnce",
+         "ids are forgotten while a file that has them is still behind")

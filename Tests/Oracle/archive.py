@@ -2,6 +2,7 @@
 inflate the payloads, to the same bytes that any other program would get."""
 
 import hashlib
+import struct
 import subprocess
 
 import deferred
@@ -46,21 +47,24 @@ class Archive:
         if crc32c(content[:60] + bytes(4) + content[64:]) != u32(content, 60):
             raise Damage(f"{path}: the header's crc does not match")
         self.id = bytes(content[32:48])
-        source = Bytes(content[64:])
-        self.covers = [(source.take(16), source.u64(), source.u64(), source.str())
-                       for _ in range(u32(content, 56))]
-        self.replaced = []
-        if u64(content, 16) & 2:
-            count = source.u32()
-            if not 1 <= count <= 65536:
-                raise Damage(f"{path}: it replaces {count} archives")
-            self.replaced = [source.take(16) for _ in range(count)]
+        source, words = Bytes(content[72:]), b""
+        self.covers = []
+        for _ in range(u32(content, 56)):
+            lane, first, last, name = source.take(16), source.u64(), source.u64(), source.str()
+            self.covers.append((lane, first, last, name))
+            gap, seals = source.u64(), [(source.u64(), source.take(16))
+                                        for _ in range(source.u32())]
+            words += struct.pack("<16sQI", lane, gap, len(seals)) + b"".join(
+                digest for _, digest in seals)
+            if not seals:
+                words += struct.pack("<QQ", first, last)
+        replaced = [(source.take(16), source.u64()) for _ in range(u32(content, 68))]
+        self.replaced = [identifier for identifier, _ in replaced]
         self.names = {cover[0]: cover[3].decode() for cover in self.covers}
-        words = b"cordwood archive 1" + b"".join(
-            lane + first.to_bytes(8, "little") + last.to_bytes(8, "little")
-            for lane, first, last, _ in self.covers)
-        if hashlib.sha256(words).digest()[:16] != self.id:
-            report(f"{path}: the archive id is not that of its covers")
+        words = b"".join(self.replaced) or words
+        lost = content[64:68]
+        if hashlib.sha256(b"cordwood archive 1" + lost + words).digest()[:16] != self.id:
+            report(f"{path}: the archive id is not that of its records")
         self.body = 8 + len(content)
 
     def _skippable(self, at):

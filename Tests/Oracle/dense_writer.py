@@ -384,9 +384,10 @@ def extract(first, payload, count):
 
 def archive(blocks, copies=b""):
     """An archive of these (header's content, bytes after it), and of an extract's frame."""
-    covers = LANE_ID + struct.pack("<QQ", 0, 0) + varint(len(LANE)) + LANE
-    identifier = hashlib.sha256(b"cordwood archive 1" + covers[:32]).digest()[:16]
-    head = bytearray(64) + covers
+    covers = LANE_ID + struct.pack("<QQ", 0, 0) + varint(len(LANE)) + LANE + bytes(12)
+    identifier = hashlib.sha256(b"cordwood archive 1" + bytes(4) + LANE_ID + bytes(12)
+                                + bytes(16)).digest()[:16]
+    head = bytearray(72) + covers
     head[0:8] = b"CWARCH01"
     struct.pack_into("<II", head, 8, 1, len(head))
     head[32:48] = identifier

@@ -234,10 +234,10 @@ def skippable(content):
 def archive(messages, codec):
     import hashlib
     name = LANE.encode()
-    covers = LANE_ID + struct.pack("<QQ", 0, 0) + varint(len(name)) + name
-    identifier = hashlib.sha256(b"cordwood archive 1" + LANE_ID
+    covers = LANE_ID + struct.pack("<QQ", 0, 0) + varint(len(name)) + name + bytes(12)
+    identifier = hashlib.sha256(b"cordwood archive 1" + bytes(4) + LANE_ID + bytes(12)
                                 + struct.pack("<QQ", 0, 0)).digest()[:16]
-    head = bytearray(64) + covers
+    head = bytearray(72) + covers
     head[0:8] = b"CWARCH01"
     put(head, 8, "II", 1, len(head))
     head[32:48] = identifier

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -18,10 +19,10 @@ LINE = re.compile(rb'{.*"message":"([^"]*)".*"record_id":"([0-9a-f]{48})"}\n')
 DEVICES = 400
 
 
-def ids(bench, store=None):
+def ids(bench, *stores):
     """{id: message} as `cat --json` shows them. Every record must have a unique id."""
     found, count = {}, 0
-    with subprocess.Popen([bench.command, "cat", "--json", store or bench.store],
+    with subprocess.Popen([bench.command, "cat", "--json", *(stores or [bench.store])],
                           stdout=subprocess.PIPE) as process:
         for line in process.stdout:
             match = LINE.fullmatch(line)
@@ -69,8 +70,9 @@ def record_ids_unique(bench):
 class Steps:
     """A program that runs one step after another."""
 
-    def __init__(self, bench):
-        self.process = bench.start("ids", "steps", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    def __init__(self, bench, store=None):
+        self.process = bench.start("ids", "steps", store=store, stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE)
 
     def do(self, *steps):
         for step in steps:
@@ -93,8 +95,8 @@ class Steps:
 
 
 class Collector:
-    def __init__(self, bench):
-        self.directory = bench.directory / "depot"
+    def __init__(self, bench, name="depot"):
+        self.directory = bench.directory / name
         self.process = subprocess.Popen(
             [bench.command, "collect", "--listen", "127.0.0.1:0", "--directory", self.directory],
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
@@ -110,7 +112,8 @@ class Collector:
 
 
 def id_of(bench, message, store=None):
-    found = [key for key, text in ids(bench, store).items() if text == message.encode()]
+    stores = [store] if store else []
+    found = [key for key, text in ids(bench, *stores).items() if text == message.encode()]
     equal(f"records {message!r}", len(found), 1)
     return found[0]
 
@@ -169,6 +172,69 @@ def record_id_stays(bench):
             steps.close()
 
 
+def copies(bench):
+    """A store is copied while its process lives, and both go on: the process, and another one in
+    the copy, which also archives what it has of the first. Then the copy's archives come to the
+    original, or both are sent to one collector or to two: every record is there once."""
+    count = 0
+    with Collector(bench, "first") as first, Collector(bench, "second") as second:
+        for turn in range(sized(3, 15, 50)):
+            store, copy = (bench.directory / f"{name} {turn}" for name in ("original", "copy"))
+            wanted = copied(bench, store, copy, turn)
+            count += len(wanted)
+            merged = bench.directory / f"merged {turn}"
+            shutil.copytree(store, merged)
+            for path in (copy / "archives").iterdir():
+                shutil.copy(path, merged / "archives" / path.name)
+            all_once(bench, f"turn {turn}: merged", wanted, merged)
+            bench.finish([bench.command, "archive", merged])
+            all_once(bench, f"turn {turn}: merged and archived", wanted, merged)
+            equal("lanes left", list((merged / "lanes").glob("*")), [])
+            bench.finish([bench.command, "verify", merged])
+            depots = [first, bench.random.choice([first, second])]
+            for one, depot in zip(bench.random.sample([store, copy], 2), depots):
+                bench.finish([bench.command, "upload", one, "--to", depot.url])
+                equal("archives left", list((one / "archives").glob("*.cwa")), [])
+            all_once(bench, f"turn {turn}: collected", wanted, first.directory, second.directory)
+    bench.note(f"{count} records")
+
+
+def copied(bench, store, copy, turn):
+    """Makes both; {id: message} of what they have together."""
+    told = []
+
+    def go(steps, name):
+        for _ in range(bench.random.randrange(8)):
+            step = bench.random.choice(["log", "log", "fill 700", "roll", "archive"])
+            if step == "log":
+                told.append(f"{name} {turn} {len(told)}")
+                step = f"log {told[-1]}"
+            steps.do(step)
+    own = Steps(bench, store)
+    try:
+        go(own, "before")
+        shutil.copytree(store, copy)
+        go(own, "original")
+        other = Steps(bench, copy)
+        try:
+            go(other, "copy")
+        finally:
+            other.close()
+        bench.finish([bench.command, "archive", copy])
+        go(own, "later")
+    finally:
+        own.close()
+    wanted = ids(bench, store) | ids(bench, copy)
+    equal("messages", sorted(text for text in wanted.values() if not text.startswith(b"w ")
+                             and text.decode() in told), sorted(text.encode() for text in told))
+    return wanted
+
+
+def all_once(bench, what, wanted, *stores):
+    found = ids(bench, *stores)
+    equal(what, [text for key, text in wanted.items() if found.get(key) != text][:3], [])
+
+
 def export(bench, store, form):
     return bench.finish([bench.command, "export", store, "--format", form])
 
@@ -223,5 +289,6 @@ def single(live, ndjson):
 CASES = {
     "record_ids_unique": record_ids_unique,
     "record_id_stays": record_id_stays,
+    "copies": copies,
     "devices_told_apart": devices_told_apart,
 }

@@ -53,9 +53,9 @@ class Bench:
         """A figure for the last line of the case."""
         self.notes.append(text.strip())
 
-    def start(self, program, case, *words, **options):
-        """Starts a program of ours on the case's store."""
-        return subprocess.Popen([self.programs / program, case, self.store, self.ledger,
+    def start(self, program, case, *words, store=None, **options):
+        """Starts a program of ours on the case's store, or on that one."""
+        return subprocess.Popen([self.programs / program, case, store or self.store, self.ledger,
                                  *map(str, words)], **options)
 
     def run(self, program, case, *words, codes=(0,)):

@@ -27,8 +27,8 @@ AT_ONCE = 32
 
 
 def order_of(name):
-    """`<lane>.<first>-<last>.cwa`: by the lane's time, then by number."""
-    lane, numbers = name.removesuffix(".cwa").rsplit(".", 1)
+    """`<lane>.<first>-<last>.<digits>.cwa`: by the lane's time, then by number."""
+    lane, numbers, *_ = name.split(".")
     return lane, int(numbers.split("-")[0])
 
 

@@ -27,6 +27,7 @@ DIRECTORY/stored.json counts how often each Idempotency-Key was stored with a 2x
 is kept once per key. A request whose body ends early is recorded with the bytes that came, but
 neither stored nor answered.
 """
+import base64
 import gzip
 import hashlib
 import http.server
@@ -156,7 +157,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         encoding = self.headers.get("Content-Encoding", "")
         if answer is None:
             answer = script.rule(body, encoding) or {}
-        status, text = answer.get("status", 200), answer.get("body", self.receipt())
+        status, text = answer.get("status", 200), answer.get("body", self.receipt(body))
         if 200 <= status < 300 and action != "hang":
             if "body" not in answer and "status" not in answer:
                 status, text = script.success(body, encoding) or (200, text)
@@ -189,12 +190,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if action == "half":
             cut(self)
 
-    def receipt(self):
-        """A collector's answer: the archive's id, which is also the request's."""
+    def receipt(self, body):
+        """A collector's answer: the archive's id, which is also the request's, and its records."""
         if self.headers.get("Content-Type") != "application/vnd.cordwood.archive":
             return "{}"
         return json.dumps({"id": self.headers.get("Idempotency-Key", "").strip('"'),
-                           "stored": True})
+                           "stored": True, "records": records_of(body)})
 
     def answer_huge(self, status, answer):
         self.send_response(status)
@@ -231,6 +232,20 @@ class Handler(http.server.BaseHTTPRequestHandler):
                      "headers": {k.lower(): v for k, v in self.headers.items()}})
 
     do_POST = do_PUT = do_GET = take
+
+
+def records_of(archive):
+    """FORMAT §11.3; of an encrypted one §11.5. What is no archive has none."""
+    if archive.startswith(b"age-encryption.org/"):
+        stanza = archive.partition(b"-> cordwood.eu/archive-v1\n")[2].partition(b"\n--- ")[0]
+        text = stanza.replace(b"\n", b"")
+        summary = base64.b64decode(text + b"=" * (-len(text) % 4))
+        return int.from_bytes(summary[56:64], "little")
+    span = int.from_bytes(archive[-16:-12], "little")
+    if archive[-8:] != b"CWAREND1" or span > len(archive):
+        return 0
+    footer = archive[len(archive) - span + 8:]
+    return int.from_bytes(footer[24:32], "little")
 
 
 class Server(Serving):

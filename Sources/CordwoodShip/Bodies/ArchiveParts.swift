@@ -40,7 +40,6 @@ struct ArchiveParts: ~Copyable {
 
     private let paths: StorePaths
     private let stem: String
-    private var place: RecordPlace
     private let filter: TargetFilter
     private let limits: BodyLimits
     private let identities: [AgeIdentity]
@@ -57,13 +56,11 @@ struct ArchiveParts: ~Copyable {
     private var isAtEnd = false
 
     init(
-        paths: StorePaths, stem: String, archiveID: String, filter: TargetFilter,
-        limits: BodyLimits, encoder: any RecordEncoder, identities: [AgeIdentity] = [],
-        room: BodyRoom = .queue
+        paths: StorePaths, stem: String, filter: TargetFilter, limits: BodyLimits,
+        encoder: any RecordEncoder, identities: [AgeIdentity] = [], room: BodyRoom = .queue
     ) {
         self.paths = paths
         self.stem = stem
-        place = RecordPlace(archiveID: archiveID, ordinal: 0)
         self.filter = filter
         self.limits = limits
         self.encoder = encoder
@@ -182,14 +179,12 @@ struct ArchiveParts: ~Copyable {
         if limits.bytes > 0 {
             entryMax = min(entryMax, max(0, Int(clamping: limits.bytes) - encoder.frameBytes))
         }
-        var place = self.place
-        place.ordinal = nextOrdinal
-        place.distinctNs = times.given
         var entry: [UInt8] = []
         var messageMax = Int.max
         while true {
             entry.removeAll(keepingCapacity: true)
-            encoder.makeEntry(record, place, messageBytesMax: messageMax, &entry)
+            encoder.makeEntry(
+                record, distinctNs: times.given, messageBytesMax: messageMax, &entry)
             if entry.count <= entryMax { return entry }
             if messageMax == 0 { return nil }
             // Cuts the excess from the message; an escaped byte takes more than one.
@@ -240,7 +235,6 @@ struct ArchiveParts: ~Copyable {
                         try ArchiveSource.open(path: path, identities: identities)
                     }
                 source = opened
-                place.hasRecordIDs = opened.info.hasRecordIDs
                 current = try opened.advance()
                 if let current { times.note(current.timeNs) } else { isAtEnd = true }
                 return current

@@ -6,10 +6,9 @@ import CSodium
 import CordwoodCore
 import CordwoodStore
 
-/// Appends a line with its newline to `into`.
-/// `hasOrigin`: a line of JSON ends with the record's process and id.
-package typealias RenderLine =
-    @Sendable (_ record: RecordRef, _ hasOrigin: Bool, _ into: inout [UInt8]) -> Void
+/// Appends a record, its message already cut and marked (`Cut`), as one entry; a line with its
+/// newline. Appending nothing rejects the record.
+package typealias RenderEntry = @Sendable (_ record: RecordRef, _ into: inout [UInt8]) -> Void
 
 struct Body: ~Copyable {
     /// nil: the archive's own descriptor.

@@ -5,11 +5,6 @@
 import CordwoodFormats
 import CordwoodStore
 
-/// Appends a record, its message already cut and marked (`Cut`), as one entry. Appending nothing
-/// rejects the record.
-typealias RenderEntry =
-    @Sendable (_ record: RecordRef, _ place: RecordPlace, _ into: inout [UInt8]) -> Void
-
 struct EntryEncoder: RecordEncoder {
     enum Frame {
         /// Entries end themselves.
@@ -37,9 +32,9 @@ struct EntryEncoder: RecordEncoder {
     }
 
     func makeEntry(
-        _ record: RecordRef, _ place: RecordPlace, messageBytesMax: Int, _ out: inout [UInt8]
+        _ record: RecordRef, distinctNs: UInt64, messageBytesMax: Int, _ out: inout [UInt8]
     ) {
-        render(Cut.message(of: record, to: messageBytesMax), place, &out)
+        render(Cut.message(of: record, to: messageBytesMax), &out)
     }
 
     func cost(_ entry: [UInt8], _ record: RecordRef) -> Int {
@@ -60,27 +55,25 @@ struct EntryEncoder: RecordEncoder {
 /// Entries that need no files of their own.
 enum CommonEntries {
     /// A JSON line's object, without its newline.
-    static let json: RenderEntry = { record, place, out in
+    static let json: RenderEntry = { record, out in
         out.append(0x7b)
-        appendMembers(record, place, &out)
+        appendMembers(record, &out)
         out.append(0x7d)
     }
 
     /// The members of a JSON line, with a mark if the message was cut; no key appears twice.
-    static func appendMembers(
-        _ record: RecordRef, _ place: RecordPlace, _ out: inout [UInt8]
-    ) {
+    static func appendMembers(_ record: RecordRef, _ out: inout [UInt8]) {
         JSONLine.appendHead(record, mark: Cut.mark(of: record), to: &out)
         let fields = UniqueFields.of(record)
         if !fields.isEmpty {
             Literal.append(",\"fields\":", &out)
             JSONMembers.object(of: fields, &out)
         }
-        JSONLine.appendTail(record, hasOrigin: place.hasRecordIDs, to: &out)
+        JSONLine.appendTail(record, to: &out)
     }
 
     /// B-SAP-4: only logs, as `cordwood export --format sap`.
-    static let sap: RenderEntry = { record, _, out in
+    static let sap: RenderEntry = { record, out in
         guard record.kind == 0 else { return }
         SAPLine.append(record, mark: Cut.mark(of: record), to: &out)
     }

@@ -6,20 +6,19 @@ import CordwoodStore
 
 /// Renders records as lines of a body.
 package struct LineRenderers: Sendable {
-    package var json: RenderLine
-    package var text: RenderLine
+    package var json: RenderEntry
+    package var text: RenderEntry
 
-    package init(json: @escaping RenderLine, text: @escaping RenderLine) {
+    package init(json: @escaping RenderEntry, text: @escaping RenderEntry) {
         self.json = json
         self.text = text
     }
 
     package static let standard = LineRenderers(
-        json: { record, hasOrigin, into in
-            JSONLine.append(
-                record, mark: Cut.mark(of: record), hasOrigin: hasOrigin, to: &into)
+        json: { record, into in
+            JSONLine.append(record, mark: Cut.mark(of: record), to: &into)
         },
-        text: { record, _, into in
+        text: { record, into in
             TextLine.append(record, to: &into, utc: true, color: false)
         })
 }

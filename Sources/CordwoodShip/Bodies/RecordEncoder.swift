@@ -16,20 +16,6 @@ struct BodyLimits: Equatable, Sendable {
     var entryBytes: UInt32 = 0
 }
 
-/// A record's permanent place, by which a server may identify it.
-struct RecordPlace {
-    /// The archive's id, `8-4-4-4-12` lowercase hex digits.
-    var archiveID: String
-    /// The archive says that its records are identified by their own ids. False: bodies stay as
-    /// they were when it was written, because servers may have some of them (FORMAT §11.1).
-    var hasRecordIDs = true
-    /// The record's index in the archive's reading order, from 0.
-    var ordinal: UInt64
-    /// The record's time. If the previous record was given the same time, one nanosecond more than
-    /// that, for servers that merge records of the same time and text.
-    var distinctNs: UInt64 = 0
-}
-
 protocol RecordEncoder {
     /// Answers name records by the ids in the body: the part keeps them (`Part.recordIDs`).
     var isAnsweredByID: Bool { get }
@@ -43,8 +29,10 @@ protocol RecordEncoder {
     /// Appends one record to `out`, which is empty, as an entry. Uses at most `messageBytesMax`
     /// bytes of its message and marks a cut message (`Cut`). Appends nothing if the form has no
     /// such kind of record.
+    /// - Parameter distinctNs: the record's time. If the previous record was given the same time,
+    ///   one nanosecond more than that, for servers that merge records of the same time and text.
     func makeEntry(
-        _ record: RecordRef, _ place: RecordPlace, messageBytesMax: Int, _ out: inout [UInt8])
+        _ record: RecordRef, distinctNs: UInt64, messageBytesMax: Int, _ out: inout [UInt8])
 
     /// An upper bound of the bytes by which this entry enlarges the body.
     func cost(_ entry: [UInt8], _ record: RecordRef) -> Int
@@ -58,24 +46,6 @@ protocol RecordEncoder {
 
 extension RecordEncoder {
     var isAnsweredByID: Bool { false }
-}
-
-/// Lines: one per record, nothing around them.
-struct LineEncoder: RecordEncoder {
-    let render: RenderLine
-
-    var frameBytes: Int { 0 }
-    func begin(_ out: inout [UInt8]) {}
-
-    func makeEntry(
-        _ record: RecordRef, _ place: RecordPlace, messageBytesMax: Int, _ out: inout [UInt8]
-    ) {
-        render(Cut.message(of: record, to: messageBytesMax), place.hasRecordIDs, &out)
-    }
-
-    func cost(_ entry: [UInt8], _ record: RecordRef) -> Int { entry.count }
-    func take(_ entry: [UInt8], _ record: RecordRef, _ out: inout [UInt8]) { out += entry }
-    func end(_ out: inout [UInt8]) {}
 }
 
 enum Cut {

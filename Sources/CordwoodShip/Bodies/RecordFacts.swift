@@ -7,25 +7,6 @@ import CordwoodCore
 import CordwoodFormats
 import CordwoodStore
 
-extension RecordPlace {
-    /// The record's own id, 48 hex digits; from an older archive `<archive id>-<ordinal>`.
-    func appendID(of record: borrowing RecordRef, _ out: inout [UInt8]) {
-        if hasRecordIDs { return record.id.append(to: &out) }
-        out.append(contentsOf: archiveID.utf8)
-        out.append(0x2d)
-        Digits.append(ordinal, to: &out)
-    }
-
-    /// The ordinal in an id of an older archive; nil: another archive's, or not one of ours.
-    static func ordinal(of id: ArraySlice<UInt8>, archiveID: String) -> UInt64? {
-        let count = archiveID.utf8.count
-        guard id.count > count + 1, id.prefix(count).elementsEqual(archiveID.utf8),
-            id[id.startIndex + count] == 0x2d
-        else { return nil }
-        return Numbers.decimal(id.dropFirst(count + 1))
-    }
-}
-
 enum Numbers {
     /// Accepts only digits without leading zeros; nil: anything else, or more than 64 bits.
     static func decimal(_ digits: ArraySlice<UInt8>) -> UInt64? {

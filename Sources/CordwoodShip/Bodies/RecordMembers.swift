@@ -27,10 +27,8 @@ extension JSONMembers {
     }
 
     /// A record's permanent id.
-    mutating func recordID(
-        _ name: StaticString, _ record: RecordRef, _ place: RecordPlace, _ out: inout [UInt8]
-    ) {
-        word(name, &out) { place.appendID(of: record, &$0) }
+    mutating func recordID(_ name: StaticString, _ record: RecordRef, _ out: inout [UInt8]) {
+        word(name, &out) { record.id.append(to: &$0) }
     }
 
     /// Fields under their own keys, typed, as an object. Writes nothing without fields.

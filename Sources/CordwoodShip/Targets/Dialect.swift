@@ -11,6 +11,7 @@ struct Delivery: Sendable {
     var id: String
     /// `8-4-4-4-12` lowercase hex digits.
     var archiveID: String
+    var archiveRecords: UInt64 = 0
     /// nil: the whole archive.
     var range: PartRange?
     var fileName: String
@@ -49,6 +50,10 @@ protocol Dialect: Sendable {
 
     /// Requests name the origin of an archive.
     var needsOrigin: Bool { get }
+
+    /// Whether what the server has under the request's address can only be this body, so that 412
+    /// for `If-None-Match: *` is a receipt.
+    func isAddressOfBody(_ delivery: Delivery) -> Bool
 
     /// nil: archives are sent unchanged.
     func makeEncoder(_ lines: LineRenderers) -> (any RecordEncoder)?
@@ -96,6 +101,7 @@ extension Dialect {
     func contentType(_ delivery: Delivery) -> String { contentType }
     var limits: BodyLimits { BodyLimits() }
     var needsOrigin: Bool { false }
+    func isAddressOfBody(_ delivery: Delivery) -> Bool { true }
 
     func makeEncoder(
         _ lines: LineRenderers, store: StorePaths

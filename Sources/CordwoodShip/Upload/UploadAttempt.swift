@@ -216,7 +216,8 @@ struct UploadAttempt {
         return target.dialect.verdict(outcome, delivery)
             ?? AnswerVerdict.judge(
                 outcome, isCollector: target.kind == .collector,
-                isOnlyIfAbsent: target.asksOnlyIfAbsent,
+                isOnlyIfAbsent: target.asksOnlyIfAbsent
+                    && target.dialect.isAddressOfBody(delivery),
                 isEncodingProven: delivery.isEncodingProven,
                 nowUnixMs: service.clock.realtimeMs())
     }

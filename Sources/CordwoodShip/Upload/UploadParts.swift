@@ -11,9 +11,8 @@ extension UploadAttempt {
         _ result: inout UploadResult
     ) throws(UploadError) -> Step {
         var parts = ArchiveParts(
-            paths: service.paths, stem: archive.stem, archiveID: summary.idText,
-            filter: target.filter, limits: target.dialect.limits, encoder: encoder,
-            identities: service.identities)
+            paths: service.paths, stem: archive.stem, filter: target.filter,
+            limits: target.dialect.limits, encoder: encoder, identities: service.identities)
         var hasSent = course.progress.done > 0
         var last = TransferOutcome.failed("nothing was sent")
         while true {

@@ -129,7 +129,7 @@ struct Planner {
             return try visit(delivery, Part(), copy)
         }
         var parts = ArchiveParts(
-            paths: paths, stem: archive.stem, archiveID: summary.idText, filter: target.filter,
+            paths: paths, stem: archive.stem, filter: target.filter,
             limits: target.dialect.limits, encoder: encoder, identities: identities, room: room)
         while true {
             let next = try parts.next(

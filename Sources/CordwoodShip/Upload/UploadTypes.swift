@@ -43,6 +43,7 @@ struct ArchiveSummary: Sendable {
     /// UTC ns when its newest record was written; 0: unknown.
     let writtenNs: UInt64
     let bytes: UInt64
+    let recordCount: UInt64
     /// Ids of archives that it replaces.
     let replaced: Set<String>
 
@@ -52,7 +53,8 @@ struct ArchiveSummary: Sendable {
         idText = info.idText
         writtenNs = info.writtenNs
         bytes = info.fileBytes
-        replaced = Set(info.replaced.map(ArchiveIdentity.text))
+        recordCount = info.recordCount
+        replaced = Set(info.replaced.map { ArchiveIdentity.text($0.id) })
     }
 }
 
@@ -66,6 +68,7 @@ extension Delivery {
             id: Delivery.id(archiveID: summary.idText, range: range, round: round),
             archiveID: summary.idText, range: range, fileName: StorePaths.file(ofStem: stem),
             encoding: encoding, credentials: target.keeper.current, nowUnixMs: nowUnixMs)
+        archiveRecords = summary.recordCount
     }
 }
 

@@ -33,8 +33,9 @@ struct ArchiveIndex {
     var locked: ReadProblem?
 
     /// `salvage`: looks for blocks even if the header is damaged.
+    /// `seals`: also reads what each segment holds.
     static func load(
-        _ file: borrowing ArchiveFile, salvage: Bool
+        _ file: borrowing ArchiveFile, salvage: Bool, seals: Bool = false
     ) throws(ReadProblem) -> ArchiveIndex {
         var index = ArchiveIndex(
             info: ArchiveInfo(
@@ -44,13 +45,13 @@ struct ArchiveIndex {
         index.info.isEncrypted = file.isEncrypted
         if let locked = file.locked {
             guard let facts = file.facts else { throw locked }
-            facts.fill(&index.info)
+            facts.fill(&index.info, seals: seals)
             index.locked = locked
             return index
         }
         if let problem = file.problems.first, !salvage { throw problem }
         index.problems = file.problems
-        try index.loadHeader(file, salvage: salvage)
+        try index.loadHeader(file, salvage: salvage, seals: seals)
         try index.loadBlocks(file)
         if index.headerSpan == 0, index.blocks.isEmpty {
             throw .damaged("\(file.path): not an archive")
@@ -61,20 +62,21 @@ struct ArchiveIndex {
     }
 
     private mutating func loadHeader(
-        _ file: borrowing ArchiveFile, salvage: Bool
+        _ file: borrowing ArchiveFile, salvage: Bool, seals: Bool
     ) throws(ReadProblem) {
         var buffer = GrowingBytes()
         do throws(ReadProblem) {
-            guard let problem = try readHeader(file, &buffer) else { return }
+            guard let problem = try readHeader(file, &buffer, seals: seals) else {
+                return checkName(file.path)
+            }
             throw .damaged("\(file.path): \(problem)")
         } catch .damaged(let text) where salvage {
             // Its name says what it covers, except for the lane's id.
-            let name = file.path.split(separator: "/").last.map(String.init) ?? ""
-            if let (lane, range) = ArchiveIdentity.cover(of: name) {
+            if let name = ArchiveName(path: file.path), name.others == 0 {
                 info.covers = [
                     ArchiveCover(
-                        laneID: .zero, first: range.lowerBound, last: range.upperBound,
-                        laneName: lane)
+                        laneID: .zero, first: name.range.lowerBound, last: name.range.upperBound,
+                        laneName: name.lane)
                 ]
             }
             problems.append(.damaged(text + "; the blocks are read all the same"))
@@ -104,7 +106,7 @@ struct ArchiveIndex {
 
     /// Returns nil if the header is intact, otherwise the problem.
     private mutating func readHeader(
-        _ file: borrowing ArchiveFile, _ buffer: inout GrowingBytes
+        _ file: borrowing ArchiveFile, _ buffer: inout GrowingBytes, seals: Bool
     ) throws(ReadProblem) -> String? {
         let start = SkippableFrame.headerBytes
         guard try file.read(UInt64(start + ArchiveHeader.bytes), at: 0, into: &buffer),
@@ -129,27 +131,27 @@ struct ArchiveIndex {
         guard incompat & ~FormatVersion.incompatKnown == 0 else {
             throw .version("\(file.path): features \(incompat)")
         }
-        let compat = content.word(ArchiveHeader.compat, UInt64.self)
-        guard readCovers(content, compat) else { return "covers of the archive" }
+        var cursor = unsafe ByteCursor(
+            UnsafeRawBufferPointer(rebasing: content[ArchiveHeader.covers...]))
+        guard
+            let covers = ArchiveCover.list(
+                &cursor, count: content.word(ArchiveHeader.coverCount, UInt32.self), seals: seals),
+            let replaced = ReplacedArchive.list(
+                &cursor, count: content.word(ArchiveHeader.replacedCount, UInt32.self))
+        else { return "covers of the archive" }
+        (info.covers, info.replaced) = (covers, replaced)
         info.id = content.id(ArchiveHeader.archiveID)
         info.createdRealtime = content.word(ArchiveHeader.createdRealtime, UInt64.self)
-        info.hasRecordIDs = compat & ArchiveHeader.compatRecordIDs != 0
+        info.lostPlaces = content.word(ArchiveHeader.lostPlaces, UInt32.self)
         headerSpan = UInt64(start) + UInt64(length)
         return nil
     }
 
-    @safe private mutating func readCovers(
-        _ content: UnsafeRawBufferPointer, _ compat: UInt64
-    ) -> Bool {
-        var cursor = unsafe ByteCursor(
-            UnsafeRawBufferPointer(rebasing: content[ArchiveHeader.covers...]))
-        let count = content.word(ArchiveHeader.coverCount, UInt32.self)
-        guard let covers = ArchiveCover.list(&cursor, count: count) else { return false }
-        info.covers = covers
-        guard compat & ArchiveHeader.compatReplaces != 0 else { return true }
-        guard let replaced = ArchiveInfo.replacedIDs(&cursor) else { return false }
-        info.replaced = replaced
-        return true
+    /// A file that has the form of an archive's name must be that archive.
+    private mutating func checkName(_ path: String) {
+        guard let name = ArchiveName(path: path), !name.names(info) else { return }
+        let wanted = ArchiveIdentity.fileName(of: info.covers, info.id)
+        problems.append(.damaged("\(path): is not what its name says, but \(wanted)"))
     }
 
     private mutating func readFooter(
@@ -229,48 +231,82 @@ struct ArchiveIndex {
 
 extension ArchiveCover {
     /// The list of covers (FORMAT §11.1); nil if there are not exactly `count`.
-    static func list(_ cursor: inout ByteCursor, count: UInt32) -> [ArchiveCover]? {
+    static func list(
+        _ cursor: inout ByteCursor, count: UInt32, seals: Bool
+    ) -> [ArchiveCover]? {
         guard count >= 1, count <= UInt32(ArchiveLimits.coversMax) else { return nil }
         var covers: [ArchiveCover] = []
         for _ in 0..<count {
             guard let lane = cursor.id(), let first = cursor.word(UInt64.self),
-                let last = cursor.word(UInt64.self), let name = cursor.text()
+                let last = cursor.word(UInt64.self), let name = cursor.text(),
+                let gap = cursor.word(UInt64.self), let sealCount = cursor.word(UInt32.self),
+                Int(sealCount) <= cursor.left / SegmentSeal.bytes
             else { return nil }
-            covers.append(ArchiveCover(laneID: lane, first: first, last: last, laneName: name))
+            var cover = ArchiveCover(
+                laneID: lane, first: first, last: last, laneName: name, gap: gap)
+            if seals {
+                for _ in 0..<sealCount {
+                    guard let number = cursor.word(UInt64.self), let digest = cursor.id() else {
+                        return nil
+                    }
+                    cover.seals.append(SegmentSeal(number: number, digest: digest))
+                }
+            } else {
+                guard cursor.skip(UInt64(sealCount) * UInt64(SegmentSeal.bytes)) else {
+                    return nil
+                }
+            }
+            covers.append(cover)
         }
         return covers
     }
 }
 
+extension ReplacedArchive {
+    /// FORMAT §11.1; nil if there are not exactly `count`.
+    static func list(_ cursor: inout ByteCursor, count: UInt32) -> [ReplacedArchive]? {
+        guard count <= UInt32(ArchiveLimits.replacedMax),
+            Int(count) <= cursor.left / ReplacedArchive.bytes
+        else { return nil }
+        var found: [ReplacedArchive] = []
+        for _ in 0..<count {
+            guard let id = cursor.id(), let records = cursor.word(UInt64.self) else { return nil }
+            found.append(ReplacedArchive(id: id, recordCount: records))
+        }
+        return found
+    }
+}
+
 extension GrowingBytes {
-    /// FORMAT §11.1: the number of ids, then the ids.
-    mutating func append(ids: [LaneID]) {
-        append(word: UInt32(ids.count))
-        for id in ids { append(id: id) }
+    /// FORMAT §11.1: the covers, and the archives that are replaced.
+    mutating func append(_ covers: [ArchiveCover], _ replaced: [ReplacedArchive]) {
+        for cover in covers {
+            append(id: cover.laneID)
+            append(word: cover.first)
+            append(word: cover.last)
+            append(string: cover.laneName, max: 255)
+            append(word: cover.gap)
+            append(word: UInt32(cover.seals.count))
+            for seal in cover.seals {
+                append(word: seal.number)
+                append(id: seal.digest)
+            }
+        }
+        for archive in replaced {
+            append(id: archive.id)
+            append(word: archive.recordCount)
+        }
     }
 }
 
 extension ArchiveInfo {
-    /// FORMAT §11.1: a number, then so many ids; nil: out of bounds.
-    static func replacedIDs(_ cursor: inout ByteCursor) -> [LaneID]? {
-        guard let count = cursor.word(UInt32.self), count >= 1,
-            count <= UInt32(ArchiveLimits.replacedMax), Int(count) * 16 <= cursor.left
-        else { return nil }
-        var ids: [LaneID] = []
-        for _ in 0..<count {
-            guard let id = cursor.id() else { return nil }
-            ids.append(id)
-        }
-        return ids
-    }
-
     /// Reads only header and footer. If the footer is damaged, the blocks' headers replace it. For
     /// an encrypted archive, reads its public facts: that needs no key, unless age itself made the
     /// file.
     package static func peek(
-        path: String, identities: [AgeIdentity] = []
+        path: String, identities: [AgeIdentity] = [], seals: Bool = false
     ) throws(ReadProblem) -> ArchiveInfo {
         let file = try ArchiveFile(path: path, identities: identities)
-        return try ArchiveIndex.load(file, salvage: false).info
+        return try ArchiveIndex.load(file, salvage: false, seals: seals).info
     }
 }

@@ -1,7 +1,6 @@
 // An archive's description of itself: values only, filled by the writer and by readers of a header
 // and a footer (FORMAT §11.1, §11.3). Also the names and ids of archives.
 
-import CSodium
 import CordwoodCore
 import CordwoodFormats
 
@@ -11,13 +10,36 @@ package struct ArchiveCover: Hashable, Sendable {
     package var first: UInt64
     package var last: UInt64
     package var laneName: String
+    /// Segments that hold something. Only writers and adopters need them: empty in an archive that
+    /// was opened otherwise.
+    package var seals: [SegmentSeal]
+    /// Refused records that the archive reports at the end of the lane; 0: none.
+    package var gap: UInt64
 
-    package init(laneID: LaneID, first: UInt64, last: UInt64, laneName: String) {
+    package init(
+        laneID: LaneID, first: UInt64, last: UInt64, laneName: String, seals: [SegmentSeal] = [],
+        gap: UInt64 = 0
+    ) {
         self.laneID = laneID
         self.first = first
         self.last = last
         self.laneName = laneName
+        self.seals = seals
+        self.gap = gap
     }
+}
+
+/// An archive whose records another one holds.
+package struct ReplacedArchive: Hashable, Sendable {
+    package var id: LaneID
+    package var recordCount: UInt64
+
+    package init(id: LaneID, recordCount: UInt64) {
+        self.id = id
+        self.recordCount = recordCount
+    }
+
+    static let bytes = 24
 }
 
 package struct ArchiveInfo: Sendable {
@@ -49,11 +71,10 @@ package struct ArchiveInfo: Sendable {
     /// True for an age file (FORMAT §11.5). Without a key that opens it, `rawBytes` and
     /// `blockCount` are 0, and `levels` and `kinds` are full.
     package var isEncrypted = false
-    /// Everything that sends its records names them by RecordID. False: written before RecordIDs
-    /// existed, so the names under which it was sent stay (FORMAT §11.1).
-    package var hasRecordIDs = false
-    /// The ids of the archives whose records it contains, and which were removed for it.
-    package var replaced: [LaneID] = []
+    /// The archives whose records it contains, and which were removed for it.
+    package var replaced: [ReplacedArchive] = []
+    /// Places where records were lost when the archive was made (FORMAT §11.1).
+    package var lostPlaces: UInt32 = 0
 
     /// UTC ns when its newest record was written. What was archived was written before: a later
     /// time is that of a clock that has been set back since.
@@ -63,7 +84,7 @@ package struct ArchiveInfo: Sendable {
 
     /// The ids of all archives that any of these replaces.
     package static func replacedIDs(_ all: [ArchiveInfo]) -> Set<LaneID> {
-        Set(all.lazy.flatMap(\.replaced))
+        Set(all.lazy.flatMap(\.replaced).map(\.id))
     }
 }
 
@@ -82,48 +103,49 @@ package enum ArchiveError: Error, Sendable {
 }
 
 package enum ArchiveIdentity {
-    /// FORMAT §11: the same covers always give the same id.
-    package static func id(_ covers: [ArchiveCover]) -> LaneID {
+    /// FORMAT §11: the same records always give the same id, whoever archives them.
+    /// - Parameters:
+    ///   - replaced: of a merged archive, whose id follows from theirs.
+    ///   - lostPlaces: an archive that lacks records is another one.
+    package static func id(
+        _ covers: [ArchiveCover], replaced: [ReplacedArchive] = [], lostPlaces: UInt32 = 0
+    ) -> LaneID {
         var content = GrowingBytes()
         content.append("cordwood archive 1")
-        for cover in covers {
+        content.append(word: lostPlaces)
+        for archive in replaced { content.append(id: archive.id) }
+        for cover in covers where replaced.isEmpty {
             content.append(id: cover.laneID)
-            content.append(word: cover.first)
-            content.append(word: cover.last)
+            content.append(word: cover.gap)
+            content.append(word: UInt32(cover.seals.count))
+            for seal in cover.seals { content.append(id: seal.digest) }
+            if cover.seals.isEmpty {
+                content.append(word: cover.first)
+                content.append(word: cover.last)
+            }
         }
-        var hash = [UInt8](repeating: 0, count: 32)
-        // SAFETY: `content` outlives the call, which fills the 32 bytes of `hash`.
-        let input = unsafe content.base.assumingMemoryBound(to: UInt8.self)
-        unsafe crypto_hash_sha256(&hash, input, UInt64(content.count))
-        return unsafe hash.withUnsafeBytes { $0.id(0) }
+        return SHA256.first16(content)
     }
 
-    /// FORMAT §11: `<lane>.<first>-<last>.cwa`.
-    package static func fileName(_ lane: String, _ first: UInt64, _ last: UInt64) -> String {
-        "\(lane).\(Digits.text(first, width: 8))-\(Digits.text(last, width: 8)).cwa"
+    /// FORMAT §11: `<lane>.<first>-<last>`, with `+<n>` for n more covers. A `.part` has this name.
+    package static func rangeName(
+        _ lane: String, _ first: UInt64, _ last: UInt64, others: Int
+    ) -> String {
+        let name = "\(lane).\(Digits.text(first, width: 8))-\(Digits.text(last, width: 8))"
+        return others == 0 ? name : "\(name)+\(others)"
     }
 
-    package static func fileName(_ cover: ArchiveCover) -> String {
-        fileName(cover.laneName, cover.first, cover.last)
+    package static func rangeName(of covers: [ArchiveCover]) -> String {
+        rangeName(
+            covers[0].laneName, covers[0].first, covers[0].last, others: covers.count - 1)
     }
 
-    /// For several lanes: the first one's name, `+` and the number of further lanes. A lane comes
-    /// first in at most one archive, so the name is unique.
-    package static func fileName(of covers: [ArchiveCover]) -> String {
-        guard covers.count > 1 else { return fileName(covers[0]) }
-        return fileName(covers[0]).dropLast(4) + "+\(covers.count - 1).cwa"
+    /// `<range>.<16 hex digits>.cwa`: the digits are the first ones of the id.
+    package static func fileName(of covers: [ArchiveCover], _ id: LaneID) -> String {
+        "\(rangeName(of: covers)).\(digits(id)).cwa"
     }
 
-    /// The cover in an archive's file name; nil: it is not one of ours.
-    static func cover(of name: String) -> (lane: String, range: ClosedRange<UInt64>)? {
-        let parts = name.split(separator: ".", omittingEmptySubsequences: false)
-        guard parts.count == 3, parts[2] == "cwa" else { return nil }
-        let numbers = parts[1].split(separator: "-", omittingEmptySubsequences: false)
-        guard numbers.count == 2, let first: UInt64 = Digits.number(numbers[0].utf8),
-            let last: UInt64 = Digits.number(numbers[1].utf8), first <= last
-        else { return nil }
-        return (String(parts[0]), first...last)
-    }
+    package static func digits(_ id: LaneID) -> String { String(Hex.text(id.bytes).prefix(16)) }
 
     /// 8-4-4-4-12 lowercase hex digits.
     package static func text(_ id: LaneID) -> String {
@@ -139,5 +161,52 @@ package enum ArchiveIdentity {
         let bytes = name.utf8
         return !bytes.isEmpty && bytes.count <= 240 && bytes.first != 0x2e
             && !bytes.contains(0x2f) && !bytes.contains(0)
+    }
+}
+
+/// `<lane>.<first>-<last>[+<n>].<16 hex digits>.cwa`; of a `.part` without the digits and `.cwa`.
+struct ArchiveName {
+    /// Of the first cover.
+    let lane: String
+    let range: ClosedRange<UInt64>
+    /// Covers besides the first, which only the header names.
+    let others: Int
+    /// The first digits of the id; empty: a `.part`.
+    private let digits: Substring
+
+    /// nil: the name of something else.
+    init?(_ name: String) {
+        let parts = name.split(separator: ".", omittingEmptySubsequences: false)
+        let isPart = parts.count == 3 && parts[2] == "part"
+        guard isPart || parts.count == 4 && parts[3] == "cwa" && parts[2].utf8.count == 16 else {
+            return nil
+        }
+        let words = parts[1].split(separator: "+", omittingEmptySubsequences: false)
+        let numbers = words[0].split(separator: "-", omittingEmptySubsequences: false)
+        guard numbers.count == 2, let first: UInt64 = Digits.number(numbers[0].utf8),
+            let last: UInt64 = Digits.number(numbers[1].utf8), first <= last, words.count <= 2
+        else { return nil }
+        var others = 0
+        if words.count == 2 {
+            guard let count: UInt32 = Digits.number(words[1].utf8), count > 0 else { return nil }
+            others = Int(count)
+        }
+        lane = String(parts[0])
+        range = first...last
+        self.others = others
+        digits = isPart ? "" : parts[2]
+    }
+
+    init?(path: String) {
+        guard let name = path.split(separator: "/").last else { return nil }
+        self.init(String(name))
+    }
+
+    /// Whether the archive is the one that the name says.
+    func names(_ info: ArchiveInfo) -> Bool {
+        guard let first = info.covers.first else { return false }
+        return first.laneName == lane && first.first == range.lowerBound
+            && first.last == range.upperBound && info.covers.count == others + 1
+            && ArchiveIdentity.digits(info.id) == digits
     }
 }

@@ -12,14 +12,12 @@ public enum ArchiveHeader {
     public static let createdRealtime = 48
     public static let coverCount = 56
     public static let crc = 60
-    public static let covers = 64
+    public static let lostPlaces = 64
+    public static let replacedCount = 68
+    public static let covers = 72
 
-    public static let bytes = 64
+    public static let bytes = 72
     package static let magicValue: UInt64 = 0x3130_4843_5241_5743  // "CWARCH01"
-    /// Bit of `compat`: everything that sends its records names them by RecordID.
-    static let compatRecordIDs: UInt64 = 1
-    /// Likewise: the ids that it replaces follow the covers.
-    static let compatReplaces: UInt64 = 2
 }
 
 /// FORMAT §11.2.
@@ -119,12 +117,12 @@ public enum SealedSummary {
     public static let payloadCRC = 88
     public static let coverCount = 92
     public static let crc = 96
+    public static let lostPlaces = 100
     public static let writtenMin = 104
     public static let writtenMax = 112
-    public static let covers = 120
+    public static let replacedCount = 120
+    public static let covers = 128
 
-    public static let bytes = 120
-    /// A bit of `compat`: the ids that the archive replaces follow the covers.
-    static let compatReplaces: UInt64 = 1
+    public static let bytes = 128
     package static let magicValue: UInt64 = 0x3130_4C41_4553_5743  // "CWSEAL01"
 }

@@ -40,7 +40,7 @@ package enum ArchiveVerifier {
         progress: (_ bytes: UInt64) -> Void = { _ in }
     ) throws(ReadProblem) -> ArchiveVerification {
         let file = try ArchiveFile(path: path, identities: identities)
-        let index = try ArchiveIndex.load(file, salvage: true)
+        let index = try ArchiveIndex.load(file, salvage: true, seals: true)
         var result = ArchiveVerification(info: index.info)
         if let locked = index.locked {
             try look(file, index, locked, &result)
@@ -50,9 +50,7 @@ package enum ArchiveVerifier {
             result.report("\(path): the archive inside is not the one told of outside")
         }
         for problem in index.problems { result.report(text(problem)) }
-        if index.headerSpan > 0, ArchiveIdentity.id(index.info.covers) != index.info.id {
-            result.report("\(path): the id is not that of the covers")
-        }
+        if index.headerSpan > 0 { checkID(index.info, &result) }
         if let footer = index.footer { compare(footer, index, file.size, &result) }
 
         guard index.blocks.allSatisfy({ $0.rawBytes <= rawBytesMax }),
@@ -110,10 +108,14 @@ package enum ArchiveVerifier {
         _ result: inout ArchiveVerification
     ) throws(ReadProblem) {
         result.locked = text(locked)
-        if ArchiveIdentity.id(index.info.covers) != index.info.id {
-            result.report("\(file.path): the id is not that of the covers")
-        }
+        checkID(index.info, &result)
         if let problem = try file.checkLocked() { result.report("\(file.path): \(problem)") }
+    }
+
+    private static func checkID(_ info: ArchiveInfo, _ result: inout ArchiveVerification) {
+        let id = ArchiveIdentity.id(
+            info.covers, replaced: info.replaced, lostPlaces: info.lostPlaces)
+        if id != info.id { result.report("\(info.path): the id is not that of its records") }
     }
 
     private static func compare(
@@ -128,7 +130,8 @@ package enum ArchiveVerifier {
         {
             result.report("\(info.path): sums of the footer")
         }
-        var expected = index.headerSpan
+        var expected =
+            index.headerSpan > 0 ? index.headerSpan : index.blocks.first?.offset ?? 0
         for block in index.blocks {
             if block.offset != expected {
                 result.report("\(info.path): bytes before \(block.offset)")

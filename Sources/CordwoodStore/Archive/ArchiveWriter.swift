@@ -26,38 +26,43 @@ package struct ArchiveWriter: ~Copyable {
     private var entries = GrowingBytes()
     private var info: ArchiveInfo
 
-    /// Writes all records of `source`. `name` is required unless there is exactly one cover; an
-    /// existing archive of that name is replaced. If there are recipients, the archive is encrypted
+    /// Writes all records of `source`. `name`: nil: the archive's own (FORMAT §11). An existing
+    /// archive of that name is replaced. If there are recipients, the archive is encrypted
     /// to them. `method`: the method of blocks; with a codec other than zstd they are plain.
     /// `blockBytes`: the size at which a block is closed; nil: the usual one. `timeStepNs`: times
-    /// are rounded down to a multiple of it. `replaced`: ids of archives that this one replaces.
+    /// are rounded down to a multiple of it. `replaced`: the archives that this one replaces.
+    /// `lostPlaces`: places that are known to lack records; an archive with others is `.unwanted`.
     /// `accepts`: asked before the archive gets its name; false: it is dropped, and `.unwanted` is
     /// thrown.
     package static func write(
         source: any RecordSource, covers: [ArchiveCover], archivesDirectory: String,
         name: String? = nil, codec: Codec, level: Int32, now: UInt64,
         recipients: [AgeRecipient] = [], method: ArchiveMethod = .plain, blockBytes: Int? = nil,
-        timeStepNs: UInt64 = 1, replaced: [LaneID] = [], hasRecordIDs: Bool = true,
+        timeStepNs: UInt64 = 1, replaced: [ReplacedArchive] = [], lostPlaces: UInt32 = 0,
         accepts: (ArchiveInfo) -> Bool = { _ in true }
     ) throws(ArchiveError) -> ArchiveInfo {
         guard !covers.isEmpty, covers.count <= ArchiveLimits.coversMax else {
             throw .argument("an archive covers 1 to \(ArchiveLimits.coversMax) runs of segments")
         }
-        let derived = covers.count == 1 ? ArchiveIdentity.fileName(covers[0]) : nil
         guard replaced.count <= ArchiveLimits.replacedMax else {
             throw .limit("archives that one replaces")
         }
-        guard let fileName = name ?? derived, ArchiveIdentity.isFileName(fileName)
-        else { throw .argument("not a name for an archive: \(name ?? covers[0].laneName)") }
+        let id = ArchiveIdentity.id(covers, replaced: replaced, lostPlaces: lostPlaces)
+        let fileName = name ?? ArchiveIdentity.fileName(of: covers, id)
+        let partName = name.map { $0 + ".part" } ?? ArchiveIdentity.rangeName(of: covers) + ".part"
+        guard ArchiveIdentity.isFileName(fileName) else {
+            throw .argument("not a name for an archive: \(fileName)")
+        }
         guard let compressor = BlockCompressor(codec: codec, level: level) else { throw .memory }
-        var file = try PartFile(directory: archivesDirectory, name: fileName)
+        var file = try PartFile(
+            directory: archivesDirectory, name: fileName, partName: partName)
         var info = ArchiveInfo(
-            id: ArchiveIdentity.id(covers), covers: covers, createdRealtime: now, recordCount: 0,
+            id: id, covers: covers, createdRealtime: now, recordCount: 0,
             timeMin: .max, timeMax: 0, rawBytes: 0, fileBytes: 0, blockCount: 0, levels: 0,
             kinds: 0, path: file.path)
         info.writtenMin = .max
-        info.hasRecordIDs = hasRecordIDs
         info.replaced = replaced
+        info.lostPlaces = lostPlaces
         if !recipients.isEmpty {
             info.isEncrypted = true
             try file.encrypt(to: recipients, info)
@@ -95,21 +100,15 @@ package struct ArchiveWriter: ~Copyable {
         frame.append(word: ArchiveHeader.magicValue)
         frame.append(word: FormatVersion.current)
         frame.append(word: UInt32(0))
-        frame.append(
-            word: (info.hasRecordIDs ? ArchiveHeader.compatRecordIDs : 0)
-                | (info.replaced.isEmpty ? 0 : ArchiveHeader.compatReplaces))
+        frame.append(word: UInt64(0))
         frame.append(word: UInt64(0))
         frame.append(id: info.id)
         frame.append(word: info.createdRealtime)
         frame.append(word: UInt32(info.covers.count))
         frame.append(word: UInt32(0))
-        for cover in info.covers {
-            frame.append(id: cover.laneID)
-            frame.append(word: cover.first)
-            frame.append(word: cover.last)
-            frame.append(string: cover.laneName, max: 255)
-        }
-        if !info.replaced.isEmpty { frame.append(ids: info.replaced) }
+        frame.append(word: info.lostPlaces)
+        frame.append(word: UInt32(info.replaced.count))
+        frame.append(info.covers, info.replaced)
         if frame.failed { throw .memory }
         let start = SkippableFrame.headerBytes
         let length = frame.count - start

@@ -20,32 +20,33 @@ struct PartFile: ~Copyable {
     var fileBytes: UInt64 { sealing?.written ?? written }
 
     var path: String { directoryPath + "/" + name }
-    private var partName: String { name + ".part" }
+    private let partName: String
 
-    init(directory path: String, name: String) throws(ArchiveError) {
+    init(directory path: String, name: String, partName: String) throws(ArchiveError) {
         let opened = Files.openKept(path, .directory)
         guard opened >= 0 else {
             throw .system(operation: "open", path: path, errno: Errno.last)
         }
-        var made = Self.create(opened, name + ".part")
+        var made = Self.create(opened, partName)
         if made < 0, Errno.last == Errno.EEXIST {
-            Files.remove(name + ".part", in: opened)
-            made = Self.create(opened, name + ".part")
+            Files.remove(partName, in: opened)
+            made = Self.create(opened, partName)
         }
         guard made >= 0 else {
             let problem = Errno.last
             FileCalls.close(opened)
-            throw .system(operation: "create", path: path + "/" + name + ".part", errno: problem)
+            throw .system(operation: "create", path: path + "/" + partName, errno: problem)
         }
         directory = opened
         descriptor = made
         directoryPath = path
         self.name = name
+        self.partName = partName
     }
 
     deinit {
         Files.close(descriptor)
-        if !published { Files.remove(name + ".part", in: directory) }
+        if !published { Files.remove(partName, in: directory) }
         FileCalls.close(directory)
     }
 

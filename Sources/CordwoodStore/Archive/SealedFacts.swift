@@ -11,8 +11,9 @@ struct SealedFacts: Equatable {
 
     var id: LaneID
     var covers: [ArchiveCover]
-    /// The ids of archives whose records it contains.
-    var replaced: [LaneID]
+    /// The archives whose records it contains.
+    var replaced: [ReplacedArchive]
+    var lostPlaces: UInt32
     var createdRealtime: UInt64
     var recordCount: UInt64 = 0
     var timeMin: UInt64 = 0
@@ -27,6 +28,7 @@ struct SealedFacts: Equatable {
         id = info.id
         covers = info.covers
         replaced = info.replaced
+        lostPlaces = info.lostPlaces
         createdRealtime = info.createdRealtime
         recordCount = info.recordCount
         timeMin = info.timeMin
@@ -41,7 +43,7 @@ struct SealedFacts: Equatable {
         body.append(word: SealedSummary.magicValue)
         body.append(word: FormatVersion.current)
         body.append(word: UInt32(0))
-        body.append(word: replaced.isEmpty ? 0 : SealedSummary.compatReplaces)
+        body.append(word: UInt64(0))
         body.append(word: UInt64(0))
         body.append(id: id)
         body.append(word: createdRealtime)
@@ -52,16 +54,12 @@ struct SealedFacts: Equatable {
         body.append(word: payloadCRC)
         body.append(word: UInt32(truncatingIfNeeded: covers.count))
         body.append(word: UInt32(0))
-        body.append(word: UInt32(0))
+        body.append(word: lostPlaces)
         body.append(word: writtenMin)
         body.append(word: writtenMax)
-        for cover in covers {
-            body.append(id: cover.laneID)
-            body.append(word: cover.first)
-            body.append(word: cover.last)
-            body.append(string: cover.laneName, max: 255)
-        }
-        if !replaced.isEmpty { body.append(ids: replaced) }
+        body.append(word: UInt32(truncatingIfNeeded: replaced.count))
+        body.append(word: UInt32(0))
+        body.append(covers, replaced)
         if body.failed { return nil }
         body.store(UInt32(truncatingIfNeeded: body.count), at: SealedSummary.length)
         unsafe body.store(
@@ -107,8 +105,9 @@ struct SealedFacts: Equatable {
     }
 
     @safe private init(
-        _ body: UnsafeRawBufferPointer, _ covers: [ArchiveCover], _ replaced: [LaneID]
+        _ body: UnsafeRawBufferPointer, _ covers: [ArchiveCover], _ replaced: [ReplacedArchive]
     ) {
+        lostPlaces = body.word(SealedSummary.lostPlaces, UInt32.self)
         self.covers = covers
         self.replaced = replaced
         id = body.id(SealedSummary.archiveID)
@@ -124,21 +123,24 @@ struct SealedFacts: Equatable {
 
     @safe private static func runs(
         _ body: UnsafeRawBufferPointer
-    ) -> ([ArchiveCover], [LaneID])? {
+    ) -> ([ArchiveCover], [ReplacedArchive])? {
         var cursor = unsafe ByteCursor(
             UnsafeRawBufferPointer(rebasing: body[SealedSummary.covers...]))
         let count = body.word(SealedSummary.coverCount, UInt32.self)
-        guard let covers = ArchiveCover.list(&cursor, count: count) else { return nil }
-        let compat = body.word(SealedSummary.compat, UInt64.self)
-        guard compat & SealedSummary.compatReplaces != 0 else { return (covers, []) }
-        return ArchiveInfo.replacedIDs(&cursor).map { (covers, $0) }
+        guard let covers = ArchiveCover.list(&cursor, count: count, seals: true),
+            let replaced = ReplacedArchive.list(
+                &cursor, count: body.word(SealedSummary.replacedCount, UInt32.self))
+        else { return nil }
+        return (covers, replaced)
     }
 
     /// Fills in what header and footer would say.
-    func fill(_ info: inout ArchiveInfo) {
+    func fill(_ info: inout ArchiveInfo, seals: Bool) {
         info.id = id
         info.covers = covers
+        if !seals { for index in info.covers.indices { info.covers[index].seals = [] } }
         info.replaced = replaced
+        info.lostPlaces = lostPlaces
         info.createdRealtime = createdRealtime
         info.recordCount = recordCount
         info.timeMin = timeMin
@@ -152,8 +154,8 @@ struct SealedFacts: Equatable {
     /// True if the archive inside matches the facts outside.
     func agrees(with info: ArchiveInfo) -> Bool {
         id == info.id && covers == info.covers && replaced == info.replaced
-            && createdRealtime == info.createdRealtime && recordCount == info.recordCount
-            && timeMin == info.timeMin
+            && lostPlaces == info.lostPlaces && createdRealtime == info.createdRealtime
+            && recordCount == info.recordCount && timeMin == info.timeMin
             && timeMax == info.timeMax && writtenMin == info.writtenMin
             && writtenMax == info.writtenMax
     }

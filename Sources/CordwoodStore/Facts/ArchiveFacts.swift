@@ -180,20 +180,18 @@ extension ArchiveInfo {
             let writtenMax = cursor.word(UInt64.self), let raw = cursor.varint(),
             let blocks = cursor.varint(), blocks <= UInt64(ArchiveLimits.blocksMax),
             let levels = cursor.word(UInt32.self), let kinds = cursor.word(UInt32.self),
-            let flags = cursor.byte(), let count = cursor.word(UInt32.self),
-            let covers = ArchiveCover.list(&cursor, count: count),
-            let ids = cursor.word(UInt32.self), ids <= UInt32(ArchiveLimits.replacedMax)
+            let lost = cursor.word(UInt32.self), let count = cursor.word(UInt32.self),
+            let replacedCount = cursor.word(UInt32.self),
+            let covers = ArchiveCover.list(&cursor, count: count, seals: false),
+            let replaced = ReplacedArchive.list(&cursor, count: replacedCount)
         else { return nil }
         self.init(
             id: id, covers: covers, createdRealtime: created, recordCount: records,
             timeMin: timeMin, timeMax: timeMax, rawBytes: raw, fileBytes: fileBytes,
             blockCount: Int(blocks), levels: levels, kinds: kinds, path: path)
         (self.writtenMin, self.writtenMax) = (writtenMin, writtenMax)
-        hasRecordIDs = flags & 1 != 0
-        for _ in 0..<ids {
-            guard let id = cursor.id() else { return nil }
-            replaced.append(id)
-        }
+        lostPlaces = lost
+        self.replaced = replaced
     }
 
     fileprivate func append(to out: inout GrowingBytes) {
@@ -208,16 +206,10 @@ extension ArchiveInfo {
         out.append(varint: UInt64(blockCount))
         out.append(word: levels)
         out.append(word: kinds)
-        out.append(UInt8(hasRecordIDs ? 1 : 0))
+        out.append(word: lostPlaces)
         out.append(word: UInt32(truncatingIfNeeded: covers.count))
-        for cover in covers {
-            out.append(id: cover.laneID)
-            out.append(word: cover.first)
-            out.append(word: cover.last)
-            out.append(string: cover.laneName, max: ArchiveLimits.stringMax)
-        }
         out.append(word: UInt32(truncatingIfNeeded: replaced.count))
-        for id in replaced { out.append(id: id) }
+        out.append(covers, replaced)
     }
 }
 

@@ -38,8 +38,8 @@ extension LaneListing {
     static func covers(
         of name: String, _ directory: String
     ) throws(ReadProblem) -> [(lane: String, range: ClosedRange<UInt64>)] {
-        if let one = ArchiveIdentity.cover(of: name) { return [one] }
-        guard name.hasSuffix(".cwa"), name.contains("+") else { return [] }
+        guard let parsed = ArchiveName(name), name.hasSuffix(".cwa") else { return [] }
+        if parsed.others == 0 { return [(parsed.lane, parsed.range)] }
         do throws(ReadProblem) {
             let info = try ArchiveInfo.peek(path: "\(directory)/archives/\(name)")
             return info.covers.filter { $0.first <= $0.last }
@@ -48,6 +48,7 @@ extension LaneListing {
             return []
         }
     }
+
 }
 
 /// An archive of several lanes that cannot be read now. Its lanes are unknown, except for what all
@@ -82,9 +83,8 @@ struct UnreadArchive {
 /// of lanes, but each archive is opened only once: archives never change, and everything that a
 /// removed archive covered was archived.
 struct ListedArchives {
-    /// Ranges of segment numbers that archives cover: `<lane>.<first>-<last>.cwa`, or `…+<n>.cwa`
-    /// if n more lanes are covered.
-    private(set) var covered: [String: [ClosedRange<UInt64>]] = [:]
+    /// The archives of each lane, and the ranges of its segments that they cover.
+    private(set) var covered: [String: [(name: String, range: ClosedRange<UInt64>)]] = [:]
     /// Names of archives that were being written. Those of several lanes are filed under the first
     /// lane.
     private(set) var parts: [String: [String]] = [:]
@@ -105,7 +105,7 @@ struct ListedArchives {
             } else if !known.contains(name) {
                 do throws(ReadProblem) {
                     for (lane, range) in try LaneListing.covers(of: name, directory) {
-                        covered[lane, default: []].append(range)
+                        covered[lane, default: []].append((name, range))
                     }
                     known.insert(name)
                 } catch {
@@ -120,16 +120,46 @@ struct ListedArchives {
 
     /// An unread archive that may cover a lane whose coverage is otherwise unknown.
     func doubt(_ lane: LaneListing.Lane) -> UnreadArchive? {
-        guard covered[lane.name]?.contains(where: { $0.contains(0) }) != true else { return nil }
+        guard covered[lane.name]?.contains(where: { $0.range.contains(0) }) != true else {
+            return nil
+        }
         return unread.first { $0.mayCover(lane) }
     }
 
     private mutating func addPart(_ name: String) {
-        var archive = name.dropLast(5)
-        if archive.hasSuffix(".cwa"), let plus = archive.lastIndex(of: "+") {
-            archive = archive[..<plus] + ".cwa"
+        guard let archive = ArchiveName(name) else { return }
+        parts[archive.lane, default: []].append(name)
+    }
+
+    /// The segments of a lane that need no archive.
+    func proven(_ files: LaneFiles, _ directory: String) throws(ReadProblem) -> Set<UInt64> {
+        guard covered[files.lane] != nil else { return [] }
+        return try proven(LaneSource(files: files), directory)
+    }
+
+    func proven(_ source: LaneSource, _ directory: String) throws(ReadProblem) -> Set<UInt64> {
+        proven(source.lane, try source.content().seals, directory).union(source.deadSegments)
+    }
+
+    /// The segments of a lane whose content is proven to be in an archive (FORMAT §11): that of the
+    /// same number and digest. A cover alone proves nothing; it may be that of a copy of the lane.
+    private func proven(
+        _ lane: String, _ seals: [SegmentSeal], _ directory: String
+    ) -> Set<UInt64> {
+        var left = Set(seals)
+        var found: Set<UInt64> = []
+        for (name, range) in covered[lane] ?? []
+        where left.contains(where: { range.contains($0.number) }) {
+            let path = "\(directory)/archives/\(name)"
+            guard let info = try? ArchiveInfo.peek(path: path, seals: true),
+                info.lostPlaces == 0
+            else { continue }
+            for cover in info.covers where cover.laneName == lane {
+                for seal in cover.seals where left.remove(seal) != nil {
+                    found.insert(seal.number)
+                }
+            }
         }
-        guard let (lane, _) = ArchiveIdentity.cover(of: String(archive)) else { return }
-        parts[lane, default: []].append(name)
+        return found
     }
 }

@@ -18,7 +18,7 @@ package enum CompactionLeftovers {
         }
         var removed = 0
         for new in infos where !new.replaced.isEmpty {
-            let ids = Set(new.replaced)
+            let ids = Set(new.replaced.map(\.id))
             let old = infos.filter { ids.contains($0.id) }
             guard !old.isEmpty, (try? ArchiveVerifier.verify(path: new.path))?.isWhole == true
             else {
@@ -73,7 +73,8 @@ package enum CompactionLeftovers {
         let infos = names.compactMap { try? ArchiveInfo.peek(path: "\(directory)/archives/\($0)") }
         let replaced = ArchiveInfo.replacedIDs(infos)
         let old = Set(infos.map(\.id)).intersection(replaced)
-        return old.union(infos.filter { !old.isDisjoint(with: $0.replaced) }.map(\.id))
+        return old.union(
+            infos.filter { !old.isDisjoint(with: $0.replaced.map(\.id)) }.map(\.id))
     }
 
     /// Removes what a compacting program was writing when it died. If the lane still exists, its

@@ -21,10 +21,10 @@ extension StoreArchiver {
         // The process that removed a lane file had made its archives before.
         try archives.list(directory)
         for lane in orphans.sorted(by: { $0.name < $1.name }) {
-            let covered = archives.covered[lane.name] ?? []
+            let files = listed.files[lane.name]
+            let proven = files.flatMap { try? archives.proven($0, directory) } ?? []
             let left = lane.segments.contains { segment in
-                !covered.contains { $0.contains(segment.number) }
-                    && isThere(segment.path)
+                !proven.contains(segment.number) && isThere(segment.path)
             }
             guard !left else {
                 summary.damage.append("lanes/\(lane.name): its lane file is missing; left alone")
@@ -35,8 +35,7 @@ extension StoreArchiver {
                 continue
             }
             do throws(CordwoodError) {
-                let files = listed.files[lane.name]
-                summary.add(try archiveJournal(directory, lane, files, covered, form))
+                summary.add(try archiveJournal(directory, lane, files, archives, form))
             } catch {
                 guard error.status != Status.full else { throw error }
                 summary.damage.append("lanes/\(lane.name).journal: \(error.text); left alone")
@@ -52,7 +51,7 @@ extension StoreArchiver {
     /// Archives the records that only a journal has, then removes the lane's files.
     private static func archiveJournal(
         _ directory: String, _ lane: LaneListing.Lane, _ listed: LaneFiles?,
-        _ covered: [ClosedRange<UInt64>], _ form: ArchiveForm
+        _ archives: ListedArchives, _ form: ArchiveForm
     ) throws(CordwoodError) -> ArchivingSummary {
         var summary = ArchivingSummary()
         let path = "\(directory)/lanes/\(lane.name).journal"
@@ -76,16 +75,18 @@ extension StoreArchiver {
         do throws(ReadProblem) {
             let source = try LaneSource(files: files, runningBoot: boot)
             guard let head = source.head, !mayLive(head) else { return summary }
-            numbers = source.segmentNumbers.filter { n in !covered.contains { $0.contains(n) } }
+            let proven = try archives.proven(source, directory)
+            numbers = source.segmentNumbers.filter { !proven.contains($0) }
         } catch {
             throw CordwoodError(error)
         }
+        let covered = archives.covered[lane.name]?.map(\.range) ?? []
         for range in runs(of: numbers, besides: covered) {
             summary.add(
                 try archive(
                     directory: directory, files: files, segments: range, form: form,
                     endsLane: range.upperBound == numbers.last, boot: boot))
-            // CRASH: covered segments are not archived again.
+            // CRASH: what is proven to be in an archive is not archived again.
         }
         removeFiles(directory, lane)
         return summary

@@ -119,7 +119,8 @@ public enum StoreArchiver {
         // goes alone: if a group's archive cannot be read, segment 0 says which lanes wait (FORMAT
         // §11).
         let brief = alone.filter { lane, files in
-            batch.covered[lane.name] == nil && !LaneSource.isBlank(files) && isSmall(files)
+            batch.archives.covered[lane.name] == nil && !files.isBlank
+                && isSmall(files)
         }
         let names = Set(brief.map(\.0.name))
         if brief.count > 1 {
@@ -138,8 +139,8 @@ public enum StoreArchiver {
                 summary.add(
                     try archiveLane(
                         directory: directory, lane: lane, files: files,
-                        covered: batch.covered[lane.name] ?? [],
-                        parts: batch.parts[lane.name] ?? [], form: form))
+                        archives: batch.archives, parts: batch.parts[lane.name] ?? [],
+                        form: form))
             } catch {
                 guard error.status != Status.full else { throw error }
                 summary.damage.append(error.text)
@@ -160,10 +161,11 @@ public enum StoreArchiver {
     /// Archives several whole lanes in one archive (FORMAT §11).
     private static func archiveTogether(
         _ lanes: [(LaneListing.Lane, LaneFiles)], parts: [String: [String]], directory: String,
-        form: ArchiveForm
+        form: ArchiveForm, lostPlaces: UInt32 = 0
     ) throws(CordwoodError) -> ArchivingSummary {
         var summary = ArchivingSummary()
         summary.lanes = lanes.count
+        var lost = lostPlaces
         do {
             var covers: [ArchiveCover] = []
             var segments = 0
@@ -173,6 +175,7 @@ public enum StoreArchiver {
                 let source = try LaneSource(files: files, segments: 0...last)
                 source.reportsDrops = true
                 source.rendersText = false
+                let (seals, gap) = try source.content()
                 let primed = PrimedSource(source)
                 try primed.prime()
                 summary.damage += primed.damage
@@ -184,11 +187,16 @@ public enum StoreArchiver {
                     })
                 covers.append(
                     ArchiveCover(
-                        laneID: source.laneID, first: 0, last: last, laneName: lane.name))
+                        laneID: source.laneID, first: 0, last: last, laneName: lane.name,
+                        seals: seals, gap: gap))
                 segments += lane.segments.count + 1
             }
             if !covers.isEmpty {
-                let info = try write(merge, covers, directory, form)
+                let before = summary.damage.count
+                let info = try write(merge, covers, directory, form, lostPlaces) {
+                    lost = UInt32(clamping: before + $0.damageCount)
+                    return lostPlaces > 0 || lost == 0
+                }
                 summary.archives = 1
                 summary.segments = segments
                 summary.records = info.recordCount
@@ -196,6 +204,9 @@ public enum StoreArchiver {
                 summary.bytesOut = info.fileBytes
                 summary.damage += info.damage
             }
+        } catch ArchiveError.unwanted {
+            return try archiveTogether(
+                lanes, parts: parts, directory: directory, form: form, lostPlaces: lost)
         } catch let problem as ReadProblem {
             throw CordwoodError(problem)
         } catch let error as ArchiveError {
@@ -234,23 +245,24 @@ public enum StoreArchiver {
     /// The caller holds the lane's lock, so nothing writes to the lane any more.
     private static func archiveLane(
         directory: String, lane: LaneListing.Lane, files: LaneFiles,
-        covered: [ClosedRange<UInt64>], parts: [String], form: ArchiveForm
+        archives: ListedArchives, parts: [String], form: ArchiveForm
     ) throws(CordwoodError) -> ArchivingSummary {
         var summary = ArchivingSummary()
         summary.lanes = 1
-        if LaneSource.isBlank(files) {
+        if files.isBlank {
             summary.damage.append("lanes/\(lane.name): nothing of it reached the disk")
             remove(directory, lane)
             return summary
         }
         let left: [UInt64]
+        let proven: Set<UInt64>
         do throws(ReadProblem) {
-            left = try numbers(of: lane, files).filter { n in
-                !covered.contains { $0.contains(n) }
-            }.sorted()
+            proven = try archives.proven(files, directory)
+            left = try numbers(of: lane, files).subtracting(proven).sorted()
         } catch {
             throw CordwoodError(error)
         }
+        let covered = archives.covered[lane.name]?.map(\.range) ?? []
         for range in runs(of: left, besides: covered) {
             let part = try archive(
                 directory: directory, files: files, segments: range, form: form,
@@ -336,16 +348,20 @@ public enum StoreArchiver {
     /// segments stay.
     /// endsLane: nothing follows, so refused records that were not reported become a gap.
     /// boot: the boot that counts as running; nil: the actual one.
+    /// lostPlaces: so many were found in a first try. An archive that lacks records has another id
+    /// (FORMAT §11), which its first bytes say.
     package static func archive(
         directory: String, files: LaneFiles, segments: ClosedRange<UInt64>, form: ArchiveForm,
-        endsLane: Bool, boot: LaneID? = nil
+        endsLane: Bool, boot: LaneID? = nil, lostPlaces: UInt32 = 0
     ) throws(CordwoodError) -> ArchivingSummary {
         var summary = ArchivingSummary()
         let lane = files.lane
+        var lost = lostPlaces
         do {
             let source = try LaneSource(files: files, segments: segments, runningBoot: boot)
             source.reportsDrops = endsLane
             source.rendersText = false
+            let (seals, gap) = try source.content()
             let primed = PrimedSource(source)
             try primed.prime()
             guard primed.hasRecord else {
@@ -354,8 +370,11 @@ public enum StoreArchiver {
             }
             let cover = ArchiveCover(
                 laneID: source.laneID, first: segments.lowerBound, last: segments.upperBound,
-                laneName: lane)
-            let info = try write(primed, [cover], directory, form)
+                laneName: lane, seals: seals, gap: gap)
+            let info = try write(primed, [cover], directory, form, lostPlaces) {
+                lost = UInt32(clamping: primed.damage.count + $0.damageCount)
+                return lostPlaces > 0 || lost == 0
+            }
             summary.archives = 1
             // Counted, not computed: the numbers come from file names and may be far apart.
             summary.segments =
@@ -365,6 +384,10 @@ public enum StoreArchiver {
             summary.bytesIn = info.rawBytes
             summary.bytesOut = info.fileBytes
             summary.damage = info.damage + primed.damage
+        } catch ArchiveError.unwanted {
+            return try archive(
+                directory: directory, files: files, segments: segments, form: form,
+                endsLane: endsLane, boot: boot, lostPlaces: lost)
         } catch let problem as ReadProblem {
             throw CordwoodError(problem)
         } catch let error as ArchiveError {
@@ -398,37 +421,15 @@ package struct ArchiveForm: Sendable {
 extension StoreArchiver {
     private static func write(
         _ source: any RecordSource, _ covers: [ArchiveCover], _ directory: String,
-        _ form: ArchiveForm
+        _ form: ArchiveForm, _ lostPlaces: UInt32, _ accepts: (ArchiveInfo) -> Bool
     ) throws(ArchiveError) -> ArchiveInfo {
         let told = form.progress.map { CountedSource(source, tell: $0) }
         return try ArchiveWriter.write(
             source: told ?? source, covers: covers, archivesDirectory: directory + "/archives",
-            name: ArchiveIdentity.fileName(of: covers), codec: form.codec,
-            level: form.level == 0 ? form.codec.defaultLevel : form.level, now: cw_realtime_ns(),
-            recipients: form.recipients, method: form.method, timeStepNs: form.timeStepNs)
-    }
-}
-
-/// Passes records on and reports their number.
-private final class CountedSource: RecordSource {
-    private static let step: UInt64 = 16_384
-
-    private let source: any RecordSource
-    private let tell: (UInt64) -> Void
-    private var count: UInt64 = 0
-
-    init(_ source: any RecordSource, tell: @escaping (UInt64) -> Void) {
-        self.source = source
-        self.tell = tell
-    }
-
-    var createdMonotonicNs: UInt64 { source.createdMonotonicNs }
-    var process: ProcessInfo? { source.process }
-
-    func next(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
-        count &+= 1
-        if count % CountedSource.step == 0 { tell(CountedSource.step) }
-        return try source.next(&record)
+            codec: form.codec, level: form.level == 0 ? form.codec.defaultLevel : form.level,
+            now: cw_realtime_ns(),
+            recipients: form.recipients, method: form.method, timeStepNs: form.timeStepNs,
+            lostPlaces: lostPlaces, accepts: accepts)
     }
 }
 
@@ -456,7 +457,7 @@ private struct DeadLanes {
     private(set) var hosts: [String] = []
     private(set) var damage: [String] = []
     private(set) var lanes: [(LaneListing.Lane, LaneFiles)] = []
-    private(set) var covered: [String: [ClosedRange<UInt64>]] = [:]
+    private(set) var archives = ListedArchives()
     private(set) var parts: [String: [String]] = [:]
 
     /// listed: made when the lanes of `over` no longer had a process.
@@ -493,9 +494,9 @@ private struct DeadLanes {
         _ held: [String], _ known: ListedLanes, _ archives: ListedArchives
     ) {
         parts = archives.parts
+        self.archives = archives
         var told: Set<String> = []
         for name in held {
-            covered[name] = archives.covered[name]
             guard let lane = known.listing.lanes[name], lane.hasLaneFile,
                 let mine = known.files[name]
             else { continue }
@@ -511,53 +512,6 @@ private struct DeadLanes {
 
     func release() {
         for lock in locks { lock.release() }
-    }
-}
-
-/// A lane whose first record is known in advance, and whose end is final.
-private final class PrimedSource: RecordSource {
-    private let source: LaneSource
-    private var first = RecordRef()
-    private(set) var hasRecord = false
-    /// `first` was passed on. Testing an optional for a value would copy it.
-    private var isPassedOn = false
-    private(set) var damage: [String] = []
-
-    init(_ source: LaneSource) { self.source = source }
-
-    var createdMonotonicNs: UInt64 { source.createdMonotonicNs }
-    var process: ProcessInfo? { source.process }
-
-    func prime() throws(ReadProblem) {
-        while !hasRecord {
-            do {
-                var record = RecordRef()
-                guard try fromSource(&record) else { return }
-                first = record
-                hasRecord = true
-            } catch .damaged(let text) {
-                damage.append(text)
-            } catch {
-                throw error
-            }
-        }
-    }
-
-    func next(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
-        if isPassedOn || !hasRecord { return try fromSource(&record) }
-        isPassedOn = true
-        record = first
-        return true
-    }
-
-    /// A missing segment is not a segment without records: nothing may be removed because of an
-    /// archive that lacks it. After a restart of the machine it never comes back.
-    private func fromSource(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
-        if try source.next(&record) { return true }
-        if let number = source.lostSegments.first, !source.isOtherBoot {
-            throw .system("open segment \(number) of lanes/\(source.lane)", errno: Errno.ENOENT)
-        }
-        return false
     }
 }
 

@@ -105,9 +105,28 @@ private struct Candidate {
     var sealedBytes: Int {
         recipients.isEmpty
             ? 0
-            : info.covers.reduce(16 + 16 * info.replaced.count) {
-                $0 + 64 + $1.laneName.utf8.count
+            : info.covers.reduce(
+                ReplacedArchive.bytes * (1 + info.replaced.count)
+            ) {
+                $0 + 64 + $1.laneName.utf8.count + SegmentSeal.bytes * $1.seals.count
             }
+    }
+}
+
+/// The segments of a group. Archives of two copies of a lane stay apart: they may have the same
+/// records.
+private struct TakenSegments {
+    private var ranges: [LaneID: [ClosedRange<UInt64>]] = [:]
+
+    mutating func add(_ cover: ArchiveCover) {
+        if cover.first <= cover.last {
+            ranges[cover.laneID, default: []].append(cover.first...cover.last)
+        }
+    }
+
+    func has(_ cover: ArchiveCover) -> Bool {
+        cover.first <= cover.last
+            && ranges[cover.laneID]?.contains { $0.overlaps(cover.first...cover.last) } ?? false
     }
 }
 
@@ -176,7 +195,7 @@ private struct Compacting {
     ) throws(ReadProblem) -> Candidate? {
         let path = paths.archive(stem)
         let file = try ArchiveFile(path: path, identities: identities)
-        let index = try ArchiveIndex.load(file, salvage: false)
+        let index = try ArchiveIndex.load(file, salvage: false, seals: true)
         let info = index.info
         guard info.writtenNs < until, info.recordCount > 0 else { return nil }
         if let problem = index.locked ?? index.problems.first { throw problem }
@@ -187,7 +206,7 @@ private struct Compacting {
             hasSmallBlocks: blocks > 1
                 && info.rawBytes / blocks < UInt64(StoreCompactor.blockBytes / 2),
             // If a target has begun an archive, it may have part of it: the archive keeps its id.
-            mayMerge: states.values.allSatisfy(\.isDone) && info.hasRecordIDs
+            mayMerge: states.values.allSatisfy(\.isDone)
                 && info.rawBytes <= StoreCompactor.memberBytesMax)
         var loader = BlockLoader(isStrict: true)
         var origins: Set<String> = []
@@ -216,6 +235,7 @@ private struct Compacting {
         var bytes: UInt64 = 0
         var covers = 0
         var sealed = 0
+        var taken = TakenSegments()
         let sorted = candidates.sorted {
             ($0.info.writtenNs, $0.name) < ($1.info.writtenNs, $1.name)
         }
@@ -225,7 +245,8 @@ private struct Compacting {
                 bytes + candidate.info.rawBytes <= StoreCompactor.mergedBytesMax,
                 covers + candidate.info.covers.count <= ArchiveLimits.coversMax / 2,
                 sealed + candidate.sealedBytes <= StoreCompactor.sealedBytesMax,
-                count < StoreCompactor.mergedArchivesMax
+                count < StoreCompactor.mergedArchivesMax,
+                !candidate.info.covers.contains(where: { taken.has($0) })
             {
                 groups[groups.count - 1].append(candidate)
             } else {
@@ -233,7 +254,9 @@ private struct Compacting {
                 bytes = 0
                 covers = 0
                 sealed = 0
+                taken = TakenSegments()
             }
+            for cover in candidate.info.covers { taken.add(cover) }
             bytes += candidate.info.rawBytes
             covers += candidate.info.covers.count
             sealed += candidate.sealedBytes
@@ -277,19 +300,22 @@ private struct Compacting {
         _ members: [Candidate], _ summary: inout CompactingSummary
     ) throws(UploadError) {
         let covers = Compacting.covers(members)
-        let name = ArchiveIdentity.fileName(of: covers)
+        let replaced = Compacting.replaced(members)
+        // One archive that is written again keeps its id, and with it its name.
+        let lostPlaces = members.reduce(0) { $0 &+ $1.info.lostPlaces }
+        let name = ArchiveIdentity.fileName(
+            of: covers, ArchiveIdentity.id(covers, replaced: replaced, lostPlaces: lostPlaces))
         let bytes = members.reduce(0) { $0 + $1.info.fileBytes }
         let records = members.reduce(0) { $0 + $1.info.recordCount }
         let made: ArchiveInfo
         do throws(ArchiveError) {
             let source = ExactSource(try source(members), progress)
             made = try ArchiveWriter.write(
-                source: source, covers: covers, archivesDirectory: paths.archives, name: name,
+                source: source, covers: covers, archivesDirectory: paths.archives,
                 codec: .zstd, level: level == 0 ? Codec.zstd.defaultLevel : level,
                 now: members.map(\.info.createdRealtime).max() ?? 0,
                 recipients: members[0].recipients, method: .dense,
-                blockBytes: StoreCompactor.blockBytes, replaced: Compacting.replaced(members),
-                hasRecordIDs: members.allSatisfy(\.info.hasRecordIDs),
+                blockBytes: StoreCompactor.blockBytes, replaced: replaced, lostPlaces: lostPlaces,
                 accepts: { info in
                     info.recordCount == records && (members.count > 1 || info.fileBytes < bytes)
                 })
@@ -321,8 +347,7 @@ private struct Compacting {
         summary.bytesOut += made.fileBytes
     }
 
-    /// Sorted; neighbours of a lane are joined, unless the name would be that of a member, which
-    /// has another id.
+    /// Sorted; neighbours of a lane are joined.
     private static func covers(_ members: [Candidate]) -> [ArchiveCover] {
         if members.count == 1 { return members[0].info.covers }
         let sorted = members.flatMap(\.info.covers).sorted {
@@ -334,17 +359,21 @@ private struct Compacting {
                 last.laneName == cover.laneName, last.last < .max, last.last + 1 == cover.first
             {
                 joined[joined.count - 1].last = cover.last
+                joined[joined.count - 1].seals += cover.seals
+                joined[joined.count - 1].gap += cover.gap
             } else {
                 joined.append(cover)
             }
         }
-        let name = ArchiveIdentity.fileName(of: joined)
-        return members.contains { $0.name == name } ? sorted : joined
+        return joined
     }
 
-    private static func replaced(_ members: [Candidate]) -> [LaneID] {
+    private static func replaced(_ members: [Candidate]) -> [ReplacedArchive] {
         guard members.count > 1 else { return members[0].info.replaced }
-        return members.flatMap { [$0.info.id] + $0.info.replaced }
+        return members.flatMap { member in
+            [ReplacedArchive(id: member.info.id, recordCount: member.info.recordCount)]
+                + member.info.replaced
+        }
     }
 
     /// The records in the order of FORMAT §4; those of a lane in the order of its segments.

@@ -29,12 +29,12 @@ package final class LaneSource: RecordSource {
         return next > end ? next : nil
     }
 
-    private let context: LaneContext
+    let context: LaneContext
     private let decoder: RecordDecoder
     private var range: ClosedRange<UInt64>?
     private var excluded: [ClosedRange<UInt64>] = []
     /// Opened but not indexed yet; ordered by number.
-    @exclusivity(unchecked) private var waiting: [SegmentFile] = []
+    @exclusivity(unchecked) private(set) var waiting: [SegmentFile] = []
     /// Indexed, but still growing.
     private var growing: [SegmentFile] = []
     private var streams: [UInt64: StreamCursor] = [:]
@@ -112,37 +112,11 @@ package final class LaneSource: RecordSource {
                 isOtherBoot: context.isOtherBoot, journal: context.journal))
     }
 
-    /// True if a power cut took all readable content of a lane and left only its names: neither its
-    /// file nor any segment or journal has a header. False if one of them cannot be opened.
-    package static func isBlank(_ files: LaneFiles) -> Bool {
-        for path in [files.lanePath] + files.segments.map(\.path) {
-            do throws(ReadProblem) {
-                let page = try ReadFile(path: path).copy(at: 0, count: SegmentHeader.bytes)
-                let isZero = unsafe Bytes.u64(page.bytes, 0) == 0
-                guard page.count < SegmentHeader.bytes || isZero else { return false }
-            } catch {
-                // 2: no such file. A segment in memory is gone once the machine has restarted.
-                guard case .system(_, 2) = error else { return false }
-            }
-        }
-        if files.hasJournal {
-            do throws(ReadProblem) {
-                return try Journal(path: files.journalPath).frames.isEmpty
-            } catch { if case .damaged = error { return true } else { return false } }
-        }
-        return true
-    }
-
     package var process: ProcessInfo? { context.process }
     package var head: LaneHead? { context.head }
     package var isOtherBoot: Bool { context.isOtherBoot }
     package var createdMonotonicNs: UInt64 {
         created == .max ? context.process.createdMonotonic : created
-    }
-
-    /// A listing of this lane without any files.
-    package var filesGone: LaneFiles {
-        LaneFiles(lane: lane, directory: context.files.directory)
     }
 
     // MARK: Segments
@@ -198,7 +172,10 @@ package final class LaneSource: RecordSource {
             guard let file else {
                 guard !lostSegments.contains(segment.number) else { return }
                 lostSegments.append(segment.number)
-                if context.isOtherBoot, SegmentLink.target(path) != nil { throw gone(path) }
+                if context.isOtherBoot, SegmentLink.target(path) != nil {
+                    throw .damaged(
+                        "\(path): was in memory, which the restart of the machine has emptied")
+                }
                 return
             }
             // The magic is stored last. A file without it is or was being made, or lost its blocks
@@ -226,10 +203,6 @@ package final class LaneSource: RecordSource {
         } catch {
             report(error)
         }
-    }
-
-    private func gone(_ path: String) -> ReadProblem {
-        .damaged("\(path): was in memory, which the restart of the machine has emptied")
     }
 
     private func openFromJournal(_ number: UInt64) {
@@ -280,10 +253,12 @@ package final class LaneSource: RecordSource {
     }
 
     /// Skips segments that an archive holds; call before the first `advance`.
-    package func exclude(_ archived: ClosedRange<UInt64>) {
-        unsafe waiting.removeAll { archived.contains($0.number) }
-        segmentNumbers.removeAll { archived.contains($0) }
-        lostSegments.removeAll { archived.contains($0) }
+    package func exclude(_ archived: ClosedRange<UInt64>, except kept: Set<UInt64> = []) {
+        func isOut(_ number: UInt64) -> Bool { archived ~= number && !kept.contains(number) }
+        unsafe waiting.removeAll { isOut($0.number) }
+        segmentNumbers.removeAll(where: isOut)
+        lostSegments.removeAll(where: isOut)
+        // Those that are kept are known, so none is opened again.
         excluded.append(archived)
     }
 
@@ -353,11 +328,10 @@ package final class LaneSource: RecordSource {
         let isMapped = !(context.head?.isWritten ?? true)
         if let text = try segment.cutOff(isMapped: isMapped) { report(.damaged(text)) }
         try takeChunks(of: segment)
-        if !segment.isComplete, !segment.isLost { growing.append(segment) }
     }
 
     private func takeChunks(of segment: SegmentFile) throws(ReadProblem) {
-        let fresh = try segment.scan()
+        let fresh = try segment.takeChunks()
         if segment.isLost { return lose(segment) }
         if let text = segment.sealedProblem() { report(.damaged(text)) }
         lastClock = unsafe segment.clock
@@ -374,10 +348,7 @@ package final class LaneSource: RecordSource {
                 unsafe heap.push(stream.bound, stream.tie, stream)
             }
         }
-        wakeParked()
-    }
-
-    private func wakeParked() {
+        if !segment.isComplete { growing.append(segment) }
         for stream in parked where stream.hasQueued {
             stream.mustMove = true
             unsafe heap.push(stream.bound, stream.tie, stream)
@@ -522,7 +493,6 @@ package final class LaneSource: RecordSource {
                 continue
             }
             try takeChunks(of: segment)
-            if !segment.isComplete, !segment.isLost { growing.append(segment) }
         }
         for stream in parked {
             stream.mustMove = true
@@ -581,9 +551,7 @@ package final class LaneSource: RecordSource {
         lose(segment)
     }
 
-    func lose(_ segment: SegmentFile) {
-        if drop(segment) { unsafe isPaused = unsafe pausesAtLoss }
-    }
+    func lose(_ segment: SegmentFile) { if drop(segment) { unsafe isPaused = unsafe pausesAtLoss } }
 
     @discardableResult
     private func drop(_ segment: SegmentFile) -> Bool {

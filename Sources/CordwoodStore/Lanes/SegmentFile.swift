@@ -74,6 +74,9 @@ final class SegmentFile {
         return head.generation < generation
     }
 
+    /// Its owner died while it took the file for another segment: archives hold the records.
+    var isDead: Bool { head.state == SegmentHeader.stateDead }
+
     /// The file was reused, so pages that are not durable may hold older records.
     var isReused: Bool { head.generation > 1 }
 
@@ -149,8 +152,46 @@ final class SegmentFile {
         return same
     }
 
+    /// Chunks that were found and not returned yet.
+    private var untaken: [ChunkHead] = []
+
+    /// The chunks that were found since the last call.
+    func takeChunks() throws(ReadProblem) -> [ChunkHead] {
+        try look()
+        defer { untaken = [] }
+        return untaken
+    }
+
+    /// What the segment holds (FORMAT §11.1); nil: nothing. Of a segment that nobody writes to.
+    func seal(_ lane: LaneID) throws(ReadProblem) -> SegmentSeal? {
+        try look()
+        var content = GrowingBytes()
+        content.append("cordwood segment 1")
+        content.append(id: lane)
+        let start = content.count
+        for chunk in chunks where chunk.end > UInt32(ChunkHeader.bytes) {
+            content.append(word: chunk.threadSerial)
+            content.append(word: chunk.sequence)
+            content.append(word: chunk.end)
+            content.append(word: try checksum(of: chunk))
+        }
+        if content.count == start { return nil }
+        return SegmentSeal(number: number, digest: SHA256.first16(content))
+    }
+
+    /// As sealing computes it, which nobody may have done.
+    private func checksum(of chunk: ChunkHead) throws(ReadProblem) -> UInt32 {
+        if isSealed, chunk.final != 0 { return chunk.crc }
+        let buffer = ReadBuffer()
+        try read(chunk: chunk.offset, to: Int(chunk.end), into: buffer)
+        if isOtherBoot { try overlay(chunk: chunk.offset, size: Int(chunk.size), onto: buffer) }
+        return unsafe StreamCursor.checksum(buffer.bytes, to: Int(chunk.end))
+    }
+
+    private func look() throws(ReadProblem) { untaken += try scan() }
+
     /// Walks the chunks (FORMAT §6.2) and returns those not known before.
-    func scan() throws(ReadProblem) -> [ChunkHead] {
+    private func scan() throws(ReadProblem) -> [ChunkHead] {
         guard !isComplete, !isLost else { return [] }
         let sealedBefore = isSealed
         var walk: [ChunkHead] = []
@@ -270,8 +311,9 @@ final class SegmentFile {
             if added.contains(where: { SegmentFile.overlaps($0, chunk) }) { continue }
             added.append(chunk)
         }
+        let known = Set(chunks.map(\.offset))
         walk += added
-        fresh += added
+        fresh += added.filter { !known.contains($0.offset) }
         walk.sort { $0.offset < $1.offset }
         fresh.sort { $0.offset < $1.offset }
     }

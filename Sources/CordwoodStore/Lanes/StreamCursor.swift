@@ -328,11 +328,17 @@ final class StreamCursor {
     }
 
     @safe static func crcHolds(_ bytes: UnsafeRawBufferPointer, _ chunk: ChunkHead) -> Bool {
-        guard chunk.final != 0, let head = Bytes.slice(bytes, 12, 52),
-            let body = Bytes.slice(
-                bytes, ChunkHeader.bytes, Int(chunk.final) &- ChunkHeader.bytes)
-        else { return false }
-        return Checksum.crc(body, after: Checksum.crc(head)) == chunk.crc
+        chunk.final != 0 && bytes.count >= Int(chunk.final)
+            && checksum(bytes, to: Int(chunk.final)) == chunk.crc
+    }
+
+    /// The checksum of a chunk up to its end, or to where its bytes end (FORMAT §6.2, crc).
+    @safe static func checksum(_ bytes: UnsafeRawBufferPointer, to end: Int) -> UInt32 {
+        let count = max(0, min(end, bytes.count) &- ChunkHeader.bytes)
+        guard let head = Bytes.slice(bytes, 12, 52),
+            let body = Bytes.slice(bytes, ChunkHeader.bytes, count)
+        else { return 0 }
+        return Checksum.crc(body, after: Checksum.crc(head))
     }
 
     /// Steps over entries that are not records of their own, and stops at one that is.

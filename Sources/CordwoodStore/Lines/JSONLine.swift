@@ -14,12 +14,10 @@ public enum JSONLine {
         append(r, mark: "", to: &out)
     }
 
-    /// `mark` ends the message; it needs no escapes. `hasOrigin`: as `appendTail`.
-    package static func append(
-        _ r: borrowing RecordRef, mark: String, hasOrigin: Bool = true, to out: inout [UInt8]
-    ) {
+    /// `mark` ends the message; it needs no escapes.
+    package static func append(_ r: borrowing RecordRef, mark: String, to out: inout [UInt8]) {
         var line = LineJSON()
-        line.line(r, mark: mark, hasOrigin: hasOrigin)
+        line.line(r, mark: mark)
         line.copy(to: &out)
     }
 
@@ -32,13 +30,10 @@ public enum JSONLine {
         line.copy(to: &out)
     }
 
-    /// The members after `fields`. `hasOrigin`: with the record's process and id; bodies of
-    /// archives that were written before records had ids have neither (FORMAT §11.1).
-    package static func appendTail(
-        _ r: borrowing RecordRef, hasOrigin: Bool = true, to out: inout [UInt8]
-    ) {
+    /// The members after `fields`.
+    package static func appendTail(_ r: borrowing RecordRef, to out: inout [UInt8]) {
         var line = LineJSON()
-        line.tail(r, hasOrigin: hasOrigin)
+        line.tail(r)
         line.copy(to: &out)
     }
 
@@ -86,13 +81,13 @@ package final class JSONLines {
     package func append(_ r: borrowing RecordRef, to out: inout GrowingBytes) {
         // Builds the line directly in `out`.
         unsafe swap(&line.bytes, &out)
-        unsafe line.line(r, mark: "", hasOrigin: true)
+        unsafe line.line(r, mark: "")
         unsafe swap(&line.bytes, &out)
     }
 
     package func append(_ r: borrowing RecordRef, to out: inout [UInt8]) {
         unsafe line.bytes.removeAll()
-        unsafe line.line(r, mark: "", hasOrigin: true)
+        unsafe line.line(r, mark: "")
         unsafe line.copy(to: &out)
     }
 }
@@ -112,11 +107,11 @@ struct LineJSON: ~Copyable {
 
     func copy(to out: inout [UInt8]) { unsafe out.append(contentsOf: bytes.bytes) }
 
-    mutating func line(_ r: borrowing RecordRef, mark: String, hasOrigin: Bool) {
+    mutating func line(_ r: borrowing RecordRef, mark: String) {
         bytes.append(0x7b)
         head(r, mark: mark)
         _ = fields(r, before: ",\"fields\":")
-        tail(r, hasOrigin: hasOrigin)
+        tail(r)
         bytes.append("}\n")
     }
 
@@ -159,7 +154,7 @@ struct LineJSON: ~Copyable {
         bytes.append(decimal: UInt64(thread.threadID))
     }
 
-    mutating func tail(_ r: borrowing RecordRef, hasOrigin: Bool) {
+    mutating func tail(_ r: borrowing RecordRef) {
         trace(r)
         if r.kind == 0 {
             bytes.append(",\"kind\":\"log\"")
@@ -168,7 +163,6 @@ struct LineJSON: ~Copyable {
             putOdd { JSONLine.kind(r.kind, &$0) }
             bytes.append(0x22)
         }
-        guard hasOrigin else { return }
         let writer = heads.find(r.thread)
         if writer < 0 {
             unsafe JSONLine.origin(of: r.thread).withUnsafeBytes { bytes.append($0) }

@@ -114,7 +114,8 @@ final class ArchiveShelf {
             if !info.replaced.isEmpty, hasSeen(info) {
                 // Archives that wait until they are needed are gone, or about to go.
                 let all = passedOver.count
-                passedOver.removeAll { info.replaced.contains($0.id) }
+                let ids = Set(info.replaced.map(\.id))
+                passedOver.removeAll { ids.contains($0.id) }
                 if passedOver.count < all { passedOver.append(info) }
             } else {
                 fresh.append(info)

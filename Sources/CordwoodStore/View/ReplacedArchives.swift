@@ -37,7 +37,7 @@ final class ReplacedArchives {
         of missing: ArchiveInfo, _ options: ReaderOptions
     ) -> (any RecordSource)? {
         guard let (source, info) = find(missing) else { return nil }
-        let ids = Set(info.replaced)
+        let ids = Set(info.replaced.map(\.id))
         let members = listed.joined().filter { ids.contains($0.id) }
         guard answered.isDisjoint(with: ids), ReplacedArchives.isCovered(info, members),
             let shares = shares(members)
@@ -58,7 +58,7 @@ final class ReplacedArchives {
         let known = Set(listed.lazy.joined().map(\.path))
         for path in (try? StoreFolder.archives(store)) ?? [] where !known.contains(path) {
             guard let info = try? ArchiveInfo.peek(path: path, identities: identities),
-                info.replaced.contains(missing.id), info.isWhole,
+                info.replaced.contains(where: { $0.id == missing.id }), info.isWhole,
                 let source = try? ArchiveSource.open(path: path, identities: identities)
             else { continue }
             return (source, info)

@@ -246,8 +246,8 @@ public enum StoreInspector {
         return report
     }
 
-    /// Skips segments that an archive covers: their records belong to the archive, and the files
-    /// only remain to be removed (FORMAT §11).
+    /// Skips segments that are proven to be in an archive: the files only remain to be removed
+    /// (FORMAT §11).
     public static func verify(
         directory: String, identities: [AgeIdentity] = [], runningBoot: LaneID? = nil,
         progress: Progress = { _, _ in }
@@ -257,8 +257,8 @@ public enum StoreInspector {
         report.lanes = try lanes(directory)
         let listed = try LaneFiles.list(store: directory)
         let archives = try wholeArchives(directory)
-        var covered: [LaneID: [ClosedRange<UInt64>]] = [:]
-        var coveredNames: [String: [ClosedRange<UInt64>]] = [:]
+        var opened: [ArchiveInfo] = []
+        var covered: [String: [ClosedRange<UInt64>]] = [:]
         for path in archives {
             // An archive that cannot be opened covers nothing, as for readers; it is reported
             // below.
@@ -266,20 +266,22 @@ public enum StoreInspector {
                 let info = try? ArchiveSource.open(path: path, identities: identities).header
             else { continue }
             for cover in info.covers where cover.first <= cover.last {
-                covered[cover.laneID, default: []].append(cover.first...cover.last)
-                coveredNames[cover.laneName, default: []].append(cover.first...cover.last)
+                covered[cover.laneName, default: []].append(cover.first...cover.last)
             }
+            opened.append(info)
         }
-        for problem in StoreFolder.headless(listed, covered: coveredNames) {
+        for problem in StoreFolder.headless(listed, covered: covered) {
             add(text(problem), &report)
         }
+        let lanes = Set(opened.lazy.flatMap(\.covers).map(\.laneID))
+        var overlaps = LaneOverlaps(opened, lanes: lanes, identities)
         var done: UInt64 = 0
         let all =
             listed.reduce(0) { $0 &+ bytes(of: $1) }
             &+ archives.reduce(0) { $0 &+ StoreFolder.bytes(of: $1) }
         for files in listed {
             if files.hasLaneFile {
-                verify(files, covered, runningBoot, &report) { progress(done &+ $0, all) }
+                verify(files, &overlaps, runningBoot, &report) { progress(done &+ $0, all) }
             }
             done &+= bytes(of: files)
         }
@@ -314,13 +316,13 @@ public enum StoreInspector {
     }
 
     private static func verify(
-        _ files: LaneFiles, _ covered: [LaneID: [ClosedRange<UInt64>]], _ boot: LaneID?,
+        _ files: LaneFiles, _ overlaps: inout LaneOverlaps, _ boot: LaneID?,
         _ report: inout VerifyReport, _ progress: (UInt64) -> Void
     ) {
         do throws(ReadProblem) {
             var records: UInt64 = 0
             let source = try LaneSource(files: files, runningBoot: boot)
-            for range in covered[source.laneID] ?? [] { source.exclude(range) }
+            overlaps.settle(source)
             source.rendersText = false
             var failures = 0
             var record = RecordRef()

@@ -148,6 +148,7 @@ public final class StoreReader {
         merge.onEnd = { [weak self] source in
             for view in self?.views ?? [] { view.ended(source) }
         }
+        var files: [(archive: ArchiveSource, order: UInt64)] = []
         for (index, path) in paths.enumerated() {
             let order = UInt64(index) << 52
             if StoreFolder.isDirectory(path) {
@@ -158,10 +159,29 @@ public final class StoreReader {
                     ) { [weak self] problem in
                         unsafe self?.pending.append(problem)
                     })
+            } else if path.hasSuffix(".seg") || path.hasSuffix(".sealed")
+                || path.hasSuffix(".lane")
+            {
+                let lane = try SegmentFileSource.open(path: path, runningBoot: runningBoot)
+                lane.rendersText = false
+                learn(lane, path)
+                merge.add(MergeInput(lowerBound: 0, order: order) { lane })
             } else {
-                try addFile(path, order, runningBoot)
+                let archive = try ArchiveSource.open(
+                    path: path, identities: options.identities, files: sourceOptions.room?.files)
+                ArchiveShelf.prepare(archive, sourceOptions)
+                learn(archive, path)
+                singleArchives.append(archive.info)
+                files.append((archive, order))
             }
         }
+        var overlaps = LaneOverlaps(
+            views.flatMap(\.found) + singleArchives, lanes: Set(views.flatMap(\.foundLanes)),
+            options.identities)
+        for view in views { view.settle(&overlaps) }
+        let seen = overlaps.makeSeen()
+        for view in views { view.begin(overlaps, seen) }
+        for file in files { add(file.archive, file.order, overlaps, seen) }
     }
 
     public convenience init(
@@ -178,27 +198,27 @@ public final class StoreReader {
         )
     }
 
-    private func addFile(_ path: String, _ order: UInt64, _ boot: LaneID) throws(ReadProblem) {
-        var isPlaced = true
-        let source: any RecordSource
-        if path.hasSuffix(".seg") || path.hasSuffix(".sealed") || path.hasSuffix(".lane") {
-            let lane = try SegmentFileSource.open(path: path, runningBoot: boot)
-            lane.rendersText = false
-            source = lane
-        } else {
-            let archive = try ArchiveSource.open(
-                path: path, identities: options.identities, files: sourceOptions.room?.files)
-            ArchiveShelf.prepare(archive, sourceOptions)
-            source = archive
-            isPlaced = archive.info.covers.count == 1
-            singleArchives.append(archive.info)
-        }
+    private func learn(_ source: any RecordSource, _ path: String) {
         if let process = source.process {
             merge.learn(process, lane: path)
         } else {
-            isPlaced = false
+            filesArePlaced = false
         }
-        filesArePlaced = filesArePlaced && isPlaced
+    }
+
+    private func add(
+        _ archive: ArchiveSource, _ order: UInt64, _ overlaps: LaneOverlaps, _ seen: RecordsSeen?
+    ) {
+        let info = archive.info
+        if overlaps.contained.contains(info.path) { return }
+        var source: any RecordSource = archive
+        if let seen, overlaps.isShared(info) {
+            // Some of its records may be returned from another file.
+            archive.tally = nil
+            filesArePlaced = false
+            source = UnionSource(seen, [archive])
+        }
+        if info.covers.count > 1 { filesArePlaced = false }
         merge.add(MergeInput(lowerBound: 0, order: order) { source })
     }
 

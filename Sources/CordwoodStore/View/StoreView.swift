@@ -36,8 +36,12 @@ final class StoreView {
     /// Following from the end: archived records older than this are not new.
     private var startedNs: UInt64 = 0
     private var gone: Set<String> = []
-    /// For lanes that are opened later: the covers of archives that existed at the start.
-    private var archived: [LaneID: [ClosedRange<UInt64>]] = [:]
+    /// What several files hold, as of the start, and their records as far as they were returned;
+    /// nil: no record is in several files.
+    private var overlaps: LaneOverlaps?
+    private var seen: RecordsSeen?
+    /// What was found, until the view begins.
+    private var start: Start?
 
     /// The archives that existed at the start, and the paths of those that cannot be opened.
     var archives: (opened: [ArchiveInfo], others: [String]) { shelf.atFirst ?? ([], []) }
@@ -88,7 +92,16 @@ final class StoreView {
         opening = Opening(shelf, options, starts)
         Machine.readTimeNamespace()
         if options.follow, options.fromEnd { startedNs = cw_realtime_ns() }
-        try open()
+        try list()
+    }
+
+    /// What a store has as it is opened.
+    private struct Start {
+        var listed: [LaneFiles] = []
+        var chains: [String: Chain] = [:]
+        var lanes: [LaneSource] = []
+        var reopened: [(id: LaneID, lane: String, segments: [UInt64])] = []
+        var archives: [ArchiveInfo] = []
     }
 
     /// The files of one lane, in lanes/ and in archives.
@@ -98,57 +111,84 @@ final class StoreView {
         var source: LaneSource?
         /// A lane that is reopened when its time comes: its id and its segments.
         var closedAgain: (id: LaneID, segments: [UInt64])?
+        /// Other files have some of its records, too.
+        var isShared = false
         var process: ProcessInfo?
         /// Monotonic ns; none of its records is older.
         var created: UInt64 = 0
     }
 
-    private func open() throws(ReadProblem) {
-        var chains: [String: Chain] = [:]
-        var byID: [LaneID: LaneSource] = [:]
-        var reopened: Set<LaneID> = []
-        let listed = try shelf.making { () throws(ReadProblem) in
+    private func list() throws(ReadProblem) {
+        var start = Start()
+        start.listed = try shelf.making { () throws(ReadProblem) in
             try LaneFiles.list(store: path)
         }
-        for files in listed where files.hasLaneFile {
+        for files in start.listed where files.hasLaneFile {
             knownLanes.insert(files.lane)
             guard let source = openLane(files) else { continue }
             var chain = Chain(
                 lane: files.lane, process: source.process, created: source.createdMonotonicNs)
-            if byID.count < StoreView.lanesOpenMax || isFollowed(source) {
-                byID[source.laneID] = source
+            if start.lanes.count < StoreView.lanesOpenMax || isFollowed(source) {
+                start.lanes.append(source)
                 chain.source = source
             } else {
                 chain.closedAgain = (source.laneID, source.segmentNumbers)
-                reopened.insert(source.laneID)
+                start.reopened.append((source.laneID, files.lane, source.segmentNumbers))
             }
-            chains[files.lane] = chain
+            start.chains[files.lane] = chain
         }
+        start.archives = shelf.discover(report)
+        self.start = start
+    }
+
+    /// The archives that were found, until the view begins.
+    var found: [ArchiveInfo] { start?.archives ?? [] }
+    /// The same for lanes with segments of their own.
+    var foundLanes: [LaneID] {
+        start.map { $0.lanes.map(\.laneID) + $0.reopened.map(\.id) } ?? []
+    }
+
+    func settle(_ overlaps: inout LaneOverlaps) {
+        guard let start else { return }
+        for source in start.lanes { overlaps.settle(source) }
+        for (id, lane, segments) in start.reopened { overlaps.note(id, lane, segments) }
+    }
+
+    /// Enters what was found into the merge.
+    func begin(_ overlaps: LaneOverlaps, _ seen: RecordsSeen?) {
+        guard let start else { return }
+        self.start = nil
+        self.overlaps = overlaps
+        self.seen = seen
+        let listed = start.listed
+        var chains = start.chains
         // Of thousands of archives, few cover what is still in lanes/.
         let headless = Set(listed.filter { !$0.hasLaneFile }.map(\.lane))
         var covered: [String: [ClosedRange<UInt64>]] = [:]
         let asked = OriginsAsked(options)
-        for info in shelf.discover(report) {
-            for cover in info.covers where cover.first <= cover.last {
-                byID[cover.laneID]?.exclude(cover.first...cover.last)
-                if reopened.contains(cover.laneID) {
-                    archived[cover.laneID, default: []].append(cover.first...cover.last)
-                }
-                if !headless.isEmpty, headless.contains(cover.laneName) {
+        for info in start.archives {
+            if !headless.isEmpty {
+                for cover in info.covers
+                where cover.first <= cover.last && headless.contains(cover.laneName) {
                     covered[cover.laneName, default: []].append(cover.first...cover.last)
                 }
             }
-            guard startedNs == 0, ArchiveShelf.overlaps(info, options),
+            let isShared = overlaps.isShared(info)
+            guard startedNs == 0, !overlaps.contained.contains(info.path),
+                ArchiveShelf.overlaps(info, options),
                 info.covers.allSatisfy({ $0.laneID == .zero })
                     || info.covers.contains(where: { options.origin.mayHave(lane: $0.laneID) }),
                 asked.map({ shelf.mayHave(info, $0) }) ?? true,
-                !shelf.isAnswered(info, options)
+                isShared || !shelf.isAnswered(info, options)
             else { continue }
             let name = info.covers.count == 1 ? info.covers[0].laneName : info.path
             chains[name, default: Chain(lane: name)].archives.append(info)
+            if isShared { chains[name]?.isShared = true }
         }
         StoreFolder.headless(listed, covered: covered).forEach(report)
-        start(chains.values.sorted { $0.lane < $1.lane })
+        let own = start.lanes.map { ($0.laneID, $0.lane) } + start.reopened.map { ($0.id, $0.lane) }
+        for (id, lane) in own where overlaps.shared[id] != nil { chains[lane]?.isShared = true }
+        place(chains.values.sorted { $0.lane < $1.lane })
         hold()
     }
 
@@ -157,7 +197,7 @@ final class StoreView {
         return !head.closed
     }
 
-    private func start(_ sorted: [Chain]) {
+    private func place(_ sorted: [Chain]) {
         var chains = sorted
         var looked = 0
         for index in chains.indices {
@@ -165,7 +205,10 @@ final class StoreView {
                 ($0.covers.first?.first ?? 0) < ($1.covers.first?.first ?? 0)
             }
             guard let info = chains[index].archives.first else { continue }
-            let hasFirst = chains[index].source != nil && info.covers.first?.first == 0
+            let hasFirst =
+                chains[index].isShared
+                ? chains[index].process != nil
+                : chains[index].source != nil && info.covers.first?.first == 0
             if !hasFirst, looked < ArchiveShelf.placedExactlyMax,
                 let (process, time) = shelf.first(of: info)
             {
@@ -200,13 +243,16 @@ final class StoreView {
                 passed[source.laneID] = source
             }
         }
-        let parts = parts(of: chain)
         var bound = chain.archives.first.map(ArchiveShelf.roughBound) ?? 0
         if let process = chain.process { bound = merge.orderingTime(process, chain.created) }
         // Opening a source needlessly costs little; opening it late shows its records late.
         if isFollowed || chain.source != nil && chain.archives.isEmpty { bound = 0 }
+        let tracks = tracks(of: chain)
+        let seen = chain.isShared ? seen : nil
         var input = MergeInput(lowerBound: bound, order: order) {
-            () throws(ReadProblem) -> (any RecordSource)? in ChainSource(parts)
+            () throws(ReadProblem) -> (any RecordSource)? in
+            let sources = tracks.map(ChainSource.init)
+            return seen.map { UnionSource($0, sources) } ?? sources.first
         }
         input.isFollowed = isFollowed
         merge.add(input)
@@ -221,7 +267,7 @@ final class StoreView {
     /// The chain's archives, if they may be left out in part: each is of this lane alone, and their
     /// order among others does not depend on which of them are read first. `EndPlan` finds damage.
     private func end(of chain: Chain, _ bound: UInt64) -> EndChain? {
-        guard let first = chain.archives.first,
+        guard let first = chain.archives.first, !chain.isShared,
             chain.archives.allSatisfy({ $0.covers.count == 1 })
         else { return nil }
         var process = chain.process
@@ -248,9 +294,26 @@ final class StoreView {
         }
     }
 
-    private func parts(of chain: Chain) -> [ChainSource.Part] {
+    /// The parts that follow each other; shared ones side by side where their segments overlap.
+    private func tracks(of chain: Chain) -> [[ChainSource.Part]] {
+        guard chain.isShared else { return [chain.archives.map { part($0) } + own(chain)] }
+        var tracks: [(last: UInt64, parts: [ChainSource.Part])] = []
+        for info in chain.archives {
+            let (first, last) = (info.covers.first?.first ?? 0, info.covers.first?.last ?? 0)
+            let part = part(info, isShared: true)
+            if let index = tracks.firstIndex(where: { $0.last < first }) {
+                tracks[index].parts.append(part)
+                tracks[index].last = last
+            } else {
+                tracks.append((last, [part]))
+            }
+        }
+        return (tracks.map(\.parts) + [own(chain)]).filter { !$0.isEmpty }
+    }
+
+    /// What lanes/ has of it.
+    private func own(_ chain: Chain) -> [ChainSource.Part] {
         var parts: [ChainSource.Part] = []
-        for info in chain.archives { parts.append(part(info)) }
         if let source = chain.source {
             parts.append(StoreView.part(feeds[source.laneID] ?? source))
         }
@@ -264,12 +327,15 @@ final class StoreView {
         { () throws(ReadProblem) -> (any RecordSource)? in source }
     }
 
-    private func part(_ info: ArchiveInfo) -> ChainSource.Part {
+    private func part(_ info: ArchiveInfo, isShared: Bool = false) -> ChainSource.Part {
         let opening = opening
         return { () throws(ReadProblem) -> (any RecordSource)? in
             let start = opening.starts.byPath[info.path] ?? ArchiveStart()
             if start == .none { return nil }
-            return try opening.shelf.open(info, at: start, opening.options)
+            var options = opening.options
+            // Some of its records may have been returned.
+            if isShared { options.tally = nil }
+            return try opening.shelf.open(info, at: start, options)
         }
     }
 
@@ -292,10 +358,11 @@ final class StoreView {
     {
         let path = path
         let boot = runningBoot
-        let covers = archived[id] ?? []
+        let overlaps = overlaps
         let vanished = vanished
         let rendersText = options.rendersText
         let shelf = shelf
+        let covers = overlaps?.ranges(of: id) ?? []
         let expected = segments.filter { number in !covers.contains { $0.contains(number) } }
         return { [weak self] () throws(ReadProblem) -> (any RecordSource)? in
             do throws(ReadProblem) {
@@ -305,7 +372,7 @@ final class StoreView {
                 }
                 unsafe again.pausesAtLoss = true
                 if !rendersText { again.rendersText = false }
-                for cover in covers { again.exclude(cover) }
+                if var overlaps { overlaps.leaveOut(from: again) }
                 again.miss(expected)
                 if let self, self.options.follow { self.passed[id] = again }
                 return again
@@ -386,6 +453,7 @@ final class StoreView {
     /// Called for a source that was read to its end, or to where it lost a segment that an archive
     /// may hold.
     func ended(_ source: any RecordSource) {
+        if let union = source as? UnionSource { return union.sources.forEach(ended) }
         let last = (source as? ChainSource)?.last ?? source
         guard let lane = last as? LaneSource, !lane.lostSegments.isEmpty else { return }
         lanes[lane.lane] = lane
@@ -469,7 +537,8 @@ final class StoreView {
             // Its files are gone: reads once more what the open descriptors still reach.
             if gone.insert(name).inserted {
                 do throws(ReadProblem) {
-                    try source.refresh(files: source.filesGone)
+                    try source.refresh(
+                        files: LaneFiles(lane: name, directory: path + "/lanes"))
                 } catch { report(error) }
             }
         }

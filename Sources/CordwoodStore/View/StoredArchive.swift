@@ -21,8 +21,8 @@ public struct StoredArchive: Sendable {
     public var lastSegment: UInt64
     /// Covers besides the first.
     public var otherCovers: Int
-    /// Ids of archives that it replaces, likewise.
-    public var replaced: [String]
+    /// Archives that it replaces: their ids, likewise, and their numbers of records.
+    public var replaced: [(id: String, recordCount: UInt64)]
     public var recordCount: UInt64
     public var fileBytes: UInt64
     /// Sum over all payloads, inflated; 0 for an encrypted archive.
@@ -61,7 +61,7 @@ public struct StoredArchive: Sendable {
         firstSegment = info.covers.first?.first ?? 0
         lastSegment = info.covers.first?.last ?? 0
         otherCovers = max(0, info.covers.count - 1)
-        replaced = info.replaced.map(ArchiveIdentity.text)
+        replaced = info.replaced.map { (ArchiveIdentity.text($0.id), $0.recordCount) }
         recordCount = info.recordCount
         fileBytes = info.fileBytes
         rawBytes = info.rawBytes

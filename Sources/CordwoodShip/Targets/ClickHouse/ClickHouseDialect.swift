@@ -65,7 +65,7 @@ struct ClickHouseDialect: Dialect {
 
     func makeEncoder(_ lines: LineRenderers) -> (any RecordEncoder)? {
         let entry = ClickHouseEntry(origin: origin)
-        return EntryEncoder(.none) { entry.append($0, $1, &$2) }
+        return EntryEncoder(.none) { entry.append($0, &$1) }
     }
 
     func url(_ delivery: Delivery) -> String {

@@ -9,10 +9,10 @@ import CordwoodStore
 struct ClickHouseEntry: Sendable {
     let origin: Origin
 
-    func append(_ record: RecordRef, _ place: RecordPlace, _ out: inout [UInt8]) {
+    func append(_ record: RecordRef, _ out: inout [UInt8]) {
         let process = record.thread.process
         var row = JSONMembers(&out)
-        row.recordID("record_id", record, place, &out)
+        row.recordID("record_id", record, &out)
         row.number("time_ns", record.timeNs, &out)
         row.level("level", record.level, &out)
         row.number("level_number", UInt64(record.level), &out)

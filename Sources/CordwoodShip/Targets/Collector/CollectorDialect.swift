@@ -44,12 +44,13 @@ struct CollectorDialect: Dialect {
         return .plain
     }
 
-    /// The receipt names the archive; it may also report the size, which must then match.
+    /// The receipt names the archive and the number of its records, also if the collector had it
+    /// before: perhaps in an archive with others.
     func isReceipt(_ outcome: TransferOutcome, _ delivery: Delivery) -> Bool {
         guard let answer = AnswerText.object(outcome.body),
-            answer["id"]?.string == delivery.archiveID, answer["stored"] == .bool(true)
+            answer["id"]?.string == delivery.archiveID, answer["stored"] == .bool(true),
+            let records = answer["records"]?.whole
         else { return false }
-        guard let bytes = answer["bytes"] else { return true }
-        return bytes.whole.map { UInt64(exactly: $0) == delivery.contentBytes } ?? false
+        return UInt64(exactly: records) == delivery.archiveRecords
     }
 }

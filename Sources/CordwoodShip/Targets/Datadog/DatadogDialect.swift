@@ -30,7 +30,7 @@ struct DatadogDialect: Dialect {
 
     func makeEncoder(_ lines: LineRenderers) -> (any RecordEncoder)? {
         let entry = self.entry
-        return EntryEncoder(.array) { entry.append($0, $1, &$2) }
+        return EntryEncoder(.array) { entry.append($0, &$1) }
     }
 
     func url(_ delivery: Delivery) -> String { address }

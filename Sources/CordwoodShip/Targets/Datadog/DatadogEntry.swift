@@ -12,7 +12,7 @@ struct DatadogEntry: Sendable {
 
     static let sourceDefault = "cordwood"
 
-    func append(_ record: RecordRef, _ place: RecordPlace, _ out: inout [UInt8]) {
+    func append(_ record: RecordRef, _ out: inout [UInt8]) {
         let process = record.thread.process
         let fields = UniqueFields.of(record)
         var object = JSONMembers(&out)
@@ -42,7 +42,7 @@ struct DatadogEntry: Sendable {
         object.hex("span_id", record.spanID, &out)
         object.number("sequence", record.sequence, &out)
         object.kind("kind", record.kind, &out)
-        object.recordID("record_id", record, place, &out)
+        object.recordID("record_id", record, &out)
         object.fields("fields", fields.filter { $0.part != .exception }, &out)
         object.resource("resource", process.attributes(without: Origin.keys), &out)
         object.end(&out)

@@ -84,7 +84,7 @@ struct ElasticsearchDialect: Dialect {
 
     func makeEncoder(_ lines: LineRenderers) -> (any RecordEncoder)? {
         let entry = ElasticsearchEntry(origin: origin, index: index)
-        return EntryEncoder(.none, isAnsweredByID: true) { entry.append($0, $1, &$2) }
+        return EntryEncoder(.none, isAnsweredByID: true) { entry.append($0, &$1) }
     }
 
     func url(_ delivery: Delivery) -> String { address }
@@ -235,9 +235,7 @@ struct BulkAnswer: Equatable {
         _ result: JSONValue, _ delivery: Delivery, _ ordinals: [UInt64], place: Int?
     ) -> UInt64? {
         guard let id = result["_id"]?.string, !id.isEmpty else { return place.map { ordinals[$0] } }
-        guard let recordID = RecordID(id) else {
-            return RecordPlace.ordinal(of: Array(id.utf8)[...], archiveID: delivery.archiveID)
-        }
+        guard let recordID = RecordID(id) else { return nil }
         let ids = delivery.recordIDs
         guard ids.count == ordinals.count else { return nil }
         if let place, ids[place] == recordID { return ordinals[place] }

@@ -17,7 +17,7 @@ struct ElasticsearchEntry: Sendable {
     ]
     private static let known = Origin.keys + attributes.map(\.key)
 
-    func append(_ record: RecordRef, _ place: RecordPlace, _ out: inout [UInt8]) {
+    func append(_ record: RecordRef, _ out: inout [UInt8]) {
         Literal.append("{\"create\":{", &out)
         if let index {
             // Index names contain no character that JSON escapes.
@@ -26,7 +26,7 @@ struct ElasticsearchEntry: Sendable {
             Literal.append("\",", &out)
         }
         Literal.append("\"_id\":\"", &out)
-        place.appendID(of: record, &out)
+        record.id.append(to: &out)
         Literal.append("\"}}\n", &out)
         let process = record.thread.process
         let fields = UniqueFields.of(record)

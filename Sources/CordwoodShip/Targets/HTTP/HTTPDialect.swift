@@ -30,6 +30,11 @@ struct HTTPDialect: Dialect {
         return HTTPDialect.fill(url, "{name}", delivery.fileName)
     }
 
+    /// A name begins with what the archive covers and with its id; parts of an archive share it.
+    func isAddressOfBody(_ delivery: Delivery) -> Bool {
+        template.holds("{id}") || delivery.range == nil && template.holds("{name}")
+    }
+
     var probe: Probe {
         .head(HTTPDialect.fill(HTTPDialect.fill(template, "{id}", "test"), "{name}", "test"))
     }
@@ -52,8 +57,8 @@ struct HTTPDialect: Dialect {
     ) -> (any RecordEncoder)? {
         switch format {
         case .archive: nil
-        case .ndjson: LineEncoder(render: lines.json)
-        case .text: LineEncoder(render: lines.text)
+        case .ndjson: EntryEncoder(.none, lines.json)
+        case .text: EntryEncoder(.none, lines.text)
         case .sap: EntryEncoder(.none, CommonEntries.sap)
         case .json: EntryEncoder(.array, CommonEntries.json)
         case .otlpProtobuf: OTLPEncoder(.protobuf, entryBytesMax: entryBytesMax)

@@ -8,17 +8,17 @@ import CordwoodStore
 enum LogglyEntry {
     static let timestampDigits = 6
 
-    static let json: RenderEntry = { record, place, out in
+    static let json: RenderEntry = { record, out in
         Literal.append("{\"timestamp\":\"", &out)
         Times.append(record.timeNs, digits: timestampDigits, to: &out)
         Literal.append("Z\",", &out)
-        CommonEntries.appendMembers(record, place, &out)
+        CommonEntries.appendMembers(record, &out)
         Literal.append("}\n", &out)
     }
 
     /// As `cordwood cat --utc` shows it, except that newlines in a message become `\n`, so that one
     /// event stays one.
-    static let text: RenderEntry = { record, _, out in
+    static let text: RenderEntry = { record, out in
         TextLine.append(record, to: &out, utc: true, color: false, form: .oneLine)
     }
 }

@@ -2,7 +2,7 @@
 // and bounded (the service, one of eight levels, the host's fixed labels). Everything else is
 // structured metadata; whatever exceeds its limits follows the message in the line. Loki merges
 // lines of one stream with the same time and text, so each record gets a time that differs from its
-// neighbours' (`RecordPlace.distinctNs`). Holds a whole body until its end, which the limit bounds
+// neighbours' (`distinctNs`). Holds a whole body until its end, which the limit bounds
 // (LokiDialect.bodyBytesMax). One thread at a time.
 
 import CordwoodCore
@@ -129,17 +129,17 @@ struct LokiEncoder: RecordEncoder {
 
     /// `["time","line",{"name":"value",…}]`
     func makeEntry(
-        _ record: RecordRef, _ place: RecordPlace, messageBytesMax: Int, _ out: inout [UInt8]
+        _ record: RecordRef, distinctNs: UInt64, messageBytesMax: Int, _ out: inout [UInt8]
     ) {
         var metadata: [UInt8] = []
         var tail: [UInt8] = []
-        facts(record, place, &metadata, &tail)
+        facts(record, &metadata, &tail)
         // Each byte that is not UTF-8 takes three.
         let room = LokiEncoder.lineBytesMax - tail.count - LokiEncoder.markBytesMax
         let lineMax = UTF8Scan.isValid(record.message) ? room : room / 3
         let cut = Cut.message(of: record, to: min(messageBytesMax, lineMax))
         Literal.append("[\"", &out)
-        Digits.append(Times.signed(place.distinctNs), to: &out)
+        Digits.append(Times.signed(distinctNs), to: &out)
         Literal.append("\",\"", &out)
         _ = JSONText.content(cut.message, &out)
         out.append(contentsOf: Cut.mark(of: cut).utf8)
@@ -163,8 +163,7 @@ struct LokiEncoder: RecordEncoder {
     /// Everything in a record besides its message, as metadata, and the rest that does not fit
     /// there.
     private func facts(
-        _ record: RecordRef, _ place: RecordPlace, _ metadata: inout [UInt8],
-        _ tail: inout [UInt8]
+        _ record: RecordRef, _ metadata: inout [UInt8], _ tail: inout [UInt8]
     ) {
         var names = self.names
         var pairs = LokiPairs(hasMetadata: hasMetadata)
@@ -187,7 +186,7 @@ struct LokiEncoder: RecordEncoder {
         add("trace_id") { Hex.append(record.traceID, to: &$0) }
         add("span_id") { Hex.append(record.spanID, to: &$0) }
         add("kind") { JSONLine.kind(record.kind, &$0) }
-        add("record_id") { place.appendID(of: record, &$0) }
+        add("record_id") { record.id.append(to: &$0) }
         for field in UniqueFields.of(record) {
             var value: [UInt8] = []
             FieldText.append(field.value, to: &value)

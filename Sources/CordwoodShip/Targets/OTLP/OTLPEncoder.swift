@@ -48,12 +48,12 @@ struct OTLPEncoder: RecordEncoder {
     // ── Entries ──
 
     func makeEntry(
-        _ record: RecordRef, _ place: RecordPlace, messageBytesMax: Int, _ out: inout [UInt8]
+        _ record: RecordRef, distinctNs: UInt64, messageBytesMax: Int, _ out: inout [UInt8]
     ) {
         let cut = Cut.message(of: record, to: messageBytesMax)
         let attributes = OTLPAttributes(cut, form, bytesMax: attributeBytesMax)
         var uid: [UInt8] = []
-        if !attributes.contains(OTLP.uidKey) { place.appendID(of: record, &uid) }
+        if !attributes.contains(OTLP.uidKey) { record.id.append(to: &uid) }
         switch form {
         case .protobuf: OTLPProtobuf.append(cut, attributes, uid: uid, to: &out)
         case .json: OTLPJSON.append(cut, attributes, uid: uid, to: &out)

@@ -16,9 +16,7 @@ public struct OTLPLines {
     /// Takes a record; appends the previous line if it is full.
     public mutating func append(_ record: RecordRef, to out: inout [UInt8]) {
         var entry: [UInt8] = []
-        // A record of a store goes by its own id, in whichever archive it is.
-        let place = RecordPlace(archiveID: "", ordinal: 0)
-        encoder.makeEntry(record, place, messageBytesMax: .max, &entry)
+        encoder.makeEntry(record, distinctNs: record.timeNs, messageBytesMax: .max, &entry)
         let cost = encoder.cost(entry, record)
         if bytes > 0, bytes + cost > OTLPLines.lineBytesMax { finish(&out) }
         bytes += cost

@@ -37,7 +37,7 @@ struct SplunkDialect: Dialect {
 
     func makeEncoder(_ lines: LineRenderers) -> (any RecordEncoder)? {
         let entry = self.entry
-        return EntryEncoder(.none) { entry.append($0, $1, &$2) }
+        return EntryEncoder(.none) { entry.append($0, &$1) }
     }
 
     func url(_ delivery: Delivery) -> String { address }

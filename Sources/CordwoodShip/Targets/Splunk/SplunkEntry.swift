@@ -23,7 +23,7 @@ struct SplunkEntry: Sendable {
 
     private static let names = FieldNames(.letterFirst, own: own)
 
-    func append(_ record: RecordRef, _ place: RecordPlace, _ out: inout [UInt8]) {
+    func append(_ record: RecordRef, _ out: inout [UInt8]) {
         var object = JSONMembers(&out)
         object.name("time", &out)
         Digits.append(record.timeNs / 1_000_000_000, to: &out)
@@ -34,13 +34,13 @@ struct SplunkEntry: Sendable {
         object.text("sourcetype", sourceType ?? SplunkEntry.sourceTypeDefault, &out)
         object.text("index", index, &out)
         object.name("event", &out)
-        event(record, place, &out)
+        event(record, &out)
         fields(record, &object, &out)
         object.end(&out)
         out.append(0x0a)
     }
 
-    private func event(_ record: RecordRef, _ place: RecordPlace, _ out: inout [UInt8]) {
+    private func event(_ record: RecordRef, _ out: inout [UInt8]) {
         let process = record.thread.process
         var event = JSONMembers(&out)
         event.message("message", base64: "message_base64", record, &out)
@@ -58,7 +58,7 @@ struct SplunkEntry: Sendable {
         event.hex("span_id", record.spanID, &out)
         event.number("sequence", record.sequence, &out)
         event.kind("kind", record.kind, &out)
-        event.recordID("record_id", record, place, &out)
+        event.recordID("record_id", record, &out)
         event.end(&out)
     }
 

@@ -33,7 +33,7 @@ struct TransactionsEncoder: RecordEncoder {
     }
 
     func makeEntry(
-        _ record: RecordRef, _ place: RecordPlace, messageBytesMax: Int, _ out: inout [UInt8]
+        _ record: RecordRef, distinctNs: UInt64, messageBytesMax: Int, _ out: inout [UInt8]
     ) {
         guard let fields = TransactionsDocument.event(record), let id = fields.transactionID,
             !deleted.covers(id, StoreMoment(record))

@@ -1,0 +1,84 @@
+// What the segments of a lane hold, before a record is read: whether archives have it already. One
+// thread; call all of this before the first `advance`.
+// SAFETY: the bytes that are hashed outlive the call; views of a page are not kept.
+
+import CSodium
+import CordwoodCore
+
+/// What a segment holds: its number, and a digest of its chunks (FORMAT §11.1).
+package struct SegmentSeal: Hashable, Sendable {
+    package var number: UInt64
+    package var digest: LaneID
+
+    static let bytes = 24
+}
+
+extension LaneSource {
+    /// What its segments hold, and the refused records that it reports at its end, for an archive's
+    /// id (FORMAT §11.1). Of a lane that nobody writes to.
+    package func content() throws(ReadProblem) -> (seals: [SegmentSeal], gap: UInt64) {
+        var seals: [SegmentSeal] = []
+        _ = try segments { _, seal in
+            if let seal { seals.append(seal) }
+            return false
+        }
+        seals.sort { $0.number < $1.number }
+        let gap = reportsDrops ? try context.unreportedDrops(seen: [:]).count : 0
+        return (seals, gap)
+    }
+
+    /// Those of which archives hold everything, as their headers say (FORMAT §6).
+    package var deadSegments: [UInt64] { unsafe waiting.filter(\.isDead).map(\.number) }
+
+    /// The numbers of the segments for which that is true of what they hold; nil: nothing so far. A
+    /// segment that is gone is not asked about.
+    func segments(
+        where isWanted: (_ number: UInt64, _ seal: SegmentSeal?) -> Bool
+    ) throws(ReadProblem) -> Set<UInt64> {
+        var found: Set<UInt64> = []
+        for segment in unsafe waiting {
+            guard try segment.refresh() else { continue }
+            if isWanted(segment.number, try segment.seal(laneID)) { found.insert(segment.number) }
+        }
+        return found
+    }
+
+    func createdMonotonicNs(ofSegments numbers: Set<UInt64>) -> UInt64 {
+        unsafe waiting.lazy.filter { numbers.contains($0.number) }.map(\.head.createdMonotonic)
+            .min() ?? .max
+    }
+}
+
+extension LaneFiles {
+    /// True if a power cut took all readable content of a lane and left only its names: neither its
+    /// file nor any segment or journal has a header. False if one of them cannot be opened.
+    package var isBlank: Bool {
+        for path in [lanePath] + segments.map(\.path) {
+            do throws(ReadProblem) {
+                let page = try ReadFile(path: path).copy(at: 0, count: SegmentHeader.bytes)
+                let isZero = unsafe Bytes.u64(page.bytes, 0) == 0
+                guard page.count < SegmentHeader.bytes || isZero else { return false }
+            } catch {
+                // 2: no such file. A segment in memory is gone once the machine has restarted.
+                guard case .system(_, 2) = error else { return false }
+            }
+        }
+        if hasJournal {
+            do throws(ReadProblem) {
+                return try Journal(path: journalPath).frames.isEmpty
+            } catch { if case .damaged = error { return true } else { return false } }
+        }
+        return true
+    }
+}
+
+enum SHA256 {
+    /// The first half of the sum.
+    static func first16(_ content: borrowing GrowingBytes) -> LaneID {
+        var hash = [UInt8](repeating: 0, count: 32)
+        // SAFETY: `content` outlives the call, which fills the 32 bytes of `hash`.
+        let input = unsafe content.base.assumingMemoryBound(to: UInt8.self)
+        unsafe crypto_hash_sha256(&hash, input, UInt64(content.count))
+        return unsafe hash.withUnsafeBytes { $0.id(0) }
+    }
+}

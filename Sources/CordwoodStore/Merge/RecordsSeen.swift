@@ -1,0 +1,137 @@
+// Which records of some lanes were returned, if several files may have them: a segment and an
+// archive made of it or of a copy of the lane, or archives of two copies. Two records are one only
+// if id, content and event time agree and they were written within a second (FORMAT §7.1): a
+// machine that was resumed twice goes on with the same ids, and then both are shown, and the clone
+// is told. What no sync had covered before a power cut (`unverified`) has an uncertain time, and
+// gives way to what another file has. Holds the ids between the part that is furthest behind and
+// the foremost one. One thread at a time.
+
+import CordwoodCore
+
+/// A lane of which several files have to be read.
+package struct SharedLane: Sendable {
+    package var name: String
+    /// Records from this monotonic time on may come again at any later time.
+    package var heldFrom: UInt64 = .max
+
+    package init(name: String) { self.name = name }
+}
+
+package final class RecordsSeen {
+    /// The clocks of two makers of a file differ by microseconds; those of two clones by more.
+    private static let sameNs: UInt64 = 1_000_000_000
+
+    enum Found { case new, known, clone }
+
+    private struct Name: Hashable {
+        var serial: UInt32
+        var sequence: UInt64
+    }
+
+    private struct Seen {
+        var content: UInt64
+        var writtenNs: UInt64
+        var isUnverified: Bool
+    }
+
+    private final class Lane {
+        let name: String
+        let heldFrom: UInt64
+        var seen: [Name: [Seen]] = [:]
+        /// In the order in which they were returned, with their monotonic times; `first` is the
+        /// first that is still in `seen`.
+        var named: [(name: Name, monotonicNs: UInt64)] = []
+        var first = 0
+        /// The last monotonic time of each part that has come to the lane and not ended.
+        var reached: [Int: UInt64] = [:]
+        var isCloneTold = false
+
+        init(_ shared: SharedLane) {
+            name = shared.name
+            heldFrom = shared.heldFrom
+        }
+    }
+
+    private var lanes: [LaneID: Lane] = [:]
+    private var partCount = 0
+
+    /// - Parameter lanes: those that several parts have.
+    package init(_ lanes: [LaneID: SharedLane]) { self.lanes = lanes.mapValues(Lane.init) }
+
+    /// A number for a source that returns each of its records once.
+    func part() -> Int {
+        partCount += 1
+        return partCount
+    }
+
+    func end(_ part: Int) { for lane in lanes.values { lane.reached[part] = nil } }
+
+    func name(of record: borrowing RecordRef) -> String {
+        lanes[record.thread.process.laneID]?.name ?? ""
+    }
+
+    /// Notes that `part` returns the record, unless it is `known`. `.clone` comes once for a lane:
+    /// the record is new, but another one with its id was returned, and it has to be asked for
+    /// again.
+    func note(_ record: borrowing RecordRef, of part: Int) -> Found {
+        guard let lane = lanes[record.thread.process.laneID] else { return .new }
+        lane.reached[part] = record.monotonicNs
+        forget(lane)
+        let name = Name(serial: record.thread.serial, sequence: record.sequence)
+        let content = RecordsSeen.content(of: record)
+        let isUnverified = record.flags.contains(.unverified)
+        var isClone = false
+        // A journal may hold what its segment gave up and another one has.
+        for other in lane.seen[name] ?? [] {
+            let apart =
+                max(other.writtenNs, record.writtenNs) - min(other.writtenNs, record.writtenNs)
+            if other.content == content
+                ? apart <= RecordsSeen.sameNs || isUnverified || other.isUnverified : isUnverified
+            {
+                return .known
+            }
+            isClone = isClone || !other.isUnverified
+        }
+        if isClone, !lane.isCloneTold {
+            lane.isCloneTold = true
+            return .clone
+        }
+        lane.seen[name, default: []].append(
+            Seen(
+                content: content, writtenNs: record.writtenNs, isUnverified: isUnverified))
+        lane.named.append((name, record.monotonicNs))
+        return .new
+    }
+
+    private func forget(_ lane: Lane) {
+        let reach = 2 * RecordsSeen.sameNs
+        guard let least = lane.reached.values.min(), min(least, lane.heldFrom) > reach
+        else { return }
+        let behind = min(least, lane.heldFrom)
+        while lane.first < lane.named.count,
+            lane.named[lane.first].monotonicNs < behind - reach
+        {
+            lane.seen[lane.named[lane.first].name] = nil
+            lane.first += 1
+        }
+        if lane.first > 65_536 || lane.first == lane.named.count {
+            lane.named.removeFirst(lane.first)
+            lane.first = 0
+        }
+    }
+
+    /// Equal for a record that was read from a segment and from an archive.
+    private static func content(of record: borrowing RecordRef) -> UInt64 {
+        var crc: UInt32 = 0
+        var walk = SectionIterator(record.sections)
+        while let (kind, body) = walk.next() {
+            switch kind {
+            case SectionKind.fields, SectionKind.trace, SectionKind.time, SectionKind.exception:
+                crc = Checksum.crc(body, after: crc)
+            default: break
+            }
+        }
+        crc = Checksum.crc(record.context, after: crc)
+        return record.digest ^ UInt64(crc)
+    }
+}

@@ -1,0 +1,174 @@
+// Which files of the stores that are read hold the same segments of a lane (FORMAT §11). A cover
+// alone proves nothing: it may be that of a copy of the lane. What is proven to be in an archive is
+// read there alone; where that is open, all files are read, and each record comes once
+// (RecordsSeen). One thread at a time.
+
+import CordwoodCore
+
+struct LaneOverlaps {
+    /// Paths of archives of which another one holds everything.
+    private(set) var contained: Set<String> = []
+    private(set) var shared: [LaneID: SharedLane] = [:]
+
+    private typealias Cover = (range: ClosedRange<UInt64>, archive: Int)
+    private let archives: [ArchiveInfo]
+    private let identities: [AgeIdentity]
+    /// The covers of lanes that several files may hold.
+    private var covers: [LaneID: [Cover]] = [:]
+    /// Lanes with segments of their own.
+    private var own: Set<LaneID> = []
+
+    /// - Parameter lanes: those with segments of their own.
+    init(_ archives: [ArchiveInfo], lanes: Set<LaneID>, _ identities: [AgeIdentity]) {
+        self.archives = archives
+        self.identities = identities
+        // Of thousands of archives, few cover the same lane, and fewer what is still in lanes/.
+        var seen: [LaneID: Int] = [:]
+        for (index, info) in archives.enumerated() {
+            for cover in info.covers where cover.first <= cover.last {
+                let range = cover.first...cover.last
+                let before = seen.updateValue(index, forKey: cover.laneID)
+                if covers[cover.laneID] == nil, let before, before != index {
+                    covers[cover.laneID] = archives[before].covers.filter {
+                        $0.laneID == cover.laneID && $0.first <= $0.last
+                    }.map { ($0.first...$0.last, before) }
+                }
+                if before != nil && before != index || lanes.contains(cover.laneID) {
+                    covers[cover.laneID, default: []].append((range, index))
+                }
+            }
+        }
+        for (lane, list) in covers { settle(lane, list) }
+    }
+
+    /// The ranges of a lane's segments that archives cover.
+    func ranges(of lane: LaneID) -> [ClosedRange<UInt64>] {
+        (covers[lane] ?? []).filter { !contained.contains(archives[$0.archive].path) }.map(\.range)
+    }
+
+    /// The records that were returned of shared lanes; nil: there is no such lane.
+    func makeSeen() -> RecordsSeen? { shared.isEmpty ? nil : RecordsSeen(shared) }
+
+    func isShared(_ info: ArchiveInfo) -> Bool {
+        !shared.isEmpty && info.covers.contains { shared[$0.laneID] != nil }
+    }
+
+    /// Makes the lane leave out what is proven to be in an archive. Call before the first
+    /// `advance`.
+    mutating func settle(_ source: LaneSource) {
+        meet(source.laneID, source.lane)
+        leaveOut(from: source)
+    }
+
+    /// A lane of two stores has to be read in both.
+    private mutating func meet(_ lane: LaneID, _ name: String) {
+        if !own.insert(lane).inserted { share(lane, name) }
+    }
+
+    /// As `settle`, for a lane that is known and was opened again.
+    mutating func leaveOut(from source: LaneSource) {
+        let list = covers[source.laneID] ?? []
+        guard !list.isEmpty else { return }
+        var kept: Set<UInt64> = []
+        if source.segmentNumbers.contains(where: { number in list.contains { $0.range ~= number } })
+        {
+            do throws(ReadProblem) {
+                var seals: Set<SegmentSeal> = []
+                for cover in list { seals.formUnion(self.seals(cover.archive, of: source.laneID)) }
+                kept = try source.segments { number, seal in
+                    list.contains { $0.range ~= number } && seal.map { !seals.contains($0) } ?? true
+                }
+            } catch {
+                // It is told when the segment is read.
+                kept = Set(source.segmentNumbers)
+            }
+        }
+        for (range, _) in list { source.exclude(range, except: kept) }
+        if kept.contains(where: { number in list.contains { $0.range ~= number } }) {
+            share(source.laneID, source.lane)
+            // A power cut may have taken the clock of a segment.
+            if source.isOtherBoot {
+                let from = source.createdMonotonicNs(ofSegments: kept)
+                let known = shared[source.laneID]?.heldFrom ?? from
+                shared[source.laneID]?.heldFrom = min(from, known)
+            }
+        }
+    }
+
+    /// The same for a lane that will be opened again: it has to be read beside the archives if any
+    /// of these segments is covered.
+    mutating func note(_ lane: LaneID, _ name: String, _ segments: [UInt64]) {
+        meet(lane, name)
+        let list = covers[lane] ?? []
+        if segments.contains(where: { number in list.contains { $0.range ~= number } }) {
+            share(lane, name)
+        }
+    }
+
+    private mutating func share(_ lane: LaneID, _ name: String) {
+        if shared[lane] == nil { shared[lane] = SharedLane(name: name) }
+    }
+
+    /// What a whole archive holds of a lane.
+    private func seals(_ archive: Int, of lane: LaneID) -> [SegmentSeal] {
+        let info = archives[archive]
+        guard info.lostPlaces == 0,
+            let peeked = try? ArchiveInfo.peek(
+                path: info.path, identities: identities, seals: true)
+        else { return [] }
+        return peeked.covers.lazy.filter { $0.laneID == lane }.flatMap(\.seals)
+    }
+
+    // MARK: Archives
+
+    /// Archives of one lane: leaves out those that others contain, and finds out whether the rest
+    /// overlap.
+    private mutating func settle(_ lane: LaneID, _ list: [Cover]) {
+        let sorted = list.sorted {
+            ($0.range.lowerBound, $0.range.upperBound) < ($1.range.lowerBound, $1.range.upperBound)
+        }
+        var touched: Set<Int> = []
+        var reach: (last: UInt64, archive: Int)?
+        for cover in sorted {
+            if let reach, cover.range.lowerBound <= reach.last {
+                touched.formUnion([reach.archive, cover.archive])
+            }
+            if reach.map({ cover.range.upperBound > $0.last }) ?? true {
+                reach = (cover.range.upperBound, cover.archive)
+            }
+        }
+        guard touched.count > 1 else { return }
+        let peeked = touched.sorted { archives[$0].path < archives[$1].path }.compactMap {
+            try? ArchiveInfo.peek(path: archives[$0].path, identities: identities, seals: true)
+        }
+        for info in peeked {
+            for other in peeked where !contained.contains(other.path) && other.path != info.path {
+                if LaneOverlaps.contains(other, info) {
+                    contained.insert(info.path)
+                    break
+                }
+            }
+        }
+        let left = sorted.filter { !contained.contains(archives[$0.archive].path) }
+        for (cover, next) in zip(left, left.dropFirst())
+        where next.range.lowerBound <= cover.range.upperBound {
+            let name = archives[cover.archive].covers.first { $0.laneID == lane }?.laneName
+            return share(lane, name ?? "")
+        }
+    }
+
+    /// Whether `whole` can be read and has everything that `part` has.
+    private static func contains(_ whole: ArchiveInfo, _ part: ArchiveInfo) -> Bool {
+        guard whole.isWhole, whole.lostPlaces == 0, !whole.isEncrypted || whole.blockCount > 0
+        else { return false }
+        return part.covers.allSatisfy { cover in
+            guard !cover.seals.isEmpty else { return part.recordCount == 0 }
+            let same = whole.covers.filter { $0.laneID == cover.laneID }
+            let seals = Set(same.flatMap(\.seals))
+            // Of equal segments, the archive with more refused records was made later.
+            return seals.isSuperset(of: cover.seals)
+                && (seals.count > cover.seals.count
+                    || same.reduce(0) { $0 + $1.gap } >= cover.gap)
+        }
+    }
+}
