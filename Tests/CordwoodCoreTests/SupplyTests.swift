@@ -105,6 +105,23 @@ final class SupplyTests: XCTestCase {
         }
     }
 
+    /// The current segment of a lane that was left is sealed, and its header has a checksum.
+    func testASealedSegmentGetsNoClockPair() throws {
+        let (engine, logger) = try open(UInt32(CW_OVERFLOW_GROW))
+        XCTAssertEqual(fill(engine, logger), Status.ok)
+        let lane = try XCTUnwrap(engine.pointee.lane)
+        var left = try XCTUnwrap(EngineCore.renewLane(engine, known: nil, since: 0))
+        let segment = try XCTUnwrap(Claim.current(lane))
+        XCTAssertTrue(Segments.hasState(segment, Segments.sealed))
+        let header = UnsafeRawPointer(segment.pointee.base!)
+        let crc = header.load(fromByteOffset: SegmentHeader.sealedCRC, as: UInt32.self)
+        XCTAssertEqual(Sealer.sealedCRC(header), crc)
+        Sealer.addClockPair(engine, lane, also: nil)
+        XCTAssertEqual(Sealer.sealedCRC(header), crc)
+        XCTAssertTrue(left.letGo(engine))
+        close(engine)
+    }
+
     /// The shortest time of several tries: a busy machine only adds to it.
     private func shortest(_ body: () throws -> UInt64) rethrows -> UInt64 {
         var least = UInt64.max

@@ -84,7 +84,7 @@ package enum Sealer {
         // Both segments hold the first pair of the next one and the last pair of this one, so both
         // map ticks to the same time where they overlap (FORMAT §4).
         if let next = unsafe Claim.current(lane), unsafe next != segment,
-            let nextBase = unsafe next.pointee.base
+            unsafe next.pointee.lane == lane, let nextBase = unsafe next.pointee.base
         {
             let pair = unsafe UnsafeMutableRawPointer(nextBase) + SegmentHeader.clockPairs
             unsafe ClockPairs.add(
@@ -146,7 +146,9 @@ package enum Sealer {
         if let also = unsafe also, let base = unsafe also.pointee.base {
             unsafe ClockPairs.add(sample, to: UnsafeMutableRawPointer(base))
         }
+        // That of a lane that was left may be sealed, or another lane's by now.
         if let current = unsafe Claim.current(lane), unsafe current != also,
+            unsafe current.pointee.lane == lane, unsafe Segments.hasState(current, Segments.open),
             let base = unsafe current.pointee.base
         {
             guard unsafe ClockPairs.add(sample, to: UnsafeMutableRawPointer(base)) else {
