@@ -133,14 +133,17 @@ final class RecordIDTests: XCTestCase {
         lane.resource("service.name", "shop")
         lane.resource("user.id", "u1")
         chunk.text("two", at: 2)
+        chunk.isSettled = true
+        lane.first.chunk(thread: 1, sequence: 1, base: 0).text("three", at: 3)
         lane.write()
         try source.refresh()
         let after = Drained(source)
-        XCTAssertEqual(after.messages, ["two"])
+        XCTAssertEqual(after.messages, ["two", "three"])
+        XCTAssertTrue(after.json[0].contains(#""service":null"#), after.json[0])
         XCTAssertTrue(
-            after.json[0].contains(
+            after.json[1].contains(
                 #""service":"shop","host":"h\"1","resource":{"os.type":"linux","user.id":"u1"},"#),
-            after.json[0])
+            after.json[1])
     }
 
     func testTextSaysTheHostWhereItIsAnother() throws {

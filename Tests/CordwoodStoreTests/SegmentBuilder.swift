@@ -98,6 +98,8 @@ final class ChunkBuilder {
     var serial: UInt32
     var sequence: UInt32
     var stream: UInt8 = 0
+    /// The version of the lane's resource.
+    var resource: UInt16 = 0
     var base: UInt64
     var threadID: UInt32 = 77
     var name = "worker"
@@ -167,7 +169,8 @@ final class ChunkBuilder {
         w.u32(sequence)
         w.u32(threadID)
         w.u8(stream)
-        w.pad(to: 48)
+        w.u8(0)
+        w.u16(resource)
         w.text(name)
         w.pad(to: 64)
         let final = end - finalShort
@@ -199,6 +202,7 @@ final class SegmentBuilder {
     private var bases: [UInt64] = []
     /// Granules left empty before each chunk.
     var holes = 0
+    fileprivate weak var lane: LaneBuilder?
 
     init(number: UInt64, generation: UInt32 = 0, laneID: LaneID, bootID: LaneID) {
         self.number = number
@@ -211,6 +215,7 @@ final class SegmentBuilder {
     @discardableResult
     func chunk(thread: UInt32, sequence: UInt32, base: UInt64) -> ChunkBuilder {
         let chunk = ChunkBuilder(thread: thread, sequence: sequence, base: base)
+        chunk.resource = lane?.resourceVersion ?? 0
         chunks.append(chunk)
         bases.append(base)
         return chunk
@@ -300,6 +305,8 @@ final class LaneBuilder {
     var archivedBelow: UInt64 = 0
     var closed: UInt32 = 0
     var catalog: [[UInt8]] = []
+    /// Of the chunks that are made from here on.
+    var resourceVersion: UInt16 = 0
     /// dropped, reported, first, last.
     var drops: [(UInt64, UInt64, UInt64, UInt64)] = []
     var first: SegmentBuilder
@@ -315,11 +322,13 @@ final class LaneBuilder {
         bootID = LaneID(high: boot, low: boot)
         first = SegmentBuilder(number: 0, laneID: laneID, bootID: bootID)
         first.state = 1
+        first.lane = self
     }
 
     func segment(_ number: UInt64, generation: UInt32 = 0) -> SegmentBuilder {
         let made = SegmentBuilder(
             number: number, generation: generation, laneID: laneID, bootID: bootID)
+        made.lane = self
         segments.append(made)
         return made
     }
@@ -343,10 +352,16 @@ final class LaneBuilder {
     }
 
     func resource(_ key: String, _ value: String) {
+        resourceVersion += 1
+        catalog.append(change(resourceVersion, key, value))
+    }
+
+    /// An entry that makes that version of the resource.
+    func change(_ version: UInt16, _ key: String, _ value: String) -> [UInt8] {
         var w = ByteWriter()
         w.str(key)
         w.str(value)
-        catalog.append(entry(3, 0, w.bytes))
+        return entry(3, UInt32(version), w.bytes)
     }
 
     /// The header of a file of names that the lane grew; entries follow.

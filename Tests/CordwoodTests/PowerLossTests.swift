@@ -32,10 +32,10 @@ final class PowerLossTests: XCTestCase {
                     }
                     if random.next() % 3 == 0 { try engine.roll() }
                     if random.next() % 8 == 0 { try engine.archiveWait(timeout: .seconds(60)) }
-                    // 4 KiB per name: the catalog grows into files of its own.
-                    for name in 0..<(random.next() % 4 == 0 ? 200 : 0) {
-                        try engine.setResource(
-                            "r\(round).\(name)", String(repeating: "x", count: 4_000))
+                    // 4 KiB per change: the catalog grows into files of its own.
+                    for change in 0..<(random.next() % 4 == 0 ? 200 : 0) {
+                        let text = "\(round).\(change)"
+                        try engine.setResource("r", text + String(repeating: "x", count: 4_000))
                     }
                 }
                 try engine.flush(.machine, timeout: .seconds(60))

@@ -155,8 +155,8 @@ static inline unsigned read_all(cw_reader *reader, unsigned most) {
         touch(view.process_name);
         for (size_t f = 0; f < view.field_count; f++) {
             touch(view.fields[f].key);
-            PROMISE(view.fields[f].type >= CW_TYPE_INT && view.fields[f].type <= CW_TYPE_STRING);
-            if (view.fields[f].type == CW_TYPE_STRING) touch(view.fields[f].value.s);
+            PROMISE(view.fields[f].type >= CW_TYPE_INT && view.fields[f].type <= CW_TYPE_JSON);
+            if (view.fields[f].type >= CW_TYPE_STRING) touch(view.fields[f].value.s);
         }
     }
     return records;

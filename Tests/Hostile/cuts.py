@@ -152,7 +152,7 @@ def cut_catalogs(suite):
             if cut is not None:
                 path.write_bytes(content[:cut])
             what = f"{path.name} cut to {cut} of {len(content)}"
-            silent += not tells(store, whole, "names of loggers or places are lost", what)
+            silent += not tells(store, whole, "names or attributes are lost", what)
             count += 1
             path.unlink(missing_ok=True)
             path.write_bytes(content)

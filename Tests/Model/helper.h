@@ -14,7 +14,8 @@ namespace model {
     X(FORCED_SALT) X(FORCED_SAME) X(FORCED_COMMITTED) X(FORCED_CAS) X(FORCED_FINAL) X(NEXT_BLOCK)  \
     X(SET_SEALED) X(NAME_SEALED) X(SEALED_STATE) X(ARCHIVE) X(FENCE_3) X(WAIT_3) X(QUIET_SLOT)     \
     X(QUIET_BUSY) X(QUIET_SEGMENT) X(REUSE) X(REUSE_DEAD) X(REUSE_NAME) X(REUSE_HEADER)            \
-    X(REUSE_UNLOCK) X(PUT_SPARE) X(RETIRE) X(UNMAP) X(UNMAPPED) X(MAKE_SLOT) X(END)
+    X(REUSE_UNLOCK) X(PUT_SPARE) X(RETIRE) X(UNMAP) X(UNMAPPED) X(MAKE_SLOT) X(SET_VERSION)        \
+    X(CUT) X(HAS_CUT) X(END)
 
 #define HELPER_STEP(name) H_##name,
 enum HelperPc : u8 { HELPER_PCS(HELPER_STEP) };
@@ -87,6 +88,7 @@ inline bool helperStep(State &s) {
                : op == 's' ? H_SEAL_STATE
                : op == 'a' ? H_ARCHIVE
                : op == 'm' ? H_MAKE_SLOT
+               : op == 'v' ? H_SET_VERSION
                            : H_FENCE_3;
         break;
     case H_END:
@@ -303,6 +305,21 @@ inline bool helperStep(State &s) {
         } else {
             nextSlot(H_MAKE_SLOT);
         }
+        break;
+
+    case H_SET_VERSION: /* [Resource.begin] Any thread of the host. */
+        store(s, me, VERSION, static_cast<u8>(load(s, me, VERSION) + 1), RELEASE);
+        h.pc = H_CUT;
+        break;
+    case H_CUT:
+        if (mutant != NO_CUT)
+            store(s, me, blockWord(h.block, LIMIT), 0, mutant == CUT_RELAXED ? 0 : RELEASE);
+        nextBlock(H_CUT, H_HAS_CUT);
+        break;
+    case H_HAS_CUT: /* Whoever knows that the call has returned sees its stores. */
+        if (!isDrained(s, me)) return false;
+        s.ghost.version = s.memory[VERSION];
+        h.pc = H_END;
         break;
     }
     return true;

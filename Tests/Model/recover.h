@@ -30,6 +30,8 @@ inline void readFile(const State &s, int slot, u8 *found) {
             if (record == 0) return breaks("a record is torn");
             if (!isOf(record, chunk[C_WHO])) return breaks("a record is another thread's");
             if (found[record]) return breaks("a record is found twice");
+            if (s.ghost.versions[slot][c] < s.ghost.least[record])
+                return breaks("a record has the resource from before a change");
             found[record] = place(chunk[C_WHO], i);
         }
     }

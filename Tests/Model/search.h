@@ -103,6 +103,7 @@ inline std::string wordName(int at) {
     static const char *const head[] = {"state", "slot salt", "base", "header state", "header salt",
                                        "allocated"};
     static const char *const chunk[] = {"salt", "who", "committed", "final", "record", "record"};
+    if (at >= VERSION) return "version";
     if (at >= SPARE) return "spare";
     if (at >= CURRENT) return "current";
     if (at < SLOTS_AT)

@@ -43,7 +43,8 @@ enum : int {
     SLOTS_AT = BLOCKS * BLOCK_WORDS,
     CURRENT = SLOTS_AT + SLOTS * SLOT_SIZE, /* A10 */
     SPARE = CURRENT + 1,                    /* A11 */
-    WORDS = SPARE + SPARES,
+    VERSION = SPARE + SPARES,               /* A44 */
+    WORDS = VERSION + 1,
 };
 
 /* Of a slot (CWI_SEGMENT_…) and of a header (SegmentHeader.state…). */
@@ -113,7 +114,7 @@ struct Writer {
 
 /* Words of a thread block that only its owner reads, and its own view of the others. */
 struct Block {
-    u8 ptr, chunk, segment, sequence, settling, busy, life;
+    u8 ptr, chunk, segment, sequence, settling, busy, life, version;
 };
 
 struct Helper {
@@ -139,6 +140,9 @@ struct Ghost {
     u8 lives;
     u8 fate[RECORDS + 1];
     u8 archive[RECORDS + 1]; /* 0, or its position: see place() */
+    u8 version;              /* of the last change of the resource that has returned */
+    u8 least[RECORDS + 1];   /* that version when the record began */
+    u8 versions[SLOTS][CHUNKS];
 };
 
 struct State {
@@ -183,6 +187,9 @@ enum Mutant : int {
     PASSES_OVER_ANY,
     NO_HOLD,
     NO_LOOK_AT_HELD,
+    NO_CUT,
+    CUT_RELAXED,
+    NO_LOOK_AT_VERSION,
     MUTANTS
 };
 
@@ -193,7 +200,8 @@ struct Config {
     int slots, chunks, cells;
     int warm;   /* writers that hold a chunk of the first segment at the start */
     int spares; /* segments that are made already */
-    /* The helper's actions: r roll, s seal, a archive, c recycle, f free, m make a spare. */
+    /* The helper's actions: r roll, s seal, a archive, c recycle, f free, m make a spare,
+     * v change the resource. */
     const char *script;
     int handler; /* of writer 0: 0 none, 1 appends, 2 leaves by longjmp, 3 either or both */
     int reader;  /* rounds it reads; 0: none */

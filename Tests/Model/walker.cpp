@@ -25,6 +25,12 @@ static const Config configs[] = {
     {"missing", 1, {2}, 2, 2, 1, 1, 1, "rs", 0, 0, 0, 1, 0, 0, 0, 0},
     {"weak", 1, {2}, 2, 1, 1, 1, 1, "rsac", 0, 0, 0, 0, 1, 0, 0, 0},
     {"weak-publish", 1, {2}, 3, 1, 1, 1, 2, "rsac", 0, 0, 0, 0, 1, 0, 1, 0},
+    {"resource", 1, {3}, 2, 3, 2, 0, 1, "v", 0, 0, 0, 0, 0, 0, 0, 0},
+    {"resource-seal", 1, {2}, 2, 2, 2, 1, 1, "rsv", 0, 0, 0, 0, 0, 0, 0, 0},
+    {"resource-handler", 1, {1}, 2, 3, 1, 1, 1, "v", 1, 0, 0, 0, 0, 0, 0, 0},
+    {"resource-missing", 1, {3}, 2, 3, 2, 0, 1, "v", 0, 0, 0, 1, 0, 0, 0, 0},
+    {"resource-weak", 1, {3}, 2, 3, 2, 0, 1, "v", 0, 0, 0, 0, 1, 0, 0, 0},
+    {"resource-two", 2, {1, 1}, 2, 3, 1, 1, 1, "v", 0, 0, 0, 0, 0, 0, 0, 0},
     {"two-seal", 2, {1, 1}, 2, 2, 1, 2, 1, "rs", 0, 0, 0, 0, 0, 0, 0, 0},
     {"longjmp", 1, {2}, 2, 2, 1, 1, 1, "rs", 2, 0, 0, 0, 0, 0, 0, 0},
     {"longjmp-free", 1, {2}, 2, 2, 1, 1, 1, "rsf", 2, 0, 0, 0, 0, 0, 0, 0},
@@ -75,6 +81,9 @@ static const MutantName mutants[MUTANTS] = {
     {"passes-over-any", "A3", "reader-longjmp", true},
     {"no-hold", "R6", "recycle", false},
     {"no-look-at-held", "R6", "recycle", false},
+    {"no-cut", "A44", "resource", false},
+    {"cut-relaxed", "A44", "resource-weak", false},
+    {"no-look-at-version", "A44", "resource", false},
 };
 
 static State firstState() {

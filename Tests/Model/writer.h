@@ -11,10 +11,11 @@ namespace model {
 #define WRITER_PCS(X)                                                                              \
     X(IDLE) X(HOT_LIMIT) X(HOT_LEAVE) X(HOT_COPY) X(HOT_COMMIT) X(HOT_PTR) X(HOT_LOOK)             \
     X(HOT_SETTLED) X(HOT_AGAIN) X(ENTER) X(SET_BUSY) X(LIGHT) X(ROOM) X(CURRENT_OF) X(HOLD)        \
-    X(HOLD_FENCE) X(HOLD_LOOK) X(BASE_OF) X(ALLOCATED) X(TAKE) X(FILL_WHO) X(FILL_FINAL)           \
-    X(FILL_COMMITTED) X(FILL_SALT) X(CLAIM_ID) X(PUT_EMPTY) X(PUT_SEGMENT) X(PUT_SALT)             \
-    X(PUT_CHUNK) X(PUT_OPEN) X(PUT_LIMIT) X(FULL_FENCE) X(LOOK_AGAIN) X(UNDO)               \
-    X(UNDO_LIMIT) X(UNDO_REST) X(NEXT_SEGMENT) X(COPY) X(COMMIT) X(PTR) X(COMMIT_FENCE) X(LOOK)    \
+    X(HOLD_FENCE) X(HOLD_LOOK) X(BASE_OF) X(ALLOCATED) X(TAKE) X(FILL_VERSION) X(FILL_WHO)         \
+    X(FILL_FINAL) X(FILL_COMMITTED) X(FILL_SALT) X(CLAIM_ID) X(PUT_EMPTY) X(PUT_SEGMENT)           \
+    X(PUT_SALT) X(PUT_CHUNK) X(PUT_OPEN) X(PUT_LIMIT) X(FULL_FENCE) X(LOOK_AGAIN) X(LOOK_VERSION)  \
+    X(UNDO) X(UNDO_LIMIT) X(UNDO_REST) X(NEXT_SEGMENT) X(COPY) X(COMMIT) X(PTR) X(COMMIT_FENCE)    \
+    X(LOOK)                                                                                        \
     X(SETTLED) X(DONE) X(REFUSE)                                                                   \
     X(OWN) X(OWN_LOAD) X(OWN_MARK) X(OWN_CAS) X(OWN_FINAL) X(OWN_LOST) X(OWN_UNMARK) X(OWN_SHORT)  \
     X(OWN_LIMIT) X(OWN_PTR) X(OWN_CHUNK) X(OWN_SEGMENT) X(OWN_END)                                 \
@@ -30,7 +31,7 @@ inline bool isLocal(const Frame &f) {
     switch (f.pc) {
     case IDLE: case HOT_LIMIT: case HOT_LOOK: case SET_BUSY: case LIGHT: case ROOM:
     case CURRENT_OF: case HOLD_FENCE: case HOLD_LOOK: case BASE_OF: case ALLOCATED: case TAKE:
-    case FILL_SALT: case CLAIM_ID:
+    case FILL_VERSION: case FILL_SALT: case CLAIM_ID: case LOOK_VERSION:
     case FULL_FENCE: case LOOK_AGAIN: case UNDO: case COMMIT_FENCE: case LOOK: case OWN_LOAD:
     case OWN_CAS: case OWN_LOST: case LEFT: case LEFT_VERDICT: case LEFT_COMMITTED:
         return false;
@@ -44,6 +45,12 @@ inline bool hasNested(const State &s, int w) { return w == 0 && s.blocks[NESTED]
 inline bool busyIsRead() {
     for (const char *op = config->script; *op; op++)
         if (*op == 'c' || *op == 'f') return true;
+    return false;
+}
+
+inline bool resourceChanges() {
+    for (const char *op = config->script; *op; op++)
+        if (*op == 'v') return true;
     return false;
 }
 
@@ -96,6 +103,7 @@ inline bool writerStep(State &s, int w) {
         f.block = static_cast<u8>(w);
         f.record = me.depth ? u8{HANDLER_RECORD} : recordOf(w, me.next);
         s.ghost.fate[f.record] = BEGUN;
+        s.ghost.least[f.record] = s.ghost.version;
         if (config->missing || (s.blocks[w].busy && mutant != NO_NEST)) {
             f.pc = ENTER;
             break;
@@ -198,10 +206,14 @@ inline bool writerStep(State &s, int w) {
         if (!isDrained(s, w)) return false;
         touches(s, fileWord(f.segment, H_ALLOCATED), f.life);
         f.offset = s.memory[fileWord(f.segment, H_ALLOCATED)]++;
-        f.pc = mutant == SALT_FIRST ? FILL_SALT : FILL_WHO;
+        f.pc = mutant == SALT_FIRST ? FILL_SALT : resourceChanges() ? FILL_VERSION : FILL_WHO;
         if (f.offset >= config->chunks) f.pc = CURRENT_OF;
         break;
-    case FILL_WHO: /* [Claim.fill] */
+    case FILL_VERSION: /* [Claim.fill] */
+        b.version = s.ghost.versions[f.segment][f.offset] = load(s, w, VERSION);
+        f.pc = FILL_WHO;
+        break;
+    case FILL_WHO:
         store(s, w, claimed(C_WHO), static_cast<u8>(f.block << 4 | b.sequence++), 0, f.life);
         f.pc = FILL_FINAL;
         break;
@@ -256,10 +268,15 @@ inline bool writerStep(State &s, int w) {
         f.pc = LOOK_AGAIN;
         break;
     case LOOK_AGAIN:
-        f.pc = load(s, w, slotWord(f.segment, STATE)) != OPEN ? UNDO
-               : mutant == COMMITTED_FIRST                    ? COMMIT
-                                                              : COPY;
+        f.pc = load(s, w, slotWord(f.segment, STATE)) != OPEN      ? UNDO
+               : mutant == COMMITTED_FIRST                         ? COMMIT
+               : resourceChanges() && mutant != NO_LOOK_AT_VERSION ? LOOK_VERSION
+                                                                   : COPY;
         if (f.pc != UNDO) f.segment = f.offset = f.life = f.salt = f.verdict = 0;
+        break;
+    case LOOK_VERSION:
+        if (load(s, w, VERSION) != b.version) put(LIMIT, 0);
+        f.pc = COPY;
         break;
     case UNDO:
         if (!isDrained(s, w)) return false;

@@ -1,6 +1,6 @@
 """The mutations of what archives and segments are and say about themselves: see table.py."""
 
-from entry import SHIP, STORE, mutation
+from entry import CORE, SHIP, STORE, mutation
 
 mutation("read", "a-damaged-header-hides", STORE + "View/StoreView.swift",
          "                info.covers.allSatisfy({ $0.laneID == .zero })\n"
@@ -24,6 +24,11 @@ mutation("read", "any-clock-pairs", STORE + "Lanes/Heads.swift",
          "crc != Bytes.u32(b, SegmentHeader.sealedCRC)", "crc == nil",
          "swift NeverSilentTests/testHeadersOfSealedSegments",
          "a sealed segment's clocks have changed, and its records have other times in silence")
+mutation("read", "sealed-headers-change", CORE + "Chunks/Sealer.swift",
+         "            unsafe current.pointee.lane == lane, "
+         "unsafe Segments.hasState(current, Segments.open),\n", "",
+         "swift SupplyTests/testASealedSegmentGetsNoClockPair",
+         "a segment of a lane that was left is called damaged")
 mutation("read", "events-decide-the-age", STORE + "Archive/ArchiveInfo.swift",
          "    package var writtenNs: UInt64 { min(writtenMax, createdRealtime) }\n",
          "    package var writtenNs: UInt64 { min(timeMax, createdRealtime) }\n",
@@ -56,3 +61,34 @@ mutation("id", "ids-are-forgotten-early", STORE + "Merge/RecordsSeen.swift",
          "            lane.named[lane.first].monotonicNs < behind + reach\n",
          "swift CopiedLaneTests/testEachRecordComesOnce",
          "ids are forgotten while a file that has them is still behind")
+mutation("owner", "chunks-go-on", CORE + "Lanes/Resource.swift",
+         "            unsafe cwa_store_release_u64(AppendPath.limitWord(thread), 0)\n",
+         "            _ = unsafe AppendPath.limitWord(thread)\n",
+         "swift ResourceTests/testEarlierRecordsKeepTheirUser",
+         "a thread goes on in its chunk after the user has changed")
+mutation("owner", "equal-values-count", CORE + "Lanes/Resource.swift",
+         "        if unsafe result == count && now.elementsEqual(next.prefix(result)) {",
+         "        if unsafe result == count && now.isEmpty {",
+         "swift ResourceTests/testAnEqualValueChangesNothing",
+         "setting the same value again ends the chunks of all threads")
+mutation("owner", "a-new-lane-has-nobody", CORE + "Lanes/Resource.swift",
+         "        while let attribute = unsafe take(&rest), let start = attribute.baseAddress {\n",
+         "        while false, let attribute = unsafe take(&rest), "
+         "let start = attribute.baseAddress {\n",
+         "swift ResourceTests/testManyChangesBeginALane",
+         "a lane that replaces another one has no attributes")
+mutation("owner", "the-newest-user-has-all", STORE + "Lanes/LaneSource.swift",
+         "        if let known = context.process(version) { return known }\n        // The entry",
+         "        if let known = Optional(context.process) { return known }\n        // The entry",
+         "swift ResourceVersionTests/testEachChunkHasItsVersion",
+         "earlier records become the present user's")
+mutation("owner", "a-lost-change-is-skipped", STORE + "Lanes/Catalog.swift",
+         "            else { return nil }\n            resource.take(change)\n",
+         "            else { return resource.attributes }\n            resource.take(change)\n",
+         "swift ResourceVersionTests/testALostChangeIsNobodys",
+         "records whose user is lost become the user's before")
+mutation("owner", "the-first-definition-applies", STORE + "Lanes/Catalog.swift",
+         "        if let old, old == (key, value) { return }\n",
+         "        if old != nil { return }\n",
+         "swift ResourceVersionTests/testTheLastDefinitionOfAVersionApplies",
+         "an entry that its writer gave up counts")

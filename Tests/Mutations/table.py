@@ -249,7 +249,7 @@ mutation("R25", "not-overlaid", CORE + "Lanes/Lanes.swift",
          "Int(segment.pointee.size))\n", "",
          "processes fork_idle", "an idle child keeps deleted files", builds="library")
 mutation("R27", "sites-not-told", CORE + "Lanes/CatalogWriter.swift",
-         "        guard unsafe Sites.writeAll(engine, lane) else { return false }\n", "",
+         "guard unsafe Sites.writeAll(engine, lane), unsafe", "guard unsafe",
          "c-abi places_fork", "a child's records refer to places that its lane does not name")
 
 # ── Catalog, time ──
@@ -336,7 +336,7 @@ mutation("R36", "journal-is-replaced", CORE + "Lanes/JournalWriter.swift",
          "disk failed_sync_heals", "a new journal lacks segments that only the old one had",
          builds="library")
 mutation("R36", "lane-is-kept", CORE + "Lanes/JournalWriter.swift",
-         "                unsafe cwa_store_relaxed_u32(Lanes.renewWord(lane), 1)\n", "",
+         "                unsafe Lanes.setUnusable(lane)\n", "",
          "disk failed_catalog", "names that the disk refused are believed after the next sync",
          builds="library")
 mutation("A36", "reported-refusals-are-left-out", CORE + "Lanes/LaneRenewal.swift",

@@ -231,6 +231,7 @@ def decode_payload(payload, count, names):
         record = Record()
         index = thread.varint()
         record.lane, record.thread_serial, record.thread_id, _name = threads[index]
+        record.resource = record.lane.resource
         now = (now + time.zigzag()) & MASK
         shift = (shift + offset.zigzag()) & MASK
         record.monotonic, record.utc = now, (now + shift) & MASK

@@ -57,7 +57,7 @@ class Lane:
 
     def read_catalog(self):
         """§5. Called after the journal is applied."""
-        self.loggers, self.sites, self.resource = {0: b""}, {}, {}
+        self.loggers, self.sites, self.changes = {0: b""}, {}, {}
         start, size = self.catalog_at
         self._read_region(self.data[start:start + size])
         for index in sorted(self.growth):
@@ -83,11 +83,20 @@ class Lane:
         elif kind == 2:
             self.sites.setdefault(identifier, deferred.site(payload))
         elif kind == 3:
-            key, value = source.str(), source.str()
+            self.changes[identifier] = source.str(), source.str()
+
+    def resource(self, version):
+        """The attributes of that version; None: a change is missing."""
+        found = {}
+        for number in range(1, version + 1):
+            if number not in self.changes:
+                return None
+            key, value = self.changes[number]
             if value:
-                self.resource[key] = value
+                found[key] = value
             else:
-                self.resource.pop(key, None)
+                found.pop(key, None)
+        return found
 
     def segments(self):
         """All live or sealed ones that are not in archives, by number."""
@@ -133,6 +142,7 @@ class Lane:
             return None
         record = Record()
         record.lane = self
+        record.resource = self.resource(max(self.changes, default=0)) or {}
         record.thread_id = self.pid
         record.sequence = reported % 2**32 << 32 | dropped % 2**32
         record.monotonic = max(last, newest)
@@ -224,6 +234,7 @@ def decode_chunk(segment, at, readable):
     sequence = u32(data, at + 36) << 32
     base = u64(data, at + 24)
     context, trace = [], bytes(25)
+    resource = lane.resource(u16(data, at + 46))
     records, gaps = [], []
     position = at + 128
     while position + 16 <= at + readable:
@@ -242,6 +253,8 @@ def decode_chunk(segment, at, readable):
         elif kind in (1, 2, 3, 7, 9):
             record = Record()
             record.lane = lane
+            record.resource = resource or {}
+            record.unverified = resource is None
             record.thread_serial = u32(data, at + 32)
             record.thread_id = u32(data, at + 40)
             record.stream = data[at + 44]
@@ -256,7 +269,7 @@ def decode_chunk(segment, at, readable):
             identifier = u32(data, position + 8)
             if kind != 7:
                 record.logger = lane.loggers.get(identifier, b"?")
-                record.unverified = identifier != 0 and identifier not in lane.loggers
+                record.unverified |= identifier != 0 and identifier not in lane.loggers
             try:
                 _fill(record, kind, u16(data, position + 14), payload, segment, gaps)
             except Damage as damage:

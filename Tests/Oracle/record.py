@@ -48,6 +48,7 @@ def is_json(data):
 class Record:
     def __init__(self):
         self.lane = None  # Lane of live.py, or Process of archive.py
+        self.resource = {}
         self.thread_serial = 0
         self.thread_id = 0
         self.stream = 0
@@ -218,7 +219,7 @@ def as_pairs(record):
             line.append(("span_id", record.trace[16:24].hex()))
     kind = KINDS[record.kind] if record.kind < len(KINDS) else str(record.kind)
     line.append(("kind", kind))
-    resource = {_text(key): _text(value) for key, value in record.lane.resource.items() if value}
+    resource = {_text(key): _text(value) for key, value in record.resource.items() if value}
     line.append(("process", _text(record.lane.process_name) or None))
     line.append(("service", resource.pop("service.name", None)))
     line.append(("host", resource.pop("host.name", None)))

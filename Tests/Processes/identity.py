@@ -230,6 +230,57 @@ def copied(bench, store, copy, turn):
     return wanted
 
 
+def users(bench):
+    """The user changes, thousands of times, while threads, their signal handlers and forked
+    children log. Each record has the user of its time: live, archived, merged, collected."""
+    for turn in range(sized(2, 12, 40)):
+        store = bench.directory / f"store {turn}"
+        way = (turn + 1) % 4
+        bench.run("ids", "users", bench.random.randrange(1 << 30), bench.random.randrange(1, 6),
+                  (400, 5_000, 1_000, 10_000)[way], way,
+                  codes=(-signal.SIGKILL if way & 1 else 0,), store=store)
+        live = owned(bench, f"turn {turn}: live", store)
+        bench.finish([bench.command, "archive", store])
+        equal(f"turn {turn}: archived", owned(bench, f"turn {turn}: archived", store), live)
+        bench.finish([bench.command, "compact", store])
+        with Collector(bench, f"depot {turn}") as collector:
+            bench.finish([bench.command, "upload", store, "--to", collector.url])
+            equal(f"turn {turn}: at the collector",
+                  owned(bench, f"turn {turn}: at the collector", collector.directory), live)
+        bench.note(f"{len(live)} records")
+
+
+def owned(bench, what, store):
+    """{id: user} of what `users` of ids.c logged, each of which says the least and, in the record
+    after it, the most that its user may be."""
+    found, before = {}, {}
+    done = subprocess.run([bench.command, "cat", "--json", store], check=False,
+                          capture_output=True, timeout=300)
+    equal(f"{what}: cordwood cat", (done.returncode, done.stderr.decode()), (0, ""))
+    for line in done.stdout.splitlines():
+        record = json.loads(line)
+        if record["logger"] != "users":
+            continue
+        user, key = record["resource"].get("user.id"), record["record_id"]
+        holds(key not in found, f"{what}: twice: {line}")
+        found[key] = user
+        kind, number = record["message"].split()
+        # The lane and the thread.
+        mine, number = key[:32], int(number)
+        if kind == "s":
+            holds(user is None or int(user[1:]) >= number, f"{what}: an older user: {line}")
+        elif kind == "l":
+            before[mine] = number, user
+        elif mine in before:
+            least, of = before.pop(mine)
+            holds(of is None or least <= int(of[1:]) <= number,
+                  f"{what}: {of}, not of {least} to {number}: {line}")
+            holds(of is not None or any(n % 7 == 0 for n in range(least, number + 1)),
+                  f"{what}: nobody, not of {least} to {number}: {line}")
+    holds(len(found) > 10, f"{what}: only {len(found)} records")
+    return found
+
+
 def all_once(bench, what, wanted, *stores):
     found = ids(bench, *stores)
     equal(what, [text for key, text in wanted.items() if found.get(key) != text][:3], [])
@@ -290,5 +341,6 @@ CASES = {
     "record_ids_unique": record_ids_unique,
     "record_id_stays": record_id_stays,
     "copies": copies,
+    "users": users,
     "devices_told_apart": devices_told_apart,
 }

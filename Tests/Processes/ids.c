@@ -1,5 +1,6 @@
 /* Records whose ids are compared: many threads that fork while others are killed, one record's way
  * through a store, and a fleet of devices. One case a run. identity.py reads and compares. */
+#include "../TestSupport/refuse.h"
 #include "host.h"
 
 typedef struct {
@@ -101,7 +102,103 @@ static void case_devices(int argc, char **argv) {
     }
 }
 
+/* The user changes while threads log. Change N makes him "uN", or removes him if N is a multiple of
+ * seven. `begun` is N before the call, `returned` after it. */
+static cw_engine *users_engine;
+static cw_logger *users_log;
+static uint64_t begun, returned;
+static volatile int users_end;
+
+static void users_set(uint64_t number) {
+    char user[32] = "";
+    if (number % 7) snprintf(user, sizeof user, "u%llu", (unsigned long long)number);
+    EXPECT(CW_OK, cw_resource_set(users_engine, "user.id", user));
+}
+
+/* "<what> <number>"; safe in a handler. */
+static void users_say(char what, uint64_t number) {
+    char text[32], digits[24];
+    int count = 0, at = 0;
+    do digits[count++] = (char)('0' + number % 10);
+    while ((number /= 10) != 0);
+    text[at++] = what;
+    text[at++] = ' ';
+    while (count) text[at++] = digits[--count];
+    EXPECT(CW_OK, cw_write(users_log, CW_LEVEL_INFO, text, (size_t)at));
+}
+
+/* A record of the user after change `returned`, or of a later one. */
+static void users_say_least(char what) {
+    users_say(what, __atomic_load_n(&returned, __ATOMIC_ACQUIRE));
+}
+
+static void users_interrupt(int number) {
+    (void)number;
+    users_say_least('s');
+}
+
+/* A child has the user of the fork, and then one of its own. */
+static void users_fork(void) {
+    pid_t child = fork();
+    if (child == 0) {
+        users_say_least('l');
+        users_say('m', begun);
+        users_set(1000000007);
+        users_say('l', 1000000007);
+        users_say('m', 1000000007);
+        if (begun % 2) raise(SIGKILL);
+        _exit(failures ? 1 : 0);
+    }
+    int how = 0;
+    while (waitpid(child, &how, 0) < 0 && errno == EINTR) continue;
+}
+
+static void *users_write(void *argument) {
+    uint64_t seed = (uint64_t)(uintptr_t)argument;
+    while (!users_end) {
+        users_say_least('l');
+        users_say('m', __atomic_load_n(&begun, __ATOMIC_ACQUIRE));
+        uint64_t dice = next_random(&seed) % 4096;
+        if (dice == 0) users_fork();
+        else if (dice < 40) raise(SIGUSR1);
+        else if (dice < 60) EXPECT(CW_OK, cw_roll(users_engine));
+        else if (dice < 1000) pause_us(dice);
+    }
+    return NULL;
+}
+
+/* SEED THREADS CHANGES WAY: 0: closes, 1: is killed, + 2: without fallocate(2), so that records are
+ * written, not mapped. */
+static void case_users(int argc, char **argv) {
+    enum { THREADS_MAX = 16 };
+    uint64_t seed = strtoull(argv[0], NULL, 10), changes = strtoull(argv[2], NULL, 10);
+    int threads = atoi(argv[1]), way = argc > 3 ? atoi(argv[3]) : 0;
+    pthread_t writers[THREADS_MAX];
+    if (way & 2 && !refuse(SECCOMP_RET_ERRNO | EOPNOTSUPP, 0, SYS_fallocate, SYS_fallocate))
+        exit(77);
+    struct sigaction action = {.sa_handler = users_interrupt, .sa_flags = SA_RESTART};
+    sigaction(SIGUSR1, &action, NULL);
+    users_engine = open_small(256u << 10, "users", &users_log);
+    for (int i = 0; i < threads && i < THREADS_MAX; i++)
+        if (pthread_create(&writers[i], NULL, users_write, (void *)(uintptr_t)(seed + (uint64_t)i)))
+            exit(2);
+    for (uint64_t number = 1; number <= changes; number++) {
+        __atomic_store_n(&begun, number, __ATOMIC_RELEASE);
+        users_set(number);
+        __atomic_store_n(&returned, number, __ATOMIC_RELEASE);
+        uint64_t dice = next_random(&seed) % 64;
+        if (dice == 0) pause_us(next_random(&seed) % 20000);
+        else if (dice < 8)
+            EXPECT(CW_OK, cw_resource_set(users_engine, "app", dice < 4 ? "a" : "b"));
+    }
+    if (way & 1) raise(SIGKILL);
+    users_end = 1;
+    for (int i = 0; i < threads && i < THREADS_MAX; i++) pthread_join(writers[i], NULL);
+    EXPECT(CW_OK, cw_close(&users_engine, 60000));
+}
+
 static const test_case cases[] = {
+    {"users", case_users},
     {"storm", case_storm},
     {"steps", case_steps},
     {"devices", case_devices},

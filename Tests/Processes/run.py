@@ -58,9 +58,10 @@ class Bench:
         return subprocess.Popen([self.programs / program, case, store or self.store, self.ledger,
                                  *map(str, words)], **options)
 
-    def run(self, program, case, *words, codes=(0,)):
+    def run(self, program, case, *words, codes=(0,), store=None):
         """Runs it to its end. Returns its output."""
-        command = [self.programs / program, case, self.store, self.ledger, *map(str, words)]
+        command = [self.programs / program, case, store or self.store, self.ledger,
+                   *map(str, words)]
         return self.finish(command, codes)
 
     def finish(self, command, codes=(0,), environment=None):

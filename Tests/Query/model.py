@@ -191,7 +191,7 @@ def at_path(path, text):
 
 
 def attribute(record, name):
-    value = record.lane.resource.get(name)
+    value = record.resource.get(name)
     return [bytes(value)] if value else []
 
 

@@ -79,6 +79,8 @@ static void write_one(host *host, uint32_t thread, uint32_t number) {
     size_t length = record_message(seed, host->life_number, thread, number, message);
     record_logger(seed, thread, number, name);
     sim_record *record = &host->life->records[thread][number];
+    record->user_least = __atomic_load_n(&host->life->users_returned, __ATOMIC_ACQUIRE);
+    record->user_most = UINT32_MAX;
     record->before_ns = now_ns();
     record->state = RECORD_BEGUN;
     cw_logger *logger;
@@ -96,6 +98,7 @@ static void write_one(host *host, uint32_t thread, uint32_t number) {
         status = cw_write(logger, level, message, length);
     }
     record->after_ns = now_ns();
+    record->user_most = __atomic_load_n(&host->life->users_begun, __ATOMIC_ACQUIRE);
     record->state = status == CW_OK ? RECORD_KEPT : RECORD_REFUSED;
     if (status != CW_OK && status != CW_E_FULL) complain(host, "write", status);
     __atomic_store_n(&host->life->returned[thread], number + 1, __ATOMIC_RELEASE);
@@ -119,6 +122,20 @@ static void archive_wait(host *host) {
         complain(host, "cw_archive_wait", status);
 }
 
+/* A failed call leaves the user as he was. */
+static void change_user(host *host) {
+    static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&one);
+    char value[16];
+    uint32_t user = host->life->users_begun + 1;
+    __atomic_store_n(&host->life->users_begun, user, __ATOMIC_RELEASE);
+    snprintf(value, sizeof value, "%u", user);
+    cw_status status = cw_resource_set(host->engine, "user", value);
+    if (status == CW_OK) __atomic_store_n(&host->life->users_returned, user, __ATOMIC_RELEASE);
+    else if (status != CW_E_FULL) complain(host, "cw_resource_set", status);
+    pthread_mutex_unlock(&one);
+}
+
 static void between(host *host, sim_random *random) {
     if (sim_one_in(random, 8)) disk_look();
     if (sim_one_in(random, host->flush_every)) flush(host);
@@ -140,7 +157,10 @@ static void between(host *host, sim_random *random) {
 static void *run(void *argument) {
     worker *self = argument;
     sim_random random = sim_seeded(self->host->seed, 100 + self->thread);
+    sim_random users = sim_seeded(self->host->seed, 200 + self->thread);
+    uint32_t changes_every = 10 + (uint32_t)sim_below(&users, 300);
     for (uint32_t n = 0; n < self->host->records; n++) {
+        if (sim_one_in(&users, changes_every)) change_user(self->host);
         write_one(self->host, self->thread, n);
         between(self->host, &random);
     }

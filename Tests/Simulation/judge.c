@@ -89,6 +89,18 @@ static const char *compare(const cw_record_view *view, const sim_model *model, c
     return NULL;
 }
 
+/* Whether the attribute `user` is one that the record may have. */
+static bool has_user(const cw_record_view *view, const sim_record *record) {
+    unsigned user = 0;
+    for (uint32_t i = 0; i < view->resource_count; i++) {
+        const cw_field *field = &view->resource[i];
+        if (field->key.length == 4 && !memcmp(field->key.data, "user", 4))
+            for (uint32_t at = 0; at < field->value.s.length; at++)
+                user = user * 10 + (unsigned)(field->value.s.data[at] - '0');
+    }
+    return user >= record->user_least && user <= record->user_most;
+}
+
 enum { SLACK_NS = 50000000 };
 
 static bool take(const cw_record_view *view, const sim_model *model, sim_seen *seen,
@@ -114,6 +126,9 @@ static bool take(const cw_record_view *view, const sim_model *model, sim_seen *s
     if (*state)
         return fail(why, bytes, "L%u t%u n%u is there twice (%s)", at.life, at.thread, at.number,
                     unverified || *state == 1 ? "once unverified" : "verified");
+    if (!unverified && !has_user(view, record))
+        return fail(why, bytes, "L%u t%u n%u is verified and another user's, not one of %u to %u",
+                    at.life, at.thread, at.number, record->user_least, record->user_most);
     *state = unverified ? 1 : 2;
     unverified ? counts->unverified++ : counts->verified++;
     uint64_t after = record->state == RECORD_KEPT ? record->after_ns : UINT64_MAX - SLACK_NS;

@@ -95,6 +95,7 @@ enum { RECORD_NONE, RECORD_BEGUN, RECORD_KEPT, RECORD_REFUSED };
 typedef struct {
     uint64_t before_ns, after_ns; /* UTC around the call */
     uint64_t removed;             /* event after which its archive was removed; 0: never */
+    uint32_t user_least, user_most; /* changes of the user: returned before, begun after the call */
     uint8_t state;
     uint8_t removed_life;
 } sim_record;
@@ -104,6 +105,7 @@ typedef struct {
     uint32_t threads;
     uint32_t returned[THREADS_MAX]; /* calls that returned, in order */
     uint32_t required[THREADS_MAX]; /* of those, durable when the power went */
+    uint32_t users_begun, users_returned; /* change N makes the attribute `user` N */
     bool may_remove;                /* a limit, consent or upload may remove archives */
     sim_record records[THREADS_MAX][RECORDS_MAX];
 } sim_life;

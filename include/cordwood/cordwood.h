@@ -274,14 +274,14 @@ void cw_options_init(cw_options *options, size_t size_of_options);
  * CW_E_VERSION · CW_E_UNSUPPORTED (with policy_url or CORDWOOD_TARGET: no libcurl) */
 cw_status cw_open(const cw_options *options, cw_engine **out);
 
-/* Sets an attribute of the resource that logs: service.name, service.version,
- * deployment.environment, user.id … An empty value removes the attribute. cw_open fills in
- * host.name, host.arch, os.type, os.version, device.manufacturer and device.model.identifier. The
- * store keeps the attribute once; it holds for all records of this engine until the host sets it
- * again. `cordwood cat --json` shows it, `cordwood stats` names services and hosts, and uploads
- * send it. The engine copies both strings. Blocks: briefly. Signals: not safe.
+/* Sets an attribute of the program that logs, for the records that any thread begins after the
+ * call: service.name, service.version, deployment.environment, user.id … An empty value removes it.
+ * cw_open fills in host.name, host.arch, os.type, os.version, device.manufacturer and
+ * device.model.identifier. Records do not grow, but each change ends the chunks of all threads, and
+ * 4,096 of them begin a new lane: what differs between requests belongs into the context
+ * (cw_context_set). Copies both strings. Blocks: briefly. Signals: not safe.
  * CW_OK · CW_E_ARGUMENT (NULL or empty key, NULL value) · CW_E_LIMIT (key over 255 bytes, value
- * over 4,096) · CW_E_FULL · CW_E_CLOSED */
+ * over 4,096, all of them over 65,536; too many changes) · CW_E_FULL · CW_E_CLOSED */
 cw_status cw_resource_set(cw_engine *engine, const char *key, const char *value);
 
 /* ── Loggers and writing ────────────────────────────────────────────────────────────────────── */

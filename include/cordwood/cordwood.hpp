@@ -450,7 +450,8 @@ public:
     cordwood::status set_level(const std::string &prefix, level at) noexcept {
         return cw_level_set(handle_, prefix.c_str(), static_cast<cw_level>(at));
     }
-    /// Sets an attribute (service.name, service.version …) of the resource; "" removes it.
+    /// Sets an attribute (service.name, user.id …) of the resource for the records that follow; ""
+    /// removes it.
     cordwood::status set_resource(const std::string &key, const std::string &value) noexcept {
         return cw_resource_set(handle_, key.c_str(), value.c_str());
     }

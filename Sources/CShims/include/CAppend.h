@@ -56,7 +56,8 @@ typedef struct cwi_thread {
     struct cwi_thread *own;    /* of a nested block: the thread's own, which counts for all */
     uint64_t record_bytes;     /* A9 */
     uint32_t pid;              /* of its taker: a child of vfork(2) may take its parent's */
-    uint8_t reserved[52];
+    uint32_t resource;         /* thread only: the resource's version in the present chunk */
+    uint8_t reserved[48];
 } cwi_thread;
 
 /* One mapped segment of this process. */
@@ -130,8 +131,10 @@ typedef struct cwi_lane {
     cwi_segment *first;        /* segment 0, inside the lane file */
     struct cwi_lane *previous; /* A36: the lane that was left for this one, until it is let go */
     uint32_t catalog_set;      /* which half of the engine's `catalogs` */
-    uint32_t renew;            /* A36: 1: this lane is to be left for a new one */
+    uint32_t renew;            /* A36: this lane is to be left for a new one: CWI_RENEW_… */
     uint32_t supply_late;      /* A12: 1: writers waited for supply in vain */
+    uint32_t resource;         /* A44: the resource's version: changes in the catalog */
+    uint32_t resource_first;   /* the version with which the lane began */
     void *life;                /* the page that holds the owner's lock; NULL: `lock_fd` does */
     char name[CWI_LANE_NAME_MAX];
     uint64_t reporting[64];    /* A17: by drop slot, what gap records were begun for */
@@ -144,6 +147,11 @@ enum {
     CWI_LANE_READY = 2,
     CWI_LANE_CLOSED = 3,
     CWI_LANE_FAILED = 4
+};
+
+enum {
+    CWI_RENEW_UNUSABLE = 1,  /* its catalog cannot be written or made durable */
+    CWI_RENEW_RESOURCES = 2, /* its resource has changed too often */
 };
 
 /* A logger's handle. The first word is part of the ABI (cw_enabled). */
@@ -190,7 +198,7 @@ typedef struct cwi_engine {
     uint32_t process_name_length;
     char process_name[128];
     uint64_t child_dropped; /* where no lane could be made */
-    uint8_t *names;         /* loggers and attributes: catalog entries without salt and crc */
+    uint8_t *names;         /* loggers: catalog entries without salt and crc */
     uint64_t names_bytes;   /* A19: used; grows by the API above, under its lock */
     cwi_logger *loggers;    /* the arena of handles */
     uint32_t loggers_count;
@@ -215,6 +223,8 @@ typedef struct cwi_engine {
     uint64_t refusal_ns;   /* A26: when */
     uint32_t holds_time;   /* 1: `held_ticks` may be set; fixed at open */
     uint64_t held_ticks;   /* A41: time of records until it is taken back; 0: the clock's */
+    uint8_t *resource;     /* two halves, of which one is the resource: catalog payloads in a row */
+    uint64_t resource_now; /* A44: how often it changed << 32 | its bytes; odd: the second half */
 } cwi_engine;
 
 enum { CWI_ENGINES_MAX = 256, CWI_SITES_MAX = 65536, CWI_SITES_INDEX = 131072 };

@@ -67,6 +67,7 @@ public enum ChunkHeader {
     public static let sequence = 36
     public static let threadID = 40
     public static let stream = 44
+    public static let resource = 46
     public static let threadName = 48
     public static let final = 64
     public static let crc = 68

@@ -206,8 +206,9 @@ import CordwoodTrace
         try services().applyPolicy(json: json)
     }
 
-    /// Sets an attribute of the program that logs (service.name, service.version, …); an empty
-    /// value removes it.
+    /// Sets an attribute of the program that logs (service.name, user.id, …) for the records that
+    /// follow; an empty value removes it. What differs from request to request belongs into
+    /// `Context`.
     public func setResource(_ key: String, _ value: String) throws(CordwoodError) {
         try services().setResource(key, value)
     }

@@ -59,7 +59,9 @@ extension Services {
                 Status.limit, "resource \(key.prefix(64)): key or value is too long")
         }
         var payload: [UInt8] = []
+        var keyBytes = 0
         for text in [key, value] {
+            keyBytes = payload.count
             var count = text.utf8.count
             while count >= 128 {
                 payload.append(UInt8(count & 127) | 128)
@@ -69,9 +71,13 @@ extension Services {
             payload += Array(text.utf8)
         }
         let status = monitor.locked {
-            unsafe payload.withUnsafeBytes {
-                unsafe EngineCore.addName(engine, CatalogEntry.typeResource, 0, $0)
-            }
+            unsafe payload.withUnsafeBytes { unsafe Resource.set(engine, $0, keyBytes: keyBytes) }
+        }
+        guard status != Status.limit else {
+            throw CordwoodError(
+                status,
+                "resource \(key): over 64 KiB of attributes, or changed too often; what changes "
+                    + "with each request belongs into the context")
         }
         guard status == Status.ok else {
             throw CordwoodError(status, "no room in the catalog for resource \(key)")

@@ -118,7 +118,8 @@ extension Services {
         guard let renewed else { return }
         report(
             UploadDiagnostic(
-                level: UploadDiagnostic.error, message: LaneKeeping.text(trouble),
+                level: trouble == .resources ? UploadDiagnostic.warn : UploadDiagnostic.error,
+                message: LaneKeeping.text(trouble),
                 fields: [
                     ("lane", .text(renewed.name)),
                     ("records_lost_at_most", .number(Int64(clamping: renewed.lost))),
@@ -131,7 +132,8 @@ extension Services {
     ) -> (name: String, lost: UInt64)? {
         sealing.locked {
             let name = unsafe EngineCore.laneName(engine)
-            let known = trouble == .unusable ? nil : monitor.locked { ownArchived + ownLost }
+            let isNamed = trouble == .unusable || trouble == .resources
+            let known = isNamed ? nil : monitor.locked { ownArchived + ownLost }
             // The monitor guards the adding of names.
             let left = monitor.locked {
                 unsafe EngineCore.renewLane(
@@ -195,6 +197,9 @@ extension LaneKeeping {
         case .directoryGone: "the store's directory was gone and has been made again"
         case .nameless: "a file of this lane was removed; a new lane has begun"
         case .none, .unusable: "this lane could not be written to any more; a new one has begun"
+        case .resources:
+            "attributes of the resource were changed \(Resource.changesMax) times; a new lane has "
+                + "begun. What changes with each request belongs into the context"
         }
     }
 }

@@ -11,6 +11,11 @@ struct PeopleColumns: ~Copyable {
         var threadID: UInt32
         var name: String
     }
+    /// Processes that differ elsewhere are rare.
+    private struct ProcessKey: Hashable {
+        var lane: LaneID
+        var members: [UInt8]
+    }
     private struct Slot {
         var identity: ObjectIdentifier?
         var index: Int
@@ -21,6 +26,7 @@ struct PeopleColumns: ~Copyable {
     /// Retained so that no other object takes over an identity within the block.
     private var knownThreads: [ThreadInfo] = []
     private var knownProcesses: [ProcessInfo] = []
+    private var processIndices: [ProcessKey: [Int]] = [:]
     private var threadIndices: [ThreadKey: Int] = [:]
     /// For each thread, the sequence expected after its last record.
     private var expected: [UInt64] = []
@@ -50,6 +56,7 @@ struct PeopleColumns: ~Copyable {
         threads.removeAll()
         knownThreads.removeAll(keepingCapacity: true)
         knownProcesses.removeAll(keepingCapacity: true)
+        processIndices.removeAll(keepingCapacity: true)
         threadIndices.removeAll(keepingCapacity: true)
         expected.removeAll(keepingCapacity: true)
         entryCount = 0
@@ -105,10 +112,12 @@ struct PeopleColumns: ~Copyable {
     }
 
     private mutating func process(_ wanted: ProcessInfo) -> Int {
-        for (index, known) in knownProcesses.enumerated().reversed()
-        where known === wanted || same(known, wanted) {
+        if let last = knownProcesses.last, last === wanted { return knownProcesses.count - 1 }
+        let key = ProcessKey(lane: wanted.laneID, members: wanted.origin.members)
+        for index in processIndices[key] ?? [] where same(knownProcesses[index], wanted) {
             return index
         }
+        processIndices[key, default: []].append(knownProcesses.count)
         knownProcesses.append(wanted)
         processes.append(id: wanted.laneID)
         processes.append(id: wanted.bootID)

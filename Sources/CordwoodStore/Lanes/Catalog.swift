@@ -52,26 +52,23 @@ import CordwoodCore
 
     @safe private(set) var loggers: [UInt32: UnsafeRawBufferPointer] = unsafe [:]
     private(set) var sites: [UInt32: Site] = [:]
-    /// In the order in which they were first set.
-    var resource: [(key: String, value: String)] {
-        attributes.compactMap { attribute in
-            attribute.value.map { (key: attribute.key, value: $0) }
-        }
-    }
+    /// The resource's newest version.
+    var resourceVersion: Int { resourceChanges.count }
+    /// Counts versions that were defined once more, otherwise.
+    private(set) var redefinitions = 0
     /// Counts new entries, so that a reader can tell whether rereading helped.
     private(set) var changes: UInt64 = 0
 
     /// The most bytes that a catalog keeps; the rest of the file is ignored. No writer comes near
     /// this.
     private static let keptBytesMax = 128 << 20
-    private static let attributesMax = 65_536
+    private static let versionsMax = 65_535
     private static let stringMax = 65_535
 
     private var keptBytes = 0
-    /// nil: the attribute was removed.
-    private var attributes: [(key: String, value: String?)] = []
-    private var attributePlaces: [String: Int] = [:]
-    private var removedAttributes = 0
+    /// By version, from 1 on; nil: not there (yet). An empty value removes the attribute.
+    private var resourceChanges: [(key: String, value: String)?] = []
+    private var resource = ResourceState()
     /// SAFETY: freed only in deinit; everything handed out points in here.
     private var kept: [UnsafeMutableRawBufferPointer] = unsafe []
 
@@ -81,19 +78,22 @@ import CordwoodCore
         unsafe id == 0 ? (loggers[0] ?? Bytes.none) : loggers[id]
     }
 
-    /// Restarts the resource, which is a list of changes; names only ever grow.
-    func beginResource() {
-        attributes = []
-        attributePlaces = [:]
-        removedAttributes = 0
+    /// The attributes of that version, in the order in which they were first set. nil: a change is
+    /// missing that led there.
+    func resource(_ version: Int) -> [(key: String, value: String)]? {
+        if version < resource.version { resource = ResourceState() }
+        while resource.version < version {
+            guard resource.version < resourceChanges.count,
+                let change = resourceChanges[resource.version]
+            else { return nil }
+            resource.take(change)
+        }
+        return resource.attributes
     }
 
-    /// Adds every entry of a region; repeated calls with the same bytes change nothing. Returns
-    /// where the last entry ends.
-    @safe @discardableResult
-    func read(region: UnsafeRawBufferPointer, salt: UInt64) -> Int {
+    /// Adds every entry of a region; repeated calls with the same bytes change nothing.
+    @safe func read(region: UnsafeRawBufferPointer, salt: UInt64) {
         var at = 0
-        var end = 0
         while region.count &- at >= CatalogEntry.headerBytes {
             guard let entry = Catalog.entry(region, at, salt) else {
                 at &+= CatalogEntry.alignment
@@ -102,9 +102,7 @@ import CordwoodCore
             take(entry)
             let step = CatalogEntry.alignment &- 1
             at &+= (entry.count &+ step) & ~step
-            end = at
         }
-        return end
     }
 
     @safe private static func entry(
@@ -134,8 +132,8 @@ import CordwoodCore
             guard hasRoom(payload.count), let site = site(payload) else { return }
             sites[id] = site
             changes &+= 1
-        case CatalogEntry.typeResource:
-            takeResource(payload)
+        case CatalogEntry.typeResource where id > 0 && id <= UInt32(Catalog.versionsMax):
+            takeResource(payload, Int(id))
         default:
             break
         }
@@ -150,38 +148,22 @@ import CordwoodCore
         return site
     }
 
-    @safe private func takeResource(_ payload: UnsafeRawBufferPointer) {
+    /// The last definition of a version counts: one before it had failed, so no chunk has it.
+    @safe private func takeResource(_ payload: UnsafeRawBufferPointer, _ version: Int) {
         var at = 0
-        guard let keyBytes = Bytes.str(payload, &at), let value = Bytes.str(payload, &at) else {
-            return
-        }
-        guard keyBytes.count <= Catalog.stringMax, value.count <= Catalog.stringMax else {
-            return
-        }
-        let key = Bytes.string(keyBytes)
-        let text = unsafe value.isEmpty ? nil : Bytes.string(value)
-        if let place = attributePlaces[key] {
-            // An attribute that was removed and set again takes its new position.
-            if attributes[place].value != nil || text == nil {
-                if text == nil, attributes[place].value != nil { removedAttributes &+= 1 }
-                attributes[place].value = text
-                return
-            }
-        }
-        guard text != nil else { return }
-        if attributes.count >= Catalog.attributesMax {
-            guard removedAttributes >= Catalog.attributesMax / 2 else { return }
-            forgetRemoved()
-        }
-        attributePlaces[key] = attributes.count
-        attributes.append((key, text))
-    }
-
-    private func forgetRemoved() {
-        attributes.removeAll { $0.value == nil }
-        removedAttributes = 0
-        attributePlaces = [:]
-        for (place, attribute) in attributes.enumerated() { attributePlaces[attribute.key] = place }
+        guard let keyBytes = Bytes.str(payload, &at), let valueBytes = Bytes.str(payload, &at),
+            keyBytes.count <= Catalog.stringMax, valueBytes.count <= Catalog.stringMax
+        else { return }
+        let (key, value) = (Bytes.string(keyBytes), Bytes.string(valueBytes))
+        while resourceChanges.count < version { resourceChanges.append(nil) }
+        let old = resourceChanges[version - 1]
+        if let old, old == (key, value) { return }
+        guard hasRoom(payload.count) else { return }
+        if old != nil { redefinitions &+= 1 }
+        keptBytes &+= payload.count
+        resourceChanges[version - 1] = (key, value)
+        if version <= resource.version { resource = ResourceState() }
+        changes &+= 1
     }
 
     private func hasRoom(_ bytes: Int) -> Bool { keptBytes &+ bytes <= Catalog.keptBytesMax }
@@ -193,5 +175,28 @@ import CordwoodCore
         unsafe copy.copyMemory(from: bytes)
         unsafe kept.append(copy)
         return UnsafeRawBufferPointer(copy)
+    }
+}
+
+/// The attributes as of one version. A value.
+private struct ResourceState {
+    private(set) var version = 0
+    /// nil: removed. One that is set again takes a new place.
+    private var all: [(key: String, value: String?)] = []
+    private var places: [String: Int] = [:]
+
+    var attributes: [(key: String, value: String)] {
+        all.compactMap { attribute in attribute.value.map { (key: attribute.key, value: $0) } }
+    }
+
+    mutating func take(_ change: (key: String, value: String)) {
+        version += 1
+        if let place = places[change.key] {
+            all[place].value = change.value.isEmpty ? nil : change.value
+            if change.value.isEmpty { places[change.key] = nil }
+        } else if !change.value.isEmpty {
+            places[change.key] = all.count
+            all.append((change.key, change.value))
+        }
     }
 }

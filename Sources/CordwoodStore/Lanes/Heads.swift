@@ -152,6 +152,8 @@ struct ChunkHead: Sendable {
     let sequence: UInt32
     let threadID: UInt32
     let stream: UInt8
+    /// The version of the resource that its records have.
+    let resource: UInt16
     let name: (UInt64, UInt64)
     var final: UInt32
     var crc: UInt32
@@ -179,6 +181,7 @@ struct ChunkHead: Sendable {
         sequence = Bytes.u32(b, ChunkHeader.sequence)
         threadID = Bytes.u32(b, ChunkHeader.threadID)
         stream = Bytes.u8(b, ChunkHeader.stream)
+        resource = Bytes.u16(b, ChunkHeader.resource)
         name = (
             Bytes.u64(b, ChunkHeader.threadName), Bytes.u64(b, ChunkHeader.threadName &+ 8)
         )
@@ -191,7 +194,7 @@ struct ChunkHead: Sendable {
         var words = (
             UInt64(size) | offset << 32, offset >> 32 | baseTicks << 32,
             baseTicks >> 32 | UInt64(threadSerial) << 32, UInt64(sequence) | UInt64(threadID) << 32,
-            UInt64(stream) | name.0 << 32, name.0 >> 32 | name.1 << 32,
+            UInt64(stream) | UInt64(resource) << 16 | name.0 << 32, name.0 >> 32 | name.1 << 32,
             name.1 >> 32 | UInt64(final) << 32, UInt64(self.crc)
         )
         crc = unsafe withUnsafeBytes(of: &words) {

@@ -12,7 +12,9 @@ final class LaneContext {
     let laneFile: ReadFile?
     let catalog = Catalog()
     let journal: Journal?
+    /// With the newest attributes.
     private(set) var process: ProcessInfo
+    private var processes: [UInt16: ProcessInfo] = [:]
     /// The machine went down since: only durable data is trusted (FORMAT §9).
     let isOtherBoot: Bool
     /// The lane file's header or catalog has changed, and no power cut explains it.
@@ -129,12 +131,10 @@ final class LaneContext {
     func readCatalog() throws(ReadProblem) -> UInt64 {
         guard let head else { return 0 }
         var bytesRead: UInt64 = 0
-        catalog.beginResource()
         if let laneFile {
             let region = try laneFile.copy(
                 at: UInt64(head.catalogOffset), count: head.catalogBytes)
-            let end = unsafe catalog.read(region: region.bytes, salt: head.salt)
-            tail = (0, UInt64(head.catalogOffset) &+ UInt64(end))
+            unsafe catalog.read(region: region.bytes, salt: head.salt)
             bytesRead &+= UInt64(region.count)
         }
         for k in 1...CatalogHeader.filesMax {
@@ -147,8 +147,7 @@ final class LaneContext {
                 let region = unsafe Bytes.slice(
                     all.bytes, CatalogHeader.bytes, all.count &- CatalogHeader.bytes)
             else { continue }
-            let end = catalog.read(region: region, salt: head.salt)
-            tail = (k, UInt64(CatalogHeader.bytes) &+ UInt64(end))
+            catalog.read(region: region, salt: head.salt)
         }
         if let journal {
             for frame in journal.frames where frame.kind == JournalFrame.kindCatalog {
@@ -156,22 +155,38 @@ final class LaneContext {
                 unsafe catalog.read(region: region.bytes, salt: head.salt)
             }
         }
-        let old = process.resource
-        let now = catalog.resource
-        if old.count != now.count || zip(old, now).contains(where: { $0 != $1 }) {
+        if catalog.redefinitions != seen.redefinitions { processes = [:] }
+        if seen != (catalog.resourceVersion, catalog.redefinitions) {
+            seen = (catalog.resourceVersion, catalog.redefinitions)
+            let now = catalog.resource(catalog.resourceVersion) ?? []
             process = LaneContext.process(head, nil, files.lane, now)
         }
         return bytesRead
     }
 
-    private func growthPath(_ k: Int) -> String {
-        "\(files.directory)/\(files.lane).catalog-\(k)"
+    /// What the catalog had when `process` was made.
+    private var seen = (version: 0, redefinitions: 0)
+
+    /// The process with its attributes as of that version. nil: the catalog has lost a change that
+    /// led there, or does not have it yet.
+    func process(_ version: UInt16) -> ProcessInfo? {
+        if let known = processes[version] { return known }
+        guard let head else { return process }
+        guard let resource = catalog.resource(Int(version)) else { return nil }
+        let made = LaneContext.process(head, nil, files.lane, resource)
+        processes[version] = made
+        return made
     }
+
+    /// The process of records whose attributes are lost.
+    private(set) lazy var unknownProcess = LaneContext.process(head, nil, files.lane, [])
 
     /// Returns nil for a file that does not exist, as is usual, or that cannot be opened, which is
     /// reported.
     private func growthFile(_ k: Int) throws(ReadProblem) -> ReadFile? {
-        do throws(ReadProblem) { return try ReadFile(path: growthPath(k)) } catch {
+        do throws(ReadProblem) {
+            return try ReadFile(path: "\(files.directory)/\(files.lane).catalog-\(k)")
+        } catch {
             if error.isForLack { throw error }
             if case .system(let what, let number) = error, number != Errno.ENOENT, !isOtherBoot {
                 damage = damage ?? .damaged("\(what): \(Errno.text(number))")
@@ -180,38 +195,7 @@ final class LaneContext {
         }
     }
 
-    /// Where the catalog ended at the last look: number of the growth file (0: the lane's) and
-    /// offset.
-    private var tail: (file: Int, offset: UInt64) = (0, 0)
-
-    /// Whether the host has since set an attribute of its resource. Reads only what was added: the
-    /// writer continues in the next growth file, and never comes back.
-    private func hasNewAttribute() throws(ReadProblem) -> Bool {
-        guard let head, let laneFile else { return false }
-        while true {
-            let file = tail.file == 0 ? laneFile : try growthFile(tail.file)
-            if let entry = try file?.copy(at: tail.offset, count: CatalogEntry.headerBytes),
-                entry.count == CatalogEntry.headerBytes,
-                unsafe Bytes.u64(entry.bytes, CatalogEntry.salt) == head.salt
-            {
-                let type = unsafe Bytes.u8(entry.bytes, CatalogEntry.type)
-                let length = unsafe Int(Bytes.u32(entry.bytes, CatalogEntry.length))
-                if type == CatalogEntry.typeResource || length < CatalogEntry.headerBytes {
-                    return true
-                }
-                let step = CatalogEntry.alignment &- 1
-                tail.offset &+= UInt64((length &+ step) & ~step)
-            } else {
-                guard tail.file < CatalogHeader.filesMax,
-                    ReadFile.hasName(growthPath(tail.file + 1))
-                else { return false }
-                tail = (tail.file + 1, UInt64(CatalogHeader.bytes))
-            }
-        }
-    }
-
-    /// Reads the lane header again (`archivedBelow`, `closed`), and also the catalog if the
-    /// resource changed.
+    /// Reads the lane header again (`archivedBelow`, `closed`).
     func refresh() throws(ReadProblem) {
         guard let laneFile, journal == nil else { return }
         let page = try laneFile.copy(at: 0, count: LaneHeader.dropsOffsetValue)
@@ -219,7 +203,6 @@ final class LaneContext {
         {
             head = now
         }
-        if try hasNewAttribute() { _ = try readCatalog() }
     }
 
     struct Drops {

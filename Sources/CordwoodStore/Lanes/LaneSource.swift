@@ -409,7 +409,7 @@ package final class LaneSource: RecordSource {
     private func tellLostNames() {
         guard !hasLostNames, context.head != nil, !context.isOtherBoot else { return }
         hasLostNames = true
-        report(.damaged("\(context.files.lanePath): names of loggers or places are lost"))
+        report(.damaged("\(context.files.lanePath): names or attributes are lost"))
     }
 
     /// The name may have been added since. A name that never appears would cause a read of the
@@ -424,19 +424,32 @@ package final class LaneSource: RecordSource {
         return true
     }
 
+    /// The chunk's thread, with the attributes that its records have.
     func thread(_ chunk: ChunkHead) -> ThreadInfo {
         let name = chunk.threadName
+        let process = process(chunk.resource) ?? context.unknownProcess
         if let known = threads[chunk.threadSerial], known.threadID == chunk.threadID,
-            known.name == name, known.process === context.process
+            known.name == name, known.process === process
         {
             return known
         }
         let made = ThreadInfo(
-            process: context.process, serial: chunk.threadSerial, threadID: chunk.threadID,
-            name: name)
+            process: process, serial: chunk.threadSerial, threadID: chunk.threadID, name: name)
         threads[chunk.threadSerial] = made
         return made
     }
+
+    /// nil: a change that led to that version is lost.
+    private func process(_ version: UInt16) -> ProcessInfo? {
+        if let known = context.process(version) { return known }
+        // The entry is written before the chunk, so it may be younger than our catalog.
+        if readCatalogAgain(), let known = context.process(version) { return known }
+        tellLostNames()
+        return nil
+    }
+
+    /// Whether the attributes of the chunk's records are lost.
+    func hasLostResource(_ chunk: ChunkHead) -> Bool { context.process(chunk.resource) == nil }
 
     private func drops(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
         guard reportsDrops, !dropsTold, !segmentNumbers.isEmpty else { return false }
@@ -472,13 +485,7 @@ package final class LaneSource: RecordSource {
             let all = try LaneFiles.list(store: store)
             listed = all.first { $0.lane == lane }
         }
-        let known = context.process
         try context.refresh()
-        if context.process !== known {
-            for stream in streams.values {
-                stream.thread = ThreadInfo(stream.thread, of: context.process)
-            }
-        }
         unsafe isPaused = false
         if let listed { addSegments(listed) }
         if let stream = current {

@@ -33,7 +33,7 @@ import CordwoodCore
         let at = stream.start
         let level = Bytes.u8(bytes, at &+ RecordHeader.level)
         record.level = level <= 24 ? level : 0
-        if stream.isUnverified { record.flags.insert(.unverified) }
+        if stream.isUnverified || stream.lacksResource { record.flags.insert(.unverified) }
         if Bytes.u16(bytes, at &+ RecordHeader.flags) & RecordHeader.flagTruncated != 0 {
             record.flags.insert(.truncated)
         }

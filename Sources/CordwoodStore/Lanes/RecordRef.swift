@@ -47,12 +47,6 @@ public final class ThreadInfo: Sendable {
         self.threadID = threadID
         self.name = name
     }
-
-    /// The same thread, with more knowledge of its process.
-    convenience init(_ other: ThreadInfo, of process: ProcessInfo) {
-        self.init(
-            process: process, serial: other.serial, threadID: other.threadID, name: other.name)
-    }
 }
 
 public struct RecordFlags: OptionSet, Sendable {

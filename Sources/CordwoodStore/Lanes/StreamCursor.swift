@@ -40,6 +40,8 @@ final class StreamCursor {
     private var lastPairs = 0
     private(set) var context: (at: Int, count: Int) = (0, 0)
     private(set) var traceAt = 0
+    /// The attributes of the chunk's records are lost.
+    private(set) var lacksResource = false
     /// After another boot: nil if all bytes are trusted.
     private var believed: [(from: Int, to: Int)]?
     /// Offset of the last record returned or skipped.
@@ -287,6 +289,7 @@ final class StreamCursor {
             return
         }
         thread = lane.thread(found)
+        lacksResource = lane.hasLostResource(found)
         lane.chunkLoads &+= 1
         lane.chunkBytes &+= UInt64(buffer.count)
         segment = entry.segment

@@ -116,7 +116,8 @@ enum Claim {
             unsafe giveBack(base, offset, bytes)
             return .noSpace
         }
-        return unsafe publish(thread, segment, base, offset, UInt32(bytes)) ? .done : .again
+        let isKept = unsafe publish(thread, lane, segment, base, offset, UInt32(bytes))
+        return isKept ? .done : .again
     }
 
     /// A full disk must not use up the segment.
@@ -143,8 +144,12 @@ enum Claim {
             of: nextSequence(thread), toByteOffset: ChunkHeader.sequence, as: UInt32.self)
         unsafe chunk.storeBytes(
             of: thread.pointee.tid, toByteOffset: ChunkHeader.threadID, as: UInt32.self)
+        let resource = unsafe Resource.version(lane)
+        unsafe thread.pointee.resource = resource
+        // Two fields in one store, with zeros between them.
         unsafe chunk.storeBytes(
-            of: thread.pointee.depth, toByteOffset: ChunkHeader.stream, as: UInt32.self)
+            of: thread.pointee.depth | resource << 16, toByteOffset: ChunkHeader.stream,
+            as: UInt32.self)
         let name = unsafe UnsafeRawPointer(cwi_thread_name_at(thread))
         unsafe (chunk + ChunkHeader.threadName).copyMemory(from: name, byteCount: 16)
         unsafe chunk.storeBytes(of: 0, toByteOffset: ChunkHeader.final, as: UInt64.self)
@@ -174,8 +179,8 @@ enum Claim {
     /// Publishes the claim and checks the segment again. False: the segment was closed meanwhile;
     /// the chunk is empty and nothing refers to it.
     private static func publish(
-        _ thread: ThreadBlock, _ segment: SegmentBlock, _ base: UnsafeMutableRawPointer,
-        _ offset: UInt64, _ bytes: UInt32
+        _ thread: ThreadBlock, _ lane: LaneBlock, _ segment: SegmentBlock,
+        _ base: UnsafeMutableRawPointer, _ offset: UInt64, _ bytes: UInt32
     ) -> Bool {
         let chunk = unsafe base + Int(offset)
         let claim = unsafe Verdict.load(thread).claim &+ 1
@@ -205,6 +210,11 @@ enum Claim {
         if unsafe cwa_load_acquire_u32(Segments.stateWord(segment)) == Segments.open,
             unsafe UnsafeMutableRawPointer(segment.pointee.base) == base
         {
+            // ORDER: after the full fence. Whoever changes the resource takes our limit away, or we
+            // see the change (A44). This record may have the version before; the next may not.
+            if unsafe Resource.version(lane) != thread.pointee.resource {
+                unsafe cwa_store_relaxed_u64(AppendPath.limitWord(thread), 0)
+            }
             return true
         }
         // If the sealer was faster, it has settled the same length: the preamble's.
@@ -225,9 +235,10 @@ enum Claim {
     }
 
     /// 1 KiB, then 4 KiB; then doubled when filled within 100 ms and halved when filling took over
-    /// a second. At most 2 MiB, of which a thread at a million records a second takes fifteen a
-    /// second, and at most its share of an eighth of the segment: a roll cuts the chunks of all
-    /// threads but one. Up to 256 KiB, its share of a quarter.
+    /// a second, or when the resource changed before it was full. At most 2 MiB, of which a thread
+    /// at a million records a second takes fifteen a second, and at most its share of an eighth of
+    /// the segment: a roll cuts the chunks of all threads but one. Up to 256 KiB, its share of a
+    /// quarter.
     private static func size(
         _ thread: ThreadBlock, _ lane: LaneBlock, _ segment: SegmentBlock
     ) -> Int {
@@ -238,6 +249,8 @@ enum Claim {
         var bytes = previous
         if previous == 0 {
             bytes = 1024
+        } else if unsafe thread.pointee.resource != Resource.version(lane) {
+            bytes = max(1024, previous / 2)
         } else if previous < 4096 {
             bytes = 4096
         } else if took < 100 {

@@ -13,7 +13,9 @@ package enum CatalogWriter {
 
     /// Writes everything the engine knows into a new lane. False: no room.
     static func writeAll(_ engine: EngineBlock, _ lane: LaneBlock) -> Bool {
-        guard unsafe Sites.writeAll(engine, lane) else { return false }
+        guard unsafe Sites.writeAll(engine, lane), unsafe Resource.writeAll(engine, lane) else {
+            return false
+        }
         guard let names = unsafe engine.pointee.names else { return true }
         let word = unsafe cwi_engine_names_bytes_at(engine)
         // ORDER: acquire. The entries below it are complete (A19).

@@ -100,7 +100,8 @@ public enum EngineCore {
     /// run out of mappings.
     private static var blockBytes: Int {
         let hugePage = 2 << 20
-        return (engineBytes + loggerBytes + namesBytesMax + hugePage - 1) & ~(hugePage - 1)
+        let all = engineBytes + loggerBytes + 2 * Resource.halfBytes + namesBytesMax
+        return (all + hugePage - 1) & ~(hugePage - 1)
     }
 
     /// Returns the memory of a long-closed engine to the system: its addresses stay valid and read
@@ -119,11 +120,13 @@ public enum EngineCore {
             let memory = unsafe Mapping.anonymous(bytes: blockBytes, wipedOnFork: false),
             Sites.prepare(), let laneMemory = unsafe LanePool.take()
         else { return nil }
-        let names = unsafe memory + engineBytes + loggerBytes
+        let resource = unsafe memory + engineBytes + loggerBytes
+        let names = unsafe resource + 2 * Resource.halfBytes
         let engine = unsafe memory.assumingMemoryBound(to: cwi_engine.self)
         unsafe engine.pointee.lane = laneMemory.assumingMemoryBound(to: cwi_lane.self)
         unsafe engine.pointee.loggers = (memory + engineBytes).assumingMemoryBound(
             to: cwi_logger.self)
+        unsafe engine.pointee.resource = resource.assumingMemoryBound(to: UInt8.self)
         unsafe engine.pointee.names = names.assumingMemoryBound(to: UInt8.self)
         unsafe engine.pointee.overflow = configuration.overflow
         unsafe engine.pointee.segment_bytes = configuration.segmentBytes

@@ -119,7 +119,7 @@ package final class JournalWriter: @unchecked Sendable {
         failure = result
         guard result == 0 else { return result }
         // ORDER: relaxed. This thread set it, or will see it at its next flush (A36).
-        if unsafe cwa_load_relaxed_u32(Lanes.renewWord(lane)) != 0 { return Errno.EIO }
+        if unsafe Lanes.isUnusable(lane) { return Errno.EIO }
         return unsynced.isEmpty ? 0 : unsyncedError
     }
 
@@ -172,7 +172,7 @@ package final class JournalWriter: @unchecked Sendable {
             // names of this lane, so the engine must leave it for a new one.
             if SyncedFiles.isLasting(error) || error == Errno.ENOENT {
                 // ORDER: relaxed. A request on its own (A36).
-                unsafe cwa_store_relaxed_u32(Lanes.renewWord(lane), 1)
+                unsafe Lanes.setUnusable(lane)
             }
             guard error == 0 else { return error }
             catalogsDone += 1

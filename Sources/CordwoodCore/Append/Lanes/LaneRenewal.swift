@@ -1,8 +1,9 @@
 // Leaving a lane for a new one while threads log. The lane's file or its current segment has lost
-// its name (to a misled adopter, or to somebody who deleted the store), or its catalog cannot be
-// made durable. Records in a file without a name are lost, so the engine checks ten times a second.
-// It makes the new lane as at open and switches to it; then it seals the old lane and lets it go
-// once no thread is inside an append that began there. Under the sealing lock, never in a handler.
+// its name (to a misled adopter, or to somebody who deleted the store), its catalog cannot be made
+// durable, or its resource has changed too often. Records in a file without a name are lost, so the
+// engine checks ten times a second. It makes the new lane as at open and switches to it; then it
+// seals the old lane and lets it go once no thread is inside an append that began there. Under the
+// sealing lock, never in a handler.
 // docs/CONCURRENCY.md, A36.
 // SAFETY: lane blocks lie in a pool that is never unmapped; a left lane's mappings are released
 // only after the grace period that `LeftLane` waits for.
@@ -140,8 +141,10 @@ extension EngineCore {
         case nameless
         /// Their directory has lost its name.
         case directoryGone
-        /// The engine must leave the lane for another reason (`cwi_lane.renew`).
+        /// Its catalog cannot be written or made durable.
         case unusable
+        /// The resource has changed so often that another lane is due. Nothing is wrong with it.
+        case resources
     }
 
     /// Whether a reader can find what is written now.
@@ -172,7 +175,11 @@ extension EngineCore {
             guard isThere else { return .nameless }
         }
         // ORDER: relaxed. A request on its own (A36).
-        return unsafe cwa_load_relaxed_u32(Lanes.renewWord(lane)) != 0 ? .unusable : .none
+        let request = unsafe cwa_load_relaxed_u32(Lanes.renewWord(lane))
+        if request == UInt32(CWI_RENEW_RESOURCES) {
+            return unsafe hasLeftAll(engine) ? .none : .resources
+        }
+        return request != 0 ? .unusable : .none
     }
 
     /// False: the name leads nowhere or to another file. True also if that cannot be determined.

@@ -24,6 +24,16 @@ package enum Lanes {
         unsafe cwi_lane_renew_at(lane)
     }
 
+    /// Its catalog cannot be written or made durable: the engine leaves the lane.
+    static func setUnusable(_ lane: LaneBlock) {
+        // ORDER: relaxed. A request on its own (A36).
+        unsafe cwa_store_relaxed_u32(renewWord(lane), UInt32(CWI_RENEW_UNUSABLE))
+    }
+
+    static func isUnusable(_ lane: LaneBlock) -> Bool {
+        unsafe cwa_load_relaxed_u32(renewWord(lane)) == UInt32(CWI_RENEW_UNUSABLE)
+    }
+
     static func serialWord(_ lane: LaneBlock) -> UnsafeMutableRawPointer {
         unsafe cwi_lane_next_serial_at(lane)
     }

@@ -141,7 +141,7 @@ enum WriteThrough {
             if descriptor < 0, Errno.last == Errno.ENOENT {
                 // Readers no longer find the names in it.
                 // ORDER: relaxed. A request on its own (A36).
-                unsafe cwa_store_relaxed_u32(Lanes.renewWord(lane), 1)
+                unsafe Lanes.setUnusable(lane)
             }
             guard descriptor >= 0 else { return false }
             defer { FileCalls.close(descriptor) }

@@ -165,8 +165,9 @@ class Engine(Transactions):
         return _http.is_enabled(self._handle)
 
     def set_resource(self, key: str, value: str) -> None:
-        """Sets an attribute of the program that logs (service.name, service.version …); "" removes
-        it."""
+        """Sets an attribute of the program that logs (service.name, user.id …) for the records
+        that follow; "" removes it. What differs from request to request belongs into the context
+        (cordwood.context)."""
         check(_abi.library.cw_resource_set(self._handle, text("key", key),
                                            text("value", value)))
 
