@@ -57,10 +57,24 @@ mutation("id", "contained-archives-are-read", STORE + "View/LaneOverlaps.swift",
          "swift CopiedLaneTests/testWhatIsProvenIsReadOnce",
          "an archive is read although another one has all of it")
 mutation("id", "ids-are-forgotten-early", STORE + "Merge/RecordsSeen.swift",
-         "            lane.named[lane.first].monotonicNs < behind - reach\n",
-         "            lane.named[lane.first].monotonicNs < behind + reach\n",
+         "            lane.named[lane.first].monotonicNs < bound - reach\n",
+         "            lane.named[lane.first].monotonicNs < bound + reach\n",
          "swift CopiedLaneTests/testEachRecordComesOnce",
          "ids are forgotten while a file that has them is still behind")
+mutation("id", "others-have-begun", STORE + "Merge/RecordsSeen.swift",
+         "min(reached.values.min() ?? 0, passed, heldFrom)",
+         "min(reached.values.min() ?? 0, heldFrom)",
+         "swift CopiedStoresTests/testEveryRecordComesOnceAsItsOwners",
+         "ids are forgotten before a store that has them is read")
+mutation("id", "clones-are-forgotten-together", STORE + "Merge/RecordsSeen.swift",
+         "            lane.seen[name]?.removeFirst()\n", "            lane.seen[name] = nil\n",
+         "swift CopiedStoresTests/testEveryRecordComesOnceAsItsOwners",
+         "with a record's id, its younger clone is forgotten")
+mutation("id", "later-files-go-first", STORE + "Merge/UnionSource.swift",
+         "            .min { $0.turn < $1.turn }\n",
+         "            .min { $0.record.monotonicNs < $1.record.monotonicNs }\n",
+         "swift CopiedLaneTests/testEachRecordComesOnce",
+         "two files' clocks decide the order of a thread's records")
 mutation("owner", "chunks-go-on", CORE + "Lanes/Resource.swift",
          "            unsafe cwa_store_release_u64(AppendPath.limitWord(thread), 0)\n",
          "            _ = unsafe AppendPath.limitWord(thread)\n",

@@ -23,6 +23,10 @@ package final class ChainSource: RecordSource {
     private var hasNear = false
     private var hasFar = false
     private var farIsAsked = false
+    /// Which parts they are.
+    private var (nearPlace, farPlace) = (0, 0)
+    /// The part that the last record came from, from 0 on.
+    private(set) var place = 0
 
     package init(_ parts: [Part]) { self.parts = parts }
 
@@ -33,18 +37,19 @@ package final class ChainSource: RecordSource {
 
     package func next(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
         while true {
-            if near == nil { near = try open() }
+            if near == nil { (near, nearPlace) = (try open(), next - 1) }
             guard let first = near else { return false }
+            place = nearPlace
             if hasNear {
                 record = nearRecord
                 hasNear = false
             } else if try !first.next(&record) {
                 if far == nil {
-                    far = try open()
+                    (far, farPlace) = (try open(), next - 1)
                     farIsAsked = false
                 }
                 guard let second = far else { return false }
-                near = second
+                (near, nearPlace) = (second, farPlace)
                 if hasFar { swap(&nearRecord, &farRecord) }
                 hasNear = hasFar
                 far = nil
@@ -67,6 +72,7 @@ package final class ChainSource: RecordSource {
                 hasNear = true
                 hasFar = false
                 farIsAsked = false
+                place = farPlace
             }
             return true
         }
@@ -86,7 +92,7 @@ package final class ChainSource: RecordSource {
 
     /// Opens the next part, if there is one, and reads its first record.
     private func lookAhead() throws(ReadProblem) {
-        if far == nil { far = try open() }
+        if far == nil { (far, farPlace) = (try open(), next - 1) }
         guard let second = far, !farIsAsked else { return }
         hasFar = try second.next(&farRecord)
         farIsAsked = true

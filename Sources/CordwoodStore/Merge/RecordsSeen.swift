@@ -3,8 +3,8 @@
 // if id, content and event time agree and they were written within a second (FORMAT §7.1): a
 // machine that was resumed twice goes on with the same ids, and then both are shown, and the clone
 // is told. What no sync had covered before a power cut (`unverified`) has an uncertain time, and
-// gives way to what another file has. Holds the ids between the part that is furthest behind and
-// the foremost one. One thread at a time.
+// gives way to what another file has. Holds the ids between the part that is furthest behind, or
+// what was passed on last, and the foremost part. One thread at a time.
 
 import CordwoodCore
 
@@ -42,21 +42,35 @@ package final class RecordsSeen {
         /// first that is still in `seen`.
         var named: [(name: Name, monotonicNs: UInt64)] = []
         var first = 0
-        /// The last monotonic time of each part that has come to the lane and not ended.
+        /// The monotonic time to which each part has come that has begun and not ended.
         var reached: [Int: UInt64] = [:]
+        /// That of each part's last new record; it is passed on once the part is asked again.
+        var given: [Int: UInt64] = [:]
+        /// The greatest that was passed on: no part that has not begun comes to an older record.
+        var passed: UInt64 = 0
         var isCloneTold = false
 
         init(_ shared: SharedLane) {
             name = shared.name
             heldFrom = shared.heldFrom
         }
+
+        /// No record is asked about that is older, but for the slack of clocks.
+        var bound: UInt64 { min(reached.values.min() ?? 0, passed, heldFrom) }
     }
 
     private var lanes: [LaneID: Lane] = [:]
     private var partCount = 0
+    private let forgets: Bool
 
-    /// - Parameter lanes: those that several parts have.
-    package init(_ lanes: [LaneID: SharedLane]) { self.lanes = lanes.mapValues(Lane.init) }
+    /// - Parameters:
+    ///   - lanes: those that several parts have.
+    ///   - isOrdered: the parts are read side by side; otherwise one after the other, and every id
+    ///     is held to the end.
+    package init(_ lanes: [LaneID: SharedLane], isOrdered: Bool) {
+        self.lanes = lanes.mapValues(Lane.init)
+        forgets = isOrdered
+    }
 
     /// A number for a source that returns each of its records once.
     func part() -> Int {
@@ -64,7 +78,12 @@ package final class RecordsSeen {
         return partCount
     }
 
-    func end(_ part: Int) { for lane in lanes.values { lane.reached[part] = nil } }
+    func end(_ part: Int) {
+        for lane in lanes.values {
+            lane.reached[part] = nil
+            lane.given[part] = nil
+        }
+    }
 
     func name(of record: borrowing RecordRef) -> String {
         lanes[record.thread.process.laneID]?.name ?? ""
@@ -76,7 +95,10 @@ package final class RecordsSeen {
     func note(_ record: borrowing RecordRef, of part: Int) -> Found {
         guard let lane = lanes[record.thread.process.laneID] else { return .new }
         lane.reached[part] = record.monotonicNs
-        forget(lane)
+        if let given = lane.given.removeValue(forKey: part) {
+            lane.passed = max(lane.passed, given)
+        }
+        if forgets { forget(lane) }
         let name = Name(serial: record.thread.serial, sequence: record.sequence)
         let content = RecordsSeen.content(of: record)
         let isUnverified = record.flags.contains(.unverified)
@@ -100,18 +122,20 @@ package final class RecordsSeen {
             Seen(
                 content: content, writtenNs: record.writtenNs, isUnverified: isUnverified))
         lane.named.append((name, record.monotonicNs))
+        lane.given[part] = record.monotonicNs
         return .new
     }
 
     private func forget(_ lane: Lane) {
         let reach = 2 * RecordsSeen.sameNs
-        guard let least = lane.reached.values.min(), min(least, lane.heldFrom) > reach
-        else { return }
-        let behind = min(least, lane.heldFrom)
-        while lane.first < lane.named.count,
-            lane.named[lane.first].monotonicNs < behind - reach
+        let bound = lane.bound
+        while bound > reach, lane.first < lane.named.count,
+            lane.named[lane.first].monotonicNs < bound - reach
         {
-            lane.seen[lane.named[lane.first].name] = nil
+            // A clone of that name may be younger.
+            let name = lane.named[lane.first].name
+            lane.seen[name]?.removeFirst()
+            if lane.seen[name]?.isEmpty ?? true { lane.seen[name] = nil }
             lane.first += 1
         }
         if lane.first > 65_536 || lane.first == lane.named.count {

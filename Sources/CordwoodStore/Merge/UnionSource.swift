@@ -8,32 +8,44 @@ package final class UnionSource: RecordSource {
     /// As in ChainSource: of two records within it, that of the earlier part goes first.
     private static let clockSlackNs: UInt64 = 100_000
 
+    /// Files of the lane one after the other, each with the number of its first segment.
+    package typealias Track = (source: ChainSource, segments: [UInt64])
+
     private final class Part {
-        let source: any RecordSource
+        let source: ChainSource
+        let segments: [UInt64]
         let number: Int
         var record = RecordRef()
         var hasRecord = false
         var isOver = false
 
-        init(_ source: any RecordSource, _ number: Int) {
-            self.source = source
+        init(_ track: Track, _ number: Int) {
+            (source, segments) = track
             self.number = number
+        }
+
+        /// Whether a power cut makes the record doubtful, where its file begins, its time.
+        var turn: (Int, UInt64, UInt64) {
+            let place = source.place
+            return (
+                record.flags.contains(.unverified) ? 1 : 0,
+                place >= 0 && place < segments.count ? segments[place] : .max, record.monotonicNs
+            )
         }
     }
 
     private let seen: RecordsSeen
     private let parts: [Part]
 
-    /// - Parameter sources: the earlier goes first where times are as good as equal.
-    package init(_ seen: RecordsSeen, _ sources: [any RecordSource]) {
+    package init(_ seen: RecordsSeen, _ tracks: [Track]) {
         self.seen = seen
-        parts = sources.map { Part($0, seen.part()) }
+        parts = tracks.map { Part($0, seen.part()) }
     }
 
     package var process: ProcessInfo? { parts.lazy.compactMap(\.source.process).first }
     package var createdMonotonicNs: UInt64 { parts.map(\.source.createdMonotonicNs).min() ?? 0 }
     /// Where a lane may continue.
-    package var sources: [any RecordSource] { parts.map(\.source) }
+    package var sources: [any RecordSource] { parts.map { $0.source } }
 
     package func next(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
         while true {
@@ -62,18 +74,15 @@ package final class UnionSource: RecordSource {
         }
     }
 
-    /// The part that has the next record; nil: all have ended.
+    /// The part that has the next record; nil: all have ended. Where times are as good as equal,
+    /// the file with the earlier segments goes first: it has what its threads wrote before. Of the
+    /// same record, the one that is verified counts.
     private func first() -> Part? {
-        var best: Part?
-        for part in parts where part.hasRecord {
-            guard let known = best else {
-                best = part
-                continue
-            }
-            let (bound, overflow) = part.record.monotonicNs.addingReportingOverflow(
-                UnionSource.clockSlackNs)
-            if !overflow, bound < known.record.monotonicNs { best = part }
+        guard let least = parts.lazy.filter(\.hasRecord).map(\.record.monotonicNs).min() else {
+            return nil
         }
-        return best
+        let (bound, overflow) = least.addingReportingOverflow(UnionSource.clockSlackNs)
+        return parts.lazy.filter { $0.hasRecord && (overflow || $0.record.monotonicNs <= bound) }
+            .min { $0.turn < $1.turn }
     }
 }

@@ -47,7 +47,9 @@ struct LaneOverlaps {
     }
 
     /// The records that were returned of shared lanes; nil: there is no such lane.
-    func makeSeen() -> RecordsSeen? { shared.isEmpty ? nil : RecordsSeen(shared) }
+    func makeSeen(isOrdered: Bool) -> RecordsSeen? {
+        shared.isEmpty ? nil : RecordsSeen(shared, isOrdered: isOrdered)
+    }
 
     func isShared(_ info: ArchiveInfo) -> Bool {
         !shared.isEmpty && info.covers.contains { shared[$0.laneID] != nil }

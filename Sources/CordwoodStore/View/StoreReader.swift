@@ -179,7 +179,7 @@ public final class StoreReader {
             views.flatMap(\.found) + singleArchives, lanes: Set(views.flatMap(\.foundLanes)),
             options.identities)
         for view in views { view.settle(&overlaps) }
-        let seen = overlaps.makeSeen()
+        let seen = overlaps.makeSeen(isOrdered: merge.isOrdered && !options.looksBack)
         for view in views { view.begin(overlaps, seen) }
         for file in files { add(file.archive, file.order, overlaps, seen) }
     }
@@ -216,7 +216,7 @@ public final class StoreReader {
             // Some of its records may be returned from another file.
             archive.tally = nil
             filesArePlaced = false
-            source = UnionSource(seen, [archive])
+            source = UnionSource(seen, [(ChainSource([{ archive }]), [])])
         }
         if info.covers.count > 1 { filesArePlaced = false }
         merge.add(MergeInput(lowerBound: 0, order: order) { source })

@@ -251,8 +251,8 @@ final class StoreView {
         let seen = chain.isShared ? seen : nil
         var input = MergeInput(lowerBound: bound, order: order) {
             () throws(ReadProblem) -> (any RecordSource)? in
-            let sources = tracks.map(ChainSource.init)
-            return seen.map { UnionSource($0, sources) } ?? sources.first
+            let sources = tracks.map { (source: ChainSource($0.parts), segments: $0.segments) }
+            return seen.map { UnionSource($0, sources) } ?? sources.first?.source
         }
         input.isFollowed = isFollowed
         merge.add(input)
@@ -295,20 +295,23 @@ final class StoreView {
     }
 
     /// The parts that follow each other; shared ones side by side where their segments overlap.
-    private func tracks(of chain: Chain) -> [[ChainSource.Part]] {
-        guard chain.isShared else { return [chain.archives.map { part($0) } + own(chain)] }
-        var tracks: [(last: UInt64, parts: [ChainSource.Part])] = []
+    private func tracks(of chain: Chain) -> [(parts: [ChainSource.Part], segments: [UInt64])] {
+        guard chain.isShared else { return [(chain.archives.map { part($0) } + own(chain), [])] }
+        var tracks: [(last: UInt64, parts: [ChainSource.Part], segments: [UInt64])] = []
         for info in chain.archives {
             let (first, last) = (info.covers.first?.first ?? 0, info.covers.first?.last ?? 0)
             let part = part(info, isShared: true)
             if let index = tracks.firstIndex(where: { $0.last < first }) {
                 tracks[index].parts.append(part)
+                tracks[index].segments.append(first)
                 tracks[index].last = last
             } else {
-                tracks.append((last, [part]))
+                tracks.append((last, [part], [first]))
             }
         }
-        return (tracks.map(\.parts) + [own(chain)]).filter { !$0.isEmpty }
+        let own = own(chain)
+        if !own.isEmpty { tracks.append((.max, own, [])) }
+        return tracks.map { ($0.parts, $0.segments) }
     }
 
     /// What lanes/ has of it.

@@ -1,0 +1,305 @@
+// Several stores, and a model that knows every record's owner, time and home: lanes are written,
+// copied, resumed with other content under the same ids, archived by their owners and by adopters
+// (with another step of time, plain or encrypted), merged, compacted, in any order. Whatever stores
+// are read together, every record comes once, as its owner's, at its time.
+
+import CordwoodCore
+import CordwoodTestSupport
+import Foundation
+import XCTest
+
+@testable import CordwoodStore
+
+final class CopiedStoresTests: XCTestCase {
+    /// What identifies a record (FORMAT §7.1).
+    private struct Name: Hashable {
+        var lane: UInt64
+        var thread: UInt32
+        var chunk: UInt32
+        var index: Int
+    }
+
+    private struct Event {
+        var number: Int
+        var thread: UInt32
+        var segment: UInt64
+        var time: UInt64
+        var user: String
+        var name: Name
+    }
+
+    /// A lane as one store has it.
+    private struct Lane {
+        var id: UInt64
+        var events: [Event] = []
+        /// Its owner has archived these segments.
+        var archivedBelow: UInt64 = 0
+
+        var lastSegment: UInt64 { events.last?.segment ?? 0 }
+    }
+
+    private struct Store {
+        var path: String
+        /// Those in lanes/.
+        var lanes: [UInt64: Lane] = [:]
+        var events: [Int: Event] = [:]
+    }
+
+    private let identity = AgeIdentity.generate()
+    private var folder = ""
+    private var random = SplitMix(1)
+    private var stores: [Store] = []
+    private var count = 0
+    private var now: UInt64 = 0
+    private static let base: UInt64 = 1_700_000_000_000_000_000
+
+    override func setUp() { folder = TestFiles.directory() }
+    override func tearDown() { TestFiles.remove(folder) }
+
+    private func newStore() -> Store {
+        let path = "\(folder)/\(stores.count)"
+        for part in ["", "/lanes", "/archives"] { mkdir(path + part, 0o700) }
+        return Store(path: path)
+    }
+
+    // MARK: What happens
+
+    /// Appends some events; each thread has a chunk of its own in a segment, and another one once
+    /// the user has changed.
+    private func go(_ lane: inout Lane, in store: inout Store) {
+        var user = lane.events.last?.user ?? ""
+        for _ in 0..<Int.random(in: 1...6, using: &random) {
+            now += [1_000, 90_000, 700_000_000, 3_000_000_000].randomElement(using: &random)!
+            if random.next() % 4 == 0 { user = ["", "a", "b"].randomElement(using: &random)! }
+            let thread = UInt32.random(in: 1...2, using: &random)
+            let segment = lane.lastSegment + (random.next() % 4 == 0 ? 1 : 0)
+            let before = lane.events.last { $0.thread == thread }
+            var name = Name(lane: lane.id, thread: thread, chunk: 0, index: 0)
+            if let before {
+                let goesOn =
+                    before.segment == segment
+                    && !lane.events.reversed().prefix { $0.number != before.number }.contains {
+                        $0.user != before.user
+                    } && before.user == user
+                name.chunk = before.name.chunk + (goesOn ? 0 : 1)
+                name.index = goesOn ? before.name.index + 1 : 0
+            }
+            let event = Event(
+                number: count, thread: thread, segment: segment, time: now, user: user, name: name)
+            count += 1
+            lane.events.append(event)
+            store.events[event.number] = event
+        }
+        write(lane, store)
+    }
+
+    @discardableResult
+    private func write(_ lane: Lane, _ store: Store) -> LaneBuilder {
+        let named = "20261121T081530Z-\(lane.id)-000000000000000\(lane.id)"
+        for name in (try? LaneFiles.names(in: store.path + "/lanes")) ?? []
+        where name.hasPrefix(named) && !name.hasSuffix(".lane") {
+            unlink("\(store.path)/lanes/\(name)")
+        }
+        let builder = LaneBuilder(store: store.path, name: named, id: lane.id)
+        builder.closed = 1
+        builder.archivedBelow = lane.archivedBelow
+        var (segment, chunks, user) = (builder.first, [UInt32: ChunkBuilder](), "")
+        segment.pairs = [(0, 0, Self.base)]
+        for event in lane.events {
+            if event.segment != segment.number {
+                segment.state = 3
+                segment = builder.segment(event.segment)
+                segment.created = event.time
+                segment.pairs = [(0, 0, Self.base)]
+                chunks = [:]
+            }
+            if event.user != user {
+                user = event.user
+                builder.resource("user.id", user)
+                chunks = [:]
+            }
+            var chunk = chunks[event.thread]
+            if chunk == nil || event.name.index == 0 {
+                chunk = segment.chunk(
+                    thread: event.thread, sequence: event.name.chunk, base: event.time)
+                chunk?.size = 2_048
+                chunks[event.thread] = chunk
+            }
+            chunk?.newBase(event.time)
+            chunk?.text("\(event.number)", at: event.time)
+        }
+        builder.segments.removeAll { $0.number < lane.archivedBelow }
+        builder.write()
+        return builder
+    }
+
+    private func form() -> ArchiveForm {
+        var form = ArchiveForm(
+            codec: .zstd, level: 1, recipients: random.next() % 3 == 0 ? [identity.recipient] : [])
+        form.timeStepNs = [1, 1, 1_000, 10_000].randomElement(using: &random)!
+        form.method = random.next() % 2 == 0 ? .plain : .dense
+        return form
+    }
+
+    /// The owner archives the next of its sealed segments and goes on.
+    private func archive(_ lane: inout Lane, in store: Store) throws {
+        guard lane.archivedBelow < lane.lastSegment else { return }
+        let last = UInt64.random(in: lane.archivedBelow...(lane.lastSegment - 1), using: &random)
+        let files = try XCTUnwrap(
+            try LaneFiles.list(store: store.path).first { $0.lane.hasSuffix("\(lane.id)") })
+        _ = try StoreArchiver.archive(
+            directory: store.path, files: files, segments: lane.archivedBelow...last,
+            form: form(), endsLane: false)
+        lane.archivedBelow = last + 1
+        write(lane, store)
+    }
+
+    private func adopt(_ store: inout Store) throws {
+        let form = form()
+        let summary = try StoreArchiver.archiveDead(
+            directory: store.path, codec: form.codec, level: form.level, method: form.method,
+            timeStepNs: form.timeStepNs, recipients: form.recipients)
+        XCTAssertEqual(summary.damage, [])
+        XCTAssertEqual(try LaneFiles.names(in: store.path + "/lanes"), [])
+        store.lanes = [:]
+    }
+
+    /// What `cp -an` does, with or without the lanes.
+    private func merge(_ from: Store, into store: inout Store) throws {
+        let copies = FileManager.default
+        for name in try LaneFiles.names(in: from.path + "/archives") {
+            try? copies.copyItem(
+                atPath: "\(from.path)/archives/\(name)", toPath: "\(store.path)/archives/\(name)")
+        }
+        for (number, event) in from.events where !isInLanes(event, from) {
+            store.events[number] = event
+        }
+        guard random.next() % 2 == 0 else { return }
+        for (id, lane) in from.lanes where store.lanes[id] == nil {
+            store.lanes[id] = lane
+            write(lane, store)
+            for event in lane.events { store.events[event.number] = event }
+        }
+    }
+
+    /// It is in no archive of the store.
+    private func isInLanes(_ event: Event, _ store: Store) -> Bool {
+        !archived[store.path, default: []].contains(event.number)
+    }
+
+    /// The events in the archives of each store.
+    private var archived: [String: Set<Int>] = [:]
+
+    private func noteArchived() throws {
+        for store in stores {
+            var options = ReaderOptions()
+            options.identities = [identity]
+            let paths = try LaneFiles.names(in: store.path + "/archives").map {
+                "\(store.path)/archives/\($0)"
+            }
+            guard !paths.isEmpty else { continue }
+            let reader = try StoreReader(paths: paths, options: options)
+            var found: Set<Int> = []
+            while let record = reader.nextRecord() { found.insert(Int(record.message) ?? -1) }
+            archived[store.path] = found
+        }
+    }
+
+    private func happen() throws {
+        let at = Int.random(in: 0..<stores.count, using: &random)
+        switch random.next() % 12 {
+        case 0...3:
+            let id =
+                stores[at].lanes.keys.sorted().randomElement(using: &random)
+                ?? UInt64(1 + random.next() % 3) + UInt64(stores.count) * 10
+            var lane = stores[at].lanes[id] ?? Lane(id: id)
+            guard lane.events.isEmpty == (stores[at].lanes[id] == nil) else { return }
+            if lane.events.isEmpty,
+                stores.contains(where: { $0.events.values.contains { $0.name.lane == id } })
+            {
+                return
+            }
+            go(&lane, in: &stores[at])
+            stores[at].lanes[id] = lane
+        case 4, 5:
+            guard let id = stores[at].lanes.keys.sorted().randomElement(using: &random) else {
+                return
+            }
+            try archive(&stores[at].lanes[id]!, in: stores[at])
+        case 6: try adopt(&stores[at])
+        case 7:
+            _ = try StoreCompactor.compact(
+                directory: stores[at].path, ageSeconds: 0, identities: [identity])
+        case 8, 9:
+            guard stores.count < 4 else { return }
+            var copy = newStore()
+            (copy.lanes, copy.events) = (stores[at].lanes, stores[at].events)
+            for part in ["lanes", "archives"] {
+                for name in try LaneFiles.names(in: "\(stores[at].path)/\(part)") {
+                    try FileManager.default.copyItem(
+                        atPath: "\(stores[at].path)/\(part)/\(name)",
+                        toPath: "\(copy.path)/\(part)/\(name)")
+                }
+            }
+            stores.append(copy)
+        default:
+            let other = Int.random(in: 0..<stores.count, using: &random)
+            guard other != at else { return }
+            try noteArchived()
+            try merge(stores[other], into: &stores[at])
+        }
+    }
+
+    // MARK: What is read
+
+    private func compare(
+        _ what: String, _ change: (inout ReaderOptions) -> Void = { _ in }
+    ) throws {
+        var chosen = stores.filter { _ in Bool.random(using: &random) }
+        if chosen.isEmpty { chosen = [stores[0]] }
+        let expected = chosen.reduce(into: [Int: Event]()) { all, store in
+            all.merge(store.events) { first, _ in first }
+        }
+        var options = ReaderOptions()
+        options.identities = [identity]
+        change(&options)
+        let reader = try StoreReader(paths: chosen.map(\.path), options: options)
+        var seen: Set<Int> = []
+        while let record = reader.nextRecord() {
+            let number = try XCTUnwrap(Int(record.message), what)
+            guard let event = expected[number] else {
+                return XCTFail("\(what): \(number) is not of these stores")
+            }
+            XCTAssertTrue(seen.insert(number).inserted, "\(what): \(number) comes twice")
+            let user = record.resource.first { $0.key == "user.id" }?.value ?? ""
+            XCTAssertEqual(user, event.user, "\(what): the user of \(number)")
+            let off = Int64(record.time) - Int64(Self.base + event.time)
+            XCTAssertTrue((-10_000...0).contains(off), "\(what): \(number) is \(off) ns off")
+            XCTAssertFalse(record.flags.contains(.unverified), "\(what): \(number)")
+        }
+        let missing = Set(expected.keys).subtracting(seen)
+        XCTAssertEqual(missing, [], "\(what): missing")
+        let clones = expected.count - Set(expected.values.map(\.name)).count
+        for problem in reader.problems {
+            XCTAssertTrue(
+                clones > 0 && "\(problem)".contains("different records have one id"),
+                "\(what): \(problem)")
+        }
+    }
+
+    func testEveryRecordComesOnceAsItsOwners() throws {
+        for seed in SplitMix.seeds(400, core: 40) {
+            random = SplitMix(seed)
+            (stores, count, now, archived) = ([], 0, 1_000, [:])
+            stores = [newStore()]
+            for step in 0..<Int.random(in: 4...24, using: &random) {
+                try happen()
+                try compare("seed \(seed), step \(step)")
+                try compare("seed \(seed), step \(step), unordered") { $0.isUnordered = true }
+                guard testRun?.totalFailureCount == 0 else { return }
+            }
+            TestFiles.remove(folder)
+            folder = TestFiles.directory()
+        }
+    }
+}
