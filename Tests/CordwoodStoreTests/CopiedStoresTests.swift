@@ -288,7 +288,7 @@ final class CopiedStoresTests: XCTestCase {
     }
 
     func testEveryRecordComesOnceAsItsOwners() throws {
-        for seed in SplitMix.seeds(400, core: 40) {
+        for seed in SplitMix.seeds(400, core: 25) {
             random = SplitMix(seed)
             (stores, count, now, archived) = ([], 0, 1_000, [:])
             stores = [newStore()]

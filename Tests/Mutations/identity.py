@@ -66,10 +66,6 @@ mutation("id", "others-have-begun", STORE + "Merge/RecordsSeen.swift",
          "min(reached.values.min() ?? 0, heldFrom)",
          "swift CopiedStoresTests/testEveryRecordComesOnceAsItsOwners",
          "ids are forgotten before a store that has them is read")
-mutation("id", "clones-are-forgotten-together", STORE + "Merge/RecordsSeen.swift",
-         "            lane.seen[name]?.removeFirst()\n", "            lane.seen[name] = nil\n",
-         "swift CopiedStoresTests/testEveryRecordComesOnceAsItsOwners",
-         "with a record's id, its younger clone is forgotten")
 mutation("id", "later-files-go-first", STORE + "Merge/UnionSource.swift",
          "            .min { $0.turn < $1.turn }\n",
          "            .min { $0.record.monotonicNs < $1.record.monotonicNs }\n",
