@@ -287,6 +287,35 @@ final class CopiedStoresTests: XCTestCase {
         }
     }
 
+    /// The older record of an id is forgotten first, and its clone by itself.
+    func testACloneIsForgottenByItself() {
+        let lane = LaneID(high: 1, low: 1)
+        let seen = RecordsSeen([lane: SharedLane(name: "lane")], isOrdered: true)
+        let (first, second) = (seen.part(), seen.part())
+        let process = ProcessInfo(
+            laneID: lane, bootID: .zero, processID: 1, name: "", createdRealtime: 0,
+            createdMonotonic: 0, resource: [])
+        let thread = ThreadInfo(process: process, serial: 1, threadID: 1, name: "")
+        func note(_ text: StaticString, _ sequence: UInt64, ms: UInt64, _ part: Int)
+            -> RecordsSeen.Found
+        {
+            var record = RecordRef(thread: thread)
+            record.message = Bytes.literal(text)
+            record.sequence = sequence
+            record.monotonicNs = ms * 1_000_000
+            record.writtenNs = record.monotonicNs
+            return seen.note(record, of: part)
+        }
+        XCTAssertEqual(note("one", 0, ms: 1_000, first), .new)
+        XCTAssertEqual(note("other", 0, ms: 2_500, second), .clone)
+        XCTAssertEqual(note("other", 0, ms: 2_500, second), .new)
+        for (sequence, ms) in [(UInt64(1), UInt64(4_000)), (2, 4_100), (3, 4_200)] {
+            XCTAssertEqual(note("a", sequence * 2, ms: ms, first), .new)
+            XCTAssertEqual(note("b", sequence * 2 + 1, ms: ms, second), .new)
+        }
+        XCTAssertEqual(note("other", 0, ms: 2_500, first), .known)
+    }
+
     func testEveryRecordComesOnceAsItsOwners() throws {
         for seed in SplitMix.seeds(400, core: 25) {
             random = SplitMix(seed)

@@ -38,6 +38,15 @@ final class ResourceVersionTests: XCTestCase {
         }
     }
 
+    /// With its catalog in a growth file, which has room for more.
+    private func writeGrown(_ lane: LaneBuilder) {
+        var grown = lane.catalogHead()
+        lane.catalog.forEach { grown.raw($0) }
+        lane.catalog = []
+        lane.write()
+        TestFiles.write(grown.bytes, to: "\(store)/lanes/\(lane.name).catalog-1")
+    }
+
     /// Random changes, and chunks of several threads between them, in one random order.
     func testEachChunkHasItsVersion() throws {
         for seed in SplitMix.seeds(200, core: 40) {
@@ -115,6 +124,39 @@ final class ResourceVersionTests: XCTestCase {
         lane.write()
         let source = try lane.source(boot: lane.bootID)
         XCTAssertEqual(read(source).records.map(\.resource), ["user.id=b"])
+    }
+
+    /// Whatever the order in which chunks name thousands of versions, finding them is quick.
+    func testVersionsAreFoundInAnyOrder() throws {
+        let lane = lane()
+        let count = UInt16(2_500)
+        for version in 1...count { lane.resource("user.id", "\(version)") }
+        let segment = lane.segment(1)
+        for at in 1...UInt64(count) {
+            let version = at % 2 == 0 ? count - UInt16(at) + 1 : UInt16(at)
+            let chunk = segment.chunk(thread: 1, sequence: UInt32(at), base: at)
+            chunk.resource = version
+            chunk.text("\(version)", at: at)
+        }
+        writeGrown(lane)
+        let found = read(try lane.source(boot: lane.bootID)).records
+        XCTAssertEqual(found.count, Int(count))
+        XCTAssertNil(found.first { $0.resource != "user.id=\($0.text)" })
+    }
+
+    /// No writer keeps so much, and a reader makes the attributes for each version.
+    func testAttributesThatExceedTheLimitAreUnknown() throws {
+        let lane = lane()
+        let long = String(repeating: "x", count: 40_000)
+        lane.resource("a", long)
+        lane.first.chunk(thread: 1, sequence: 0, base: 1).text("one", at: 1)
+        lane.resource("b", long)
+        lane.first.chunk(thread: 1, sequence: 1, base: 2).text("two", at: 2)
+        writeGrown(lane)
+        let (records, problems) = read(try lane.source(boot: lane.bootID))
+        XCTAssertEqual(records.map(\.resource.count), [40_002, 0])
+        XCTAssertEqual(records.map(\.isUnverified), [false, true])
+        XCTAssertEqual(problems, 1)
     }
 
     /// A follower finds the entry when it meets the first chunk that names it.

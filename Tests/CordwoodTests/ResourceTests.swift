@@ -127,11 +127,42 @@ final class ResourceTests: XCTestCase {
         while let record = reader.nextRecord() {
             if record.logger == "users" {
                 XCTAssertTrue(record.resource.contains { $0 == ("first", "stays") })
-            } else if record.message.contains("belongs into the context") {
+            } else if record.message.contains("belong in the context") {
                 warnings += 1
             }
         }
         XCTAssertGreaterThan(warnings, 0)
+    }
+
+    /// The catalog cannot grow any more: nothing has changed, and a later call succeeds.
+    func testAChangeThatFailsChangesNothing() throws {
+        let engine = try Engine(directory: store)
+        let log = engine.logger("users")
+        try engine.setResource("user.id", "a")
+        log.log(.info, "a")
+        var old = rlimit()
+        getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &old)
+        let long = String(repeating: "x", count: 4_000)
+        try engine.setResource("pad", long)
+        var none = old
+        none.rlim_cur = 0
+        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &none)
+        // A helper may have grown it ahead.
+        var (user, count, hasFailed) = ("a", 0, false)
+        while count < 1_000, !hasFailed {
+            do {
+                try engine.setResource("user.id", "\(count)\(long)")
+                user = "\(count)\(long)"
+                count += 1
+            } catch { hasFailed = true }
+        }
+        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &old)
+        XCTAssertTrue(hasFailed, "\(count) changes")
+        log.log(.info, user)
+        try engine.setResource("user.id", "b")
+        log.log(.info, "b")
+        try compare(["a", user, "b"], "after a change that failed")
+        XCTAssertTrue(try engine.close())
     }
 
     func testAResourceHasABound() throws {

@@ -66,6 +66,10 @@ mutation("id", "others-have-begun", STORE + "Merge/RecordsSeen.swift",
          "min(reached.values.min() ?? 0, heldFrom)",
          "swift CopiedStoresTests/testEveryRecordComesOnceAsItsOwners",
          "ids are forgotten before a store that has them is read")
+mutation("id", "clones-are-forgotten-together", STORE + "Merge/RecordsSeen.swift",
+         "            lane.seen[name]?.removeFirst()\n", "            lane.seen[name] = nil\n",
+         "swift CopiedStoresTests/testACloneIsForgottenByItself",
+         "with a record's id, its younger clone is forgotten")
 mutation("id", "later-files-go-first", STORE + "Merge/UnionSource.swift",
          "            .min { $0.turn < $1.turn }\n",
          "            .min { $0.record.monotonicNs < $1.record.monotonicNs }\n",
@@ -93,8 +97,8 @@ mutation("owner", "the-newest-user-has-all", STORE + "Lanes/LaneSource.swift",
          "swift ResourceVersionTests/testEachChunkHasItsVersion",
          "earlier records become the present user's")
 mutation("owner", "a-lost-change-is-skipped", STORE + "Lanes/Catalog.swift",
-         "            else { return nil }\n            resource.take(change)\n",
-         "            else { return resource.attributes }\n            resource.take(change)\n",
+         "resource.take(change)\n            else { return nil }\n",
+         "resource.take(change)\n            else { return resource.attributes }\n",
          "swift ResourceVersionTests/testALostChangeIsNobodys",
          "records whose user is lost become the user's before")
 mutation("owner", "the-first-definition-applies", STORE + "Lanes/Catalog.swift",
@@ -102,3 +106,13 @@ mutation("owner", "the-first-definition-applies", STORE + "Lanes/Catalog.swift",
          "        if old != nil { return }\n",
          "swift ResourceVersionTests/testTheLastDefinitionOfAVersionApplies",
          "an entry that its writer gave up counts")
+mutation("owner", "failed-changes-count", CORE + "Lanes/Resource.swift",
+         "        guard status == Status.ok else { return status }\n"
+         "        // CRASH: the catalog has a version",
+         "        // CRASH: the catalog has a version",
+         "swift ResourceTests/testAChangeThatFailsChangesNothing",
+         "chunks name a version that the catalog has no room for")
+mutation("owner", "attributes-without-a-limit", STORE + "Lanes/Catalog.swift",
+         "        guard bytes - before + after <= Resource.halfBytes else { return false }\n", "",
+         "swift ResourceVersionTests/testAttributesThatExceedTheLimitAreUnknown",
+         "a damaged file makes its reader keep huge attributes for each version")

@@ -278,8 +278,8 @@ cw_status cw_open(const cw_options *options, cw_engine **out);
  * call: service.name, service.version, deployment.environment, user.id … An empty value removes it.
  * cw_open fills in host.name, host.arch, os.type, os.version, device.manufacturer and
  * device.model.identifier. Records do not grow, but each change ends the chunks of all threads, and
- * 4,096 of them begin a new lane: what differs between requests belongs into the context
- * (cw_context_set). Copies both strings. Blocks: briefly. Signals: not safe.
+ * 4,096 of them begin a new lane: values that change with each request belong in the
+ * context (cw_context_set). Copies both strings. Blocks: briefly. Signals: not safe.
  * CW_OK · CW_E_ARGUMENT (NULL or empty key, NULL value) · CW_E_LIMIT (key over 255 bytes, value
  * over 4,096, all of them over 65,536; too many changes) · CW_E_FULL · CW_E_CLOSED */
 cw_status cw_resource_set(cw_engine *engine, const char *key, const char *value);

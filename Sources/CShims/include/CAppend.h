@@ -133,7 +133,7 @@ typedef struct cwi_lane {
     uint32_t catalog_set;      /* which half of the engine's `catalogs` */
     uint32_t renew;            /* A36: this lane is to be left for a new one: CWI_RENEW_… */
     uint32_t supply_late;      /* A12: 1: writers waited for supply in vain */
-    uint32_t resource;         /* A44: the resource's version: changes in the catalog */
+    uint32_t resource;         /* A44: version of the resource: the last in the catalog */
     uint32_t resource_first;   /* the version with which the lane began */
     void *life;                /* the page that holds the owner's lock; NULL: `lock_fd` does */
     char name[CWI_LANE_NAME_MAX];
@@ -198,7 +198,7 @@ typedef struct cwi_engine {
     uint32_t process_name_length;
     char process_name[128];
     uint64_t child_dropped; /* where no lane could be made */
-    uint8_t *names;         /* loggers: catalog entries without salt and crc */
+    uint8_t *names;         /* of loggers, for lanes that are made later */
     uint64_t names_bytes;   /* A19: used; grows by the API above, under its lock */
     cwi_logger *loggers;    /* the arena of handles */
     uint32_t loggers_count;
@@ -223,7 +223,7 @@ typedef struct cwi_engine {
     uint64_t refusal_ns;   /* A26: when */
     uint32_t holds_time;   /* 1: `held_ticks` may be set; fixed at open */
     uint64_t held_ticks;   /* A41: time of records until it is taken back; 0: the clock's */
-    uint8_t *resource;     /* two halves, of which one is the resource: catalog payloads in a row */
+    uint8_t *resource;     /* two halves; one has the current attributes, as catalog payloads */
     uint64_t resource_now; /* A44: how often it changed << 32 | its bytes; odd: the second half */
 } cwi_engine;
 

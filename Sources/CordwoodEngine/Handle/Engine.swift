@@ -207,7 +207,7 @@ import CordwoodTrace
     }
 
     /// Sets an attribute of the program that logs (service.name, user.id, …) for the records that
-    /// follow; an empty value removes it. What differs from request to request belongs into
+    /// follow; an empty value removes it. Values that change with each request belong in
     /// `Context`.
     public func setResource(_ key: String, _ value: String) throws(CordwoodError) {
         try services().setResource(key, value)

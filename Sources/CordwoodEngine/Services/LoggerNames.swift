@@ -76,8 +76,8 @@ extension Services {
         guard status != Status.limit else {
             throw CordwoodError(
                 status,
-                "resource \(key): over 64 KiB of attributes, or changed too often; what changes "
-                    + "with each request belongs into the context")
+                "resource \(key): over 64 KiB of attributes, or changed too often; values that "
+                    + "change with each request belong in the context")
         }
         guard status == Status.ok else {
             throw CordwoodError(status, "no room in the catalog for resource \(key)")

@@ -198,8 +198,8 @@ extension LaneKeeping {
         case .nameless: "a file of this lane was removed; a new lane has begun"
         case .none, .unusable: "this lane could not be written to any more; a new one has begun"
         case .resources:
-            "attributes of the resource were changed \(Resource.changesMax) times; a new lane has "
-                + "begun. What changes with each request belongs into the context"
+            "attributes of the resource were changed \(Resource.changesMax) times, so a new lane "
+                + "has begun; values that change with each request belong in the context"
         }
     }
 }

@@ -1,4 +1,4 @@
-// What archiving reads lanes through. One thread at a time.
+// What archiving and compacting read through. One thread at a time.
 
 import CordwoodCore
 
@@ -22,6 +22,25 @@ final class CountedSource: RecordSource {
         count &+= 1
         if count % CountedSource.step == 0 { tell(CountedSource.step) }
         return try source.next(&record)
+    }
+}
+
+/// Returns all records or fails: damaged archives stay where they are.
+final class ExactSource: RecordSource {
+    private let source: any RecordSource
+
+    init(_ source: any RecordSource) { self.source = source }
+
+    var createdMonotonicNs: UInt64 { source.createdMonotonicNs }
+    var process: ProcessInfo? { source.process }
+
+    func next(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
+        do throws(ReadProblem) {
+            return try source.next(&record)
+        } catch {
+            if case .damaged(let text) = error { throw .system(text, errno: Errno.EIO) }
+            throw error
+        }
     }
 }
 

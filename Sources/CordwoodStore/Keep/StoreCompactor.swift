@@ -309,9 +309,10 @@ private struct Compacting {
         let records = members.reduce(0) { $0 + $1.info.recordCount }
         let made: ArchiveInfo
         do throws(ArchiveError) {
-            let source = ExactSource(try source(members), progress)
+            let exact = ExactSource(try source(members))
+            let counted = progress.map { CountedSource(exact, tell: $0) }
             made = try ArchiveWriter.write(
-                source: source, covers: covers, archivesDirectory: paths.archives,
+                source: counted ?? exact, covers: covers, archivesDirectory: paths.archives,
                 codec: .zstd, level: level == 0 ? Codec.zstd.defaultLevel : level,
                 now: members.map(\.info.createdRealtime).max() ?? 0,
                 recipients: members[0].recipients, method: .dense,
@@ -417,33 +418,5 @@ private struct Compacting {
             path: paths.archive(member.stem), identities: identities)
         source.rendersText = false
         return source
-    }
-}
-
-/// Returns all records or fails: damaged archives stay where they are.
-private final class ExactSource: RecordSource {
-    private static let step: UInt64 = 16_384
-
-    private let source: any RecordSource
-    private let tell: (@Sendable (UInt64) -> Void)?
-    private var count: UInt64 = 0
-
-    init(_ source: any RecordSource, _ tell: (@Sendable (UInt64) -> Void)?) {
-        self.source = source
-        self.tell = tell
-    }
-
-    var createdMonotonicNs: UInt64 { source.createdMonotonicNs }
-    var process: ProcessInfo? { source.process }
-
-    func next(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
-        count &+= 1
-        if count % ExactSource.step == 0 { tell?(ExactSource.step) }
-        do throws(ReadProblem) {
-            return try source.next(&record)
-        } catch {
-            if case .damaged(let text) = error { throw .system(text, errno: Errno.EIO) }
-            throw error
-        }
     }
 }

@@ -62,13 +62,16 @@ import CordwoodCore
     /// The most bytes that a catalog keeps; the rest of the file is ignored. No writer comes near
     /// this.
     private static let keptBytesMax = 128 << 20
-    private static let versionsMax = 65_535
+    private static let versionsMax = Int(Resource.versionsMax)
     private static let stringMax = 65_535
 
     private var keptBytes = 0
     /// By version, from 1 on; nil: not there (yet). An empty value removes the attribute.
     private var resourceChanges: [(key: String, value: String)?] = []
     private var resource = ResourceState()
+    /// The state after each 1,024 versions, so that going back takes few steps.
+    private var marks = [ResourceState()]
+    private static let markEvery = 1_024
     /// SAFETY: freed only in deinit; everything handed out points in here.
     private var kept: [UnsafeMutableRawBufferPointer] = unsafe []
 
@@ -78,15 +81,20 @@ import CordwoodCore
         unsafe id == 0 ? (loggers[0] ?? Bytes.none) : loggers[id]
     }
 
-    /// The attributes of that version, in the order in which they were first set. nil: a change is
-    /// missing that led there.
+    /// The attributes of that version, in the order in which they were first set. nil: this change
+    /// or one before it is missing, or they exceed the limit.
     func resource(_ version: Int) -> [(key: String, value: String)]? {
-        if version < resource.version { resource = ResourceState() }
+        if version < resource.version {
+            resource = marks[min(version / Catalog.markEvery, marks.count - 1)]
+        }
         while resource.version < version {
             guard resource.version < resourceChanges.count,
-                let change = resourceChanges[resource.version]
+                let change = resourceChanges[resource.version], resource.take(change)
             else { return nil }
-            resource.take(change)
+            if resource.version == marks.count * Catalog.markEvery {
+                resource.forgetRemoved()
+                marks.append(resource)
+            }
         }
         return resource.attributes
     }
@@ -162,7 +170,10 @@ import CordwoodCore
         if old != nil { redefinitions &+= 1 }
         keptBytes &+= payload.count
         resourceChanges[version - 1] = (key, value)
-        if version <= resource.version { resource = ResourceState() }
+        if version <= resource.version {
+            resource = ResourceState()
+            marks = [resource]
+        }
         changes &+= 1
     }
 
@@ -181,22 +192,38 @@ import CordwoodCore
 /// The attributes as of one version. A value.
 private struct ResourceState {
     private(set) var version = 0
-    /// nil: removed. One that is set again takes a new place.
+    /// nil: removed. An attribute that is set again takes a new place.
     private var all: [(key: String, value: String?)] = []
     private var places: [String: Int] = [:]
+    /// Of all keys and values.
+    private var bytes = 0
 
     var attributes: [(key: String, value: String)] {
         all.compactMap { attribute in attribute.value.map { (key: attribute.key, value: $0) } }
     }
 
-    mutating func take(_ change: (key: String, value: String)) {
+    /// False: the attributes would exceed what a writer keeps. Nothing has changed then.
+    mutating func take(_ change: (key: String, value: String)) -> Bool {
+        let (key, value) = change
+        let place = places[key]
+        let before = place.map { key.utf8.count + (all[$0].value?.utf8.count ?? 0) } ?? 0
+        let after = value.isEmpty ? 0 : key.utf8.count + value.utf8.count
+        guard bytes - before + after <= Resource.halfBytes else { return false }
+        bytes += after - before
         version += 1
-        if let place = places[change.key] {
-            all[place].value = change.value.isEmpty ? nil : change.value
-            if change.value.isEmpty { places[change.key] = nil }
-        } else if !change.value.isEmpty {
-            places[change.key] = all.count
-            all.append((change.key, change.value))
+        if let place {
+            all[place].value = value.isEmpty ? nil : value
+            if value.isEmpty { places[key] = nil }
+        } else if !value.isEmpty {
+            places[key] = all.count
+            all.append((key, value))
         }
+        return true
+    }
+
+    mutating func forgetRemoved() {
+        all.removeAll { $0.value == nil }
+        places = [:]
+        for (place, attribute) in all.enumerated() { places[attribute.key] = place }
     }
 }

@@ -14,7 +14,9 @@ final class LaneContext {
     let journal: Journal?
     /// With the newest attributes.
     private(set) var process: ProcessInfo
+    /// By version of the attributes.
     private var processes: [UInt16: ProcessInfo] = [:]
+    private static let processesMax = 256
     /// The machine went down since: only durable data is trusted (FORMAT §9).
     let isOtherBoot: Bool
     /// The lane file's header or catalog has changed, and no power cut explains it.
@@ -167,13 +169,14 @@ final class LaneContext {
     /// What the catalog had when `process` was made.
     private var seen = (version: 0, redefinitions: 0)
 
-    /// The process with its attributes as of that version. nil: the catalog has lost a change that
-    /// led there, or does not have it yet.
+    /// The process with its attributes as of that version. nil: the catalog does not know them
+    /// (yet).
     func process(_ version: UInt16) -> ProcessInfo? {
         if let known = processes[version] { return known }
         guard let head else { return process }
         guard let resource = catalog.resource(Int(version)) else { return nil }
         let made = LaneContext.process(head, nil, files.lane, resource)
+        if processes.count >= LaneContext.processesMax { processes = [:] }
         processes[version] = made
         return made
     }

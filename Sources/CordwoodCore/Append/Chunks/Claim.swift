@@ -210,8 +210,9 @@ enum Claim {
         if unsafe cwa_load_acquire_u32(Segments.stateWord(segment)) == Segments.open,
             unsafe UnsafeMutableRawPointer(segment.pointee.base) == base
         {
-            // ORDER: after the full fence. Whoever changes the resource takes our limit away, or we
-            // see the change (A44). This record may have the version before; the next may not.
+            // ORDER: after the full fence. Either we see a change of the resource here, or the
+            // thread that makes it clears our limit (A44). The record that is being written may
+            // have the old version, but no later one.
             if unsafe Resource.version(lane) != thread.pointee.resource {
                 unsafe cwa_store_relaxed_u64(AppendPath.limitWord(thread), 0)
             }

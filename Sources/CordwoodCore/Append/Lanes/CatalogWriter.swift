@@ -7,9 +7,9 @@
 import CShims
 
 package enum CatalogWriter {
-    /// An entry kept in the engine's own memory for lanes that forked children make later: type,
-    /// id, payload bytes (u32 each), payload, padded to 4.
-    static let keptHeaderBytes = 12
+    /// A logger's name in the engine's own memory, for lanes that are made later: id, bytes (u32
+    /// each), the name, padded to 4.
+    static let keptHeaderBytes = 8
 
     /// Writes everything the engine knows into a new lane. False: no room.
     static func writeAll(_ engine: EngineBlock, _ lane: LaneBlock) -> Bool {
@@ -23,11 +23,10 @@ package enum CatalogWriter {
         var at = 0
         while at + keptHeaderBytes <= used {
             let entry = unsafe UnsafeRawPointer(names) + at
-            let count = unsafe Int(entry.load(fromByteOffset: 8, as: UInt32.self))
+            let count = unsafe Int(entry.load(fromByteOffset: 4, as: UInt32.self))
             let status = unsafe write(
-                engine, lane, type: UInt8(truncatingIfNeeded: entry.load(as: UInt32.self)),
-                identifier: entry.load(fromByteOffset: 4, as: UInt32.self),
-                entry + keptHeaderBytes, count)
+                engine, lane, type: CatalogEntry.typeLogger,
+                identifier: entry.load(as: UInt32.self), entry + keptHeaderBytes, count)
             guard status == Status.ok else { return false }
             at += (keptHeaderBytes + count + 3) & ~3
         }

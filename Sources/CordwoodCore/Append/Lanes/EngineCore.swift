@@ -213,9 +213,7 @@ public enum EngineCore {
     ) -> LoggerBlock? {
         let index = unsafe engine.pointee.loggers_count
         guard Int(index) < loggersMax else { return nil }
-        if index > 0, unsafe addName(engine, CatalogEntry.typeLogger, index, name) != Status.ok {
-            return nil
-        }
+        if index > 0, unsafe addName(engine, index, name) != Status.ok { return nil }
         unsafe engine.pointee.loggers_count = index + 1
         let logger = unsafe engine.pointee.loggers + Int(index)
         unsafe logger.pointee.id = index
@@ -229,22 +227,20 @@ public enum EngineCore {
         unsafe cwa_store_relaxed_u32(logger, enabled)
     }
 
-    /// Keeps a catalog entry for this lane and for the lanes of children. Returns a status. The
+    /// Keeps a logger's name for this lane and for lanes that are made later. Returns a status. The
     /// caller holds its lock.
-    package static func addName(
-        _ engine: EngineBlock, _ type: UInt8, _ identifier: UInt32,
-        _ payload: UnsafeRawBufferPointer
+    private static func addName(
+        _ engine: EngineBlock, _ index: UInt32, _ name: UnsafeRawBufferPointer
     ) -> Int32 {
         let used = unsafe Int(engine.pointee.names_bytes)
-        let bytes = (CatalogWriter.keptHeaderBytes + payload.count + 3) & ~3
+        let bytes = (CatalogWriter.keptHeaderBytes + name.count + 3) & ~3
         guard used + bytes <= namesBytesMax else { return Status.limit }
         let entry = unsafe UnsafeMutableRawPointer(engine.pointee.names + used)
-        unsafe entry.storeBytes(of: UInt32(type), as: UInt32.self)
-        unsafe entry.storeBytes(of: identifier, toByteOffset: 4, as: UInt32.self)
-        unsafe entry.storeBytes(of: UInt32(payload.count), toByteOffset: 8, as: UInt32.self)
-        if let start = payload.baseAddress {
+        unsafe entry.storeBytes(of: index, as: UInt32.self)
+        unsafe entry.storeBytes(of: UInt32(name.count), toByteOffset: 4, as: UInt32.self)
+        if let start = name.baseAddress {
             unsafe (entry + CatalogWriter.keptHeaderBytes).copyMemory(
-                from: start, byteCount: payload.count)
+                from: start, byteCount: name.count)
         }
         let word = unsafe cwi_engine_names_bytes_at(engine)
         // ORDER: release, then full: a maker that does not see the entry has taken the lane before
@@ -254,8 +250,8 @@ public enum EngineCore {
         cwa_fence_full()
         guard let lane = unsafe Lanes.settled(engine) else { return Status.ok }
         let status = unsafe CatalogWriter.write(
-            engine, lane, type: type, identifier: identifier,
-            entry + CatalogWriter.keptHeaderBytes, payload.count)
+            engine, lane, type: CatalogEntry.typeLogger, identifier: index,
+            entry + CatalogWriter.keptHeaderBytes, name.count)
         if status != Status.ok { unsafe cwa_store_release_u64(word, UInt64(used)) }
         return status
     }
@@ -269,11 +265,9 @@ public enum EngineCore {
         let used = unsafe Int(engine.pointee.names_bytes)
         while at + CatalogWriter.keptHeaderBytes <= used {
             let entry = unsafe UnsafeRawPointer(names) + at
-            let count = unsafe Int(entry.load(fromByteOffset: 8, as: UInt32.self))
-            let index = unsafe Int(entry.load(fromByteOffset: 4, as: UInt32.self))
-            if unsafe entry.load(as: UInt32.self) == UInt32(CatalogEntry.typeLogger),
-                unsafe index < Int(engine.pointee.loggers_count)
-            {
+            let count = unsafe Int(entry.load(fromByteOffset: 4, as: UInt32.self))
+            let index = unsafe Int(entry.load(as: UInt32.self))
+            if unsafe index < Int(engine.pointee.loggers_count) {
                 let bytes = unsafe UnsafeRawBufferPointer(
                     start: entry + CatalogWriter.keptHeaderBytes, count: count)
                 unsafe result.append((index, String(decoding: bytes, as: UTF8.self)))

@@ -1,19 +1,19 @@
-// The attributes of the program that logs (FORMAT §5). Every change is one entry of the catalog and
-// one more version; a chunk's header says which version its records have. So a change cuts the
-// chunks of all threads, and costs an append nothing. The engine keeps the present attributes in
-// memory of its own, for lanes that are made later. docs/CONCURRENCY.md, A44.
-// SAFETY: `resource` has two halves of `halfBytes` each, and never moves; only the half that
-// `resource_now` does not name is written, and only as far as it reaches.
+// The attributes of the program that logs (FORMAT §5). Each change is an entry of the catalog and a
+// new version; a chunk's header says which version its records have. A change therefore ends the
+// current chunk of every thread, and an append costs nothing more. The engine keeps the current
+// attributes in its own memory, for lanes that are made later. docs/CONCURRENCY.md, A44.
+// SAFETY: `resource` is memory of the engine's block, two halves of `halfBytes` each. Only the half
+// that `resource_now` does not name is written, and never more than `halfBytes` of it.
 
 import CShims
 
 package enum Resource {
-    /// All attributes together, as stored.
-    static let halfBytes = 64 << 10
-    /// Versions of one lane: a chunk's header has 16 bits for them.
-    static let versionsMax: UInt32 = 65_535
-    /// A lane that has taken so many changes is left for a new one, whose catalog begins with what
-    /// holds then.
+    /// The limit of all attributes together, as stored (FORMAT §1).
+    package static let halfBytes = 64 << 10
+    /// A chunk's header has 16 bits for the version.
+    package static let versionsMax: UInt32 = 65_535
+    /// After so many changes, the engine leaves the lane for a new one, whose catalog begins with
+    /// the current attributes.
     package static let changesMax: UInt32 = 4_096
 
     static func versionWord(_ lane: LaneBlock) -> UnsafeMutableRawPointer {
@@ -26,10 +26,10 @@ package enum Resource {
         unsafe cwa_load_acquire_u32(versionWord(lane))
     }
 
-    /// Sets an attribute for the records that any thread begins from its return on; an empty value
-    /// removes it. An equal value changes nothing. Returns a status, and has changed nothing unless
-    /// that is ok. The caller holds the lock under which names are added.
-    /// - Parameter payload: of the entry in the catalog, of which the first `keyBytes` are the key.
+    /// Sets an attribute for the records that threads begin once this has returned; an empty value
+    /// removes it. Returns a status; unless it is ok, nothing has changed. Setting the value that
+    /// the attribute has does nothing. The caller holds the lock under which names are added.
+    /// - Parameter payload: the catalog entry's. Its first `keyBytes` bytes are the key.
     package static func set(
         _ engine: EngineBlock, _ payload: UnsafeRawBufferPointer, keyBytes: Int
     ) -> Int32 {
@@ -57,7 +57,7 @@ package enum Resource {
 
     private static func half(_ changes: UInt64) -> Int { changes & 1 == 0 ? 0 : halfBytes }
 
-    /// The lane's next version.
+    /// Begins the lane's next version. Returns a status.
     private static func begin(
         _ engine: EngineBlock, _ lane: LaneBlock, _ payload: UnsafeRawBufferPointer
     ) -> Int32 {
@@ -67,7 +67,7 @@ package enum Resource {
             engine, lane, type: CatalogEntry.typeResource, identifier: version, start,
             payload.count)
         guard status == Status.ok else { return status }
-        // CRASH: an entry whose version no chunk has.
+        // CRASH: the catalog has a version that no chunk names.
         unsafe cwa_store_release_u32(versionWord(lane), version)
         unsafe ThreadBlocks.forEach(engine) { thread in
             // ORDER: release, after the version. A claim that does not find the version when it
@@ -81,7 +81,7 @@ package enum Resource {
         return Status.ok
     }
 
-    /// Writes what holds now into the catalog of a new lane. False: no room.
+    /// Writes the current attributes into the catalog of a new lane. False: no room.
     static func writeAll(_ engine: EngineBlock, _ lane: LaneBlock) -> Bool {
         guard let memory = unsafe engine.pointee.resource else { return true }
         // ORDER: acquire. The half that it names is whole (A44).
@@ -101,10 +101,10 @@ package enum Resource {
         return true
     }
 
-    // MARK: The attributes in a row
+    // MARK: Lists of attributes, each as a catalog entry's payload
 
-    /// Copies the attributes, with that one in the place of its predecessor or at the end, or
-    /// without it if its value is empty. Returns the number of bytes; nil: no room.
+    /// Copies the list `now` to `next`, with one attribute replaced, added at the end or, if its
+    /// value is empty, left out. Returns the number of bytes; nil: it does not fit.
     private static func replace(
         _ payload: UnsafeRawBufferPointer, _ keyBytes: Int,
         in now: UnsafeRawBufferPointer, into next: UnsafeMutableRawBufferPointer
@@ -135,7 +135,7 @@ package enum Resource {
         return count
     }
 
-    /// The first attribute, which is taken off; nil: there is none.
+    /// Removes the first attribute from the list and returns it. nil: the list is empty.
     private static func take(_ rest: inout UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
         var at = 0
         guard rest.count > 0, unsafe Bytes.str(rest, &at) != nil, unsafe Bytes.str(rest, &at) != nil

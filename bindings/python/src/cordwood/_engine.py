@@ -166,7 +166,7 @@ class Engine(Transactions):
 
     def set_resource(self, key: str, value: str) -> None:
         """Sets an attribute of the program that logs (service.name, user.id …) for the records
-        that follow; "" removes it. What differs from request to request belongs into the context
+        that follow; "" removes it. Values that change with each request belong in the context
         (cordwood.context)."""
         check(_abi.library.cw_resource_set(self._handle, text("key", key),
                                            text("value", value)))
