@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import re
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -16,22 +15,34 @@ from cases import Failed, equal, full, holds, sized
 from checking import read_ledger
 
 LINE = re.compile(rb'{.*"message":"([^"]*)".*"record_id":"([0-9a-f]{48})"}\n')
+USER = re.compile(rb" (u\d+|nobody)$")
 DEVICES = 400
+
+
+def shown(bench, *stores):
+    """What `cat --json` shows: (id, message) of each record, and its complaint. A message that ends
+    with a user, or with "nobody", must be of that user."""
+    pairs = []
+    with subprocess.Popen([bench.command, "cat", "--json", *(stores or [bench.store])],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        for line in process.stdout:
+            match = LINE.fullmatch(line)
+            holds(match, f"a line without an id: {line[-300:]}")
+            user = USER.search(match[1])
+            holds(not user or (b'"user.id":"%s"' % user[1] in line if user[1] != b"nobody"
+                               else b'"user.id"' not in line), f"another user: {line}")
+            pairs.append((bytes.fromhex(match[2].decode()), match[1]))
+        complaint = process.stderr.read().decode()
+    equal(f"cordwood cat ends: {complaint}", process.returncode, 3 if complaint else 0)
+    return pairs, complaint
 
 
 def ids(bench, *stores):
     """{id: message} as `cat --json` shows them. Every record must have a unique id."""
-    found, count = {}, 0
-    with subprocess.Popen([bench.command, "cat", "--json", *(stores or [bench.store])],
-                          stdout=subprocess.PIPE) as process:
-        for line in process.stdout:
-            match = LINE.fullmatch(line)
-            holds(match, f"a line without an id: {line[-300:]}")
-            found[bytes.fromhex(match[2].decode())] = match[1]
-            count += 1
-    equal("cordwood cat ends", process.returncode, 0)
-    equal("different ids", len(found), count)
-    return found
+    pairs, complaint = shown(bench, *stores)
+    equal("complaint", complaint, "")
+    equal("different ids", len(dict(pairs)), len(pairs))
+    return dict(pairs)
 
 
 def record_ids_unique(bench):
@@ -71,6 +82,7 @@ class Steps:
     """A program that runs one step after another."""
 
     def __init__(self, bench, store=None):
+        self.user = "nobody"
         self.process = bench.start("ids", "steps", store=store, stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE)
 
@@ -95,6 +107,8 @@ class Steps:
 
 
 class Collector:
+    words = ()  # of `cordwood upload`
+
     def __init__(self, bench, name="depot"):
         self.directory = bench.directory / name
         self.process = subprocess.Popen(
@@ -172,64 +186,6 @@ def record_id_stays(bench):
             steps.close()
 
 
-def copies(bench):
-    """A store is copied while its process lives, and both go on: the process, and another one in
-    the copy, which also archives what it has of the first. Then the copy's archives come to the
-    original, or both are sent to one collector or to two: every record is there once."""
-    count = 0
-    with Collector(bench, "first") as first, Collector(bench, "second") as second:
-        for turn in range(sized(3, 15, 50)):
-            store, copy = (bench.directory / f"{name} {turn}" for name in ("original", "copy"))
-            wanted = copied(bench, store, copy, turn)
-            count += len(wanted)
-            merged = bench.directory / f"merged {turn}"
-            shutil.copytree(store, merged)
-            for path in (copy / "archives").iterdir():
-                shutil.copy(path, merged / "archives" / path.name)
-            all_once(bench, f"turn {turn}: merged", wanted, merged)
-            bench.finish([bench.command, "archive", merged])
-            all_once(bench, f"turn {turn}: merged and archived", wanted, merged)
-            equal("lanes left", list((merged / "lanes").glob("*")), [])
-            bench.finish([bench.command, "verify", merged])
-            depots = [first, bench.random.choice([first, second])]
-            for one, depot in zip(bench.random.sample([store, copy], 2), depots):
-                bench.finish([bench.command, "upload", one, "--to", depot.url])
-                equal("archives left", list((one / "archives").glob("*.cwa")), [])
-            all_once(bench, f"turn {turn}: collected", wanted, first.directory, second.directory)
-    bench.note(f"{count} records")
-
-
-def copied(bench, store, copy, turn):
-    """Makes both; {id: message} of what they have together."""
-    told = []
-
-    def go(steps, name):
-        for _ in range(bench.random.randrange(8)):
-            step = bench.random.choice(["log", "log", "fill 700", "roll", "archive"])
-            if step == "log":
-                told.append(f"{name} {turn} {len(told)}")
-                step = f"log {told[-1]}"
-            steps.do(step)
-    own = Steps(bench, store)
-    try:
-        go(own, "before")
-        shutil.copytree(store, copy)
-        go(own, "original")
-        other = Steps(bench, copy)
-        try:
-            go(other, "copy")
-        finally:
-            other.close()
-        bench.finish([bench.command, "archive", copy])
-        go(own, "later")
-    finally:
-        own.close()
-    wanted = ids(bench, store) | ids(bench, copy)
-    equal("messages", sorted(text for text in wanted.values() if not text.startswith(b"w ")
-                             and text.decode() in told), sorted(text.encode() for text in told))
-    return wanted
-
-
 def users(bench):
     """The user changes, thousands of times, while threads, their signal handlers and forked
     children log. Each record has the user of its time: live, archived, merged, collected."""
@@ -279,11 +235,6 @@ def owned(bench, what, store):
                   f"{what}: nobody, not of {least} to {number}: {line}")
     holds(len(found) > 10, f"{what}: only {len(found)} records")
     return found
-
-
-def all_once(bench, what, wanted, *stores):
-    found = ids(bench, *stores)
-    equal(what, [text for key, text in wanted.items() if found.get(key) != text][:3], [])
 
 
 def export(bench, store, form):
@@ -340,7 +291,6 @@ def single(live, ndjson):
 CASES = {
     "record_ids_unique": record_ids_unique,
     "record_id_stays": record_id_stays,
-    "copies": copies,
     "users": users,
     "devices_told_apart": devices_told_apart,
 }

@@ -1,7 +1,8 @@
 /* Records whose ids are compared: many threads that fork while others are killed, one record's way
  * through a store, and a fleet of devices. One case a run. identity.py reads and compares. */
-#include "../TestSupport/refuse.h"
 #include "host.h"
+#include "resume.h"
+#include "../TestSupport/refuse.h"
 
 typedef struct {
     cw_logger *log;
@@ -56,14 +57,33 @@ static void case_storm(int argc, char **argv) {
     EXPECT(CW_OK, cw_close(&engine, 60000));
 }
 
+/* COUNT COPY USER TEXT: the process goes on in that copy of its store, too, and is killed there
+ * after COUNT records "TEXT <number> USER". */
+static void steps_resume(cw_logger *log, char *words) {
+    char *number = strsep(&words, " "), *copy = strsep(&words, " "), *user = strsep(&words, " ");
+    char text[256];
+    pid_t child = resume_in(copy);
+    if (child == 0) {
+        for (int i = 0; i < atoi(number); i++) {
+            int length = snprintf(text, sizeof text, "%s %d %s", words, i, user);
+            if (cw_write(log, CW_LEVEL_INFO, text, (size_t)length) != CW_OK) _exit(5);
+        }
+        kill(getpid(), SIGKILL);
+    }
+    int how = 0;
+    while (waitpid(child, &how, 0) < 0 && errno == EINTR) continue;
+    EXPECT(SIGKILL, WIFSIGNALED(how) ? WTERMSIG(how) : -WEXITSTATUS(how));
+}
+
 /* Runs the commands on stdin, and answers each: `log TEXT`, `fill COUNT`, `roll`, `archive`, `die`
- * (immediately), `sealed` (seals, and dies before anything is archived, if it is fast enough). */
+ * (immediately), `sealed` (seals, and dies before anything is archived, if it is fast enough),
+ * `user NAME` (or `nobody`), `resume COUNT COPY USER TEXT`. */
 static void case_steps(int argc, char **argv) {
     (void)argc, (void)argv;
     cw_logger *log;
     cw_engine *engine = open_small(1u << 20, "steps", &log);
     EXPECT(CW_OK, cw_resource_set(engine, "service.name", "shop"));
-    char line[256];
+    char line[1024];
     while (fgets(line, sizeof line, stdin)) {
         line[strcspn(line, "\n")] = 0;
         if (strncmp(line, "log ", 4) == 0)
@@ -74,6 +94,11 @@ static void case_steps(int argc, char **argv) {
             EXPECT(CW_OK, cw_roll(engine));
         else if (strcmp(line, "archive") == 0)
             EXPECT(CW_OK, cw_archive_wait(engine, 60000));
+        else if (strncmp(line, "user ", 5) == 0)
+            EXPECT(CW_OK, cw_resource_set(engine, "user.id",
+                                          strcmp(line + 5, "nobody") ? line + 5 : ""));
+        else if (strncmp(line, "resume ", 7) == 0)
+            steps_resume(log, line + 7);
         else if (strcmp(line, "sealed") == 0) {
             EXPECT(CW_OK, cw_roll(engine));
             raise(SIGKILL);

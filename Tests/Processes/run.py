@@ -20,6 +20,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "TestSupport"))
 
 import cases  # noqa: E402
+import copies  # noqa: E402
 import crowd  # noqa: E402
 import identity  # noqa: E402
 import owners  # noqa: E402
@@ -372,6 +373,7 @@ CASES = {
     "twice": twice,
     "shared_place": shared_place,
     **identity.CASES,
+    **copies.CASES,
     "swift_host": swift_host,
 }
 
