@@ -135,6 +135,7 @@ final class SegmentFile {
         head = now
         let table = unsafe ClockTable(header: page.bytes)
         unsafe clock = isOtherBoot ? table.agreeing(withCreated: head.createdMonotonic) : table
+        guessClock(chunks)
         if now.state == SegmentHeader.stateSealed { isSealed = true }
         return true
     }
