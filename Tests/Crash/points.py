@@ -37,7 +37,7 @@ MEMORY = Path(f"/dev/shm/cordwood-segments-{os.geteuid()}")
 SEED = 5
 # The number of instructions tried after each mark, and the stride.
 MARK_STEPS = {1: (700, 1), 2: (200, 1), 3: (700, 3), 4: (300, 1), 5: (700, 3), 6: (300, 1),
-              7: (700, 3), 8: (700, 3)}
+              7: (700, 3), 8: (700, 3), 9: (14_000, 20), 10: (700, 3)}
 # If a run has more calls of one kind (such as writes of single records), only this many are tried.
 CALLS_OF_A_KIND = 48
 memory_lock = threading.Lock()
@@ -245,7 +245,17 @@ class Case:
         tally = compare_groups(self.programs, when, groups, places)
         if self.point.mode == "limits":
             self.check_limits(when)
+        if self.point.mode == "steps":
+            self.check_users(when)
         return tally
+
+    def check_users(self, when):
+        """Thread 4 of the workload logs after the user was set, all others before that."""
+        for line in cordwood("cat", "--json", "--logger", "crash", self.store).splitlines():
+            record = json.loads(line)
+            user, number = record["resource"].get("user.id"), record["message"].split(" ", 1)[0]
+            if user != ("u2" if number == "t4" else None):
+                raise Failed(f"{when}: {number} is of the user {user}")
 
     def removable(self):
         return {f"old{seed}" for seed in [*OLD, *EXPIRED]}

@@ -20,7 +20,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-enum { MARK = 0x7ead, PATIENCE_MS = 60000, ARCHIVES_MAX = 8 };
+enum { MARK = 0x7ead, PATIENCE_MS = 60000, ARCHIVES_MAX = 8, USERS = 4 };
 
 static const char *mode, *store;
 static uint64_t *kept;
@@ -232,7 +232,8 @@ static void *marked_thread(void *unused) {
 
 /* Marks 1: a process's first record. 2, 3: an ordinary one, and with a place that is registered.
  * 4: with a known place. 5, 6: the same two for a place whose records the header appends. 7: a
- * thread's first. 8: the first of a new segment. */
+ * thread's first. 8: the first of a new segment. 9: a change of the user. 10: the first record of
+ * the new user, by thread USERS. */
 static void run_steps(void) {
     log_marked(0, true);
     log_marked(0, true);
@@ -243,6 +244,9 @@ static void run_steps(void) {
     pthread_join(thread, NULL);
     expect(cw_roll(engine), "roll");
     log_marked(0, true);
+    syscall(SYS_getpgid, MARK);
+    expect(cw_resource_set(engine, "user.id", "u2"), "resource");
+    log_marked(USERS, true);
     syscall(SYS_getpgid, MARK);
     _exit(0);
 }
