@@ -1,7 +1,9 @@
 // Several stores, and a model that knows every record's owner, time and home: lanes are written,
 // copied, resumed with other content under the same ids, archived by their owners and by adopters
-// (with another step of time, plain or encrypted), merged, compacted, in any order. Whatever stores
-// are read together, every record comes once, as its owner's, at its time.
+// (with another step of time, plain or encrypted), merged, compacted, and expire, in any order.
+// Whatever stores are read together, every record comes once, as its owner's, at its time, and
+// every refused record is reported once. An archive's age is that of its records, whatever time
+// these name.
 
 import CordwoodCore
 import CordwoodTestSupport
@@ -24,8 +26,23 @@ final class CopiedStoresTests: XCTestCase {
         var thread: UInt32
         var segment: UInt64
         var time: UInt64
+        /// The time that it names, UTC ns.
+        var own: UInt64?
         var user: String
         var name: Name
+        /// The refused records that it reports.
+        var refused: Range<UInt64>?
+    }
+
+    /// A refused record, by the running total of its slot.
+    private struct Refused: Hashable {
+        var lane: UInt64
+        var slot: UInt32
+        var number: UInt64
+
+        static func all(_ lane: UInt64, _ slot: UInt32, _ numbers: Range<UInt64>) -> [Refused] {
+            numbers.map { Refused(lane: lane, slot: slot, number: $0) }
+        }
     }
 
     /// A lane as one store has it.
@@ -34,6 +51,9 @@ final class CopiedStoresTests: XCTestCase {
         var events: [Event] = []
         /// Its owner has archived these segments.
         var archivedBelow: UInt64 = 0
+        /// By slot, which is the thread: running totals.
+        var refused: [UInt32: UInt64] = [:]
+        var reported: [UInt32: UInt64] = [:]
 
         var lastSegment: UInt64 { events.last?.segment ?? 0 }
     }
@@ -43,6 +63,24 @@ final class CopiedStoresTests: XCTestCase {
         /// Those in lanes/.
         var lanes: [UInt64: Lane] = [:]
         var events: [Int: Event] = [:]
+        /// Reported at the ends of lanes that are archived.
+        var ends: Set<Refused> = []
+        /// Archives that reported some are gone.
+        var hasLostReports = false
+
+        var refused: Set<Refused> {
+            var all = ends
+            for event in events.values {
+                guard let refused = event.refused else { continue }
+                all.formUnion(Refused.all(event.name.lane, event.thread, refused))
+            }
+            for lane in lanes.values {
+                for (slot, count) in lane.refused {
+                    all.formUnion(Refused.all(lane.id, slot, 0..<count))
+                }
+            }
+            return all
+        }
     }
 
     private let identity = AgeIdentity.generate()
@@ -84,8 +122,19 @@ final class CopiedStoresTests: XCTestCase {
                 name.chunk = before.name.chunk + (goesOn ? 0 : 1)
                 name.index = goesOn ? before.name.index + 1 : 0
             }
-            let event = Event(
+            var event = Event(
                 number: count, thread: thread, segment: segment, time: now, user: user, name: name)
+            if random.next() % 6 == 0 {
+                let day: UInt64 = 86_400_000_000_000
+                event.own = [0, Self.base - 40 * day, Self.base + 40 * day]
+                    .randomElement(using: &random)
+            }
+            if random.next() % 6 == 0 { lane.refused[thread, default: 0] += random.next() % 3 + 1 }
+            let (reported, refused) = (lane.reported[thread] ?? 0, lane.refused[thread] ?? 0)
+            if reported < refused, random.next() % 2 == 0 {
+                (event.refused, event.own) = (reported..<refused, nil)
+                lane.reported[thread] = refused
+            }
             count += 1
             lane.events.append(event)
             store.events[event.number] = event
@@ -103,6 +152,10 @@ final class CopiedStoresTests: XCTestCase {
         let builder = LaneBuilder(store: store.path, name: named, id: lane.id)
         builder.closed = 1
         builder.archivedBelow = lane.archivedBelow
+        builder.drops = (0..<UInt32(3)).map { slot in
+            let last = lane.events.last?.time ?? 0
+            return (lane.refused[slot] ?? 0, lane.reported[slot] ?? 0, last, last)
+        }
         var (segment, chunks, user) = (builder.first, [UInt32: ChunkBuilder](), "")
         segment.pairs = [(0, 0, Self.base)]
         for event in lane.events {
@@ -126,7 +179,23 @@ final class CopiedStoresTests: XCTestCase {
                 chunks[event.thread] = chunk
             }
             chunk?.newBase(event.time)
-            chunk?.text("\(event.number)", at: event.time)
+            if let refused = event.refused {
+                var words = ByteWriter()
+                words.u32(event.thread)
+                words.u32(0)
+                for word in [refused.lowerBound, refused.upperBound, event.time, event.time, 1] {
+                    words.u64(word)
+                }
+                chunk?.record(7, at: event.time, level: 0, words.bytes)
+            } else if let own = event.own {
+                var time = ByteWriter()
+                time.u64(own)
+                chunk?.record(
+                    2, at: event.time,
+                    section(1, Array("\(event.number)".utf8)) + section(6, time.bytes))
+            } else {
+                chunk?.text("\(event.number)", at: event.time)
+            }
         }
         builder.segments.removeAll { $0.number < lane.archivedBelow }
         builder.write()
@@ -160,6 +229,12 @@ final class CopiedStoresTests: XCTestCase {
             directory: store.path, codec: form.codec, level: form.level, method: form.method,
             timeStepNs: form.timeStepNs, recipients: form.recipients)
         XCTAssertEqual(summary.damage, [])
+        for lane in store.lanes.values {
+            for (slot, count) in lane.refused {
+                let reported = lane.reported[slot] ?? 0
+                store.ends.formUnion(Refused.all(lane.id, slot, reported..<count))
+            }
+        }
         XCTAssertEqual(try LaneFiles.names(in: store.path + "/lanes"), [])
         store.lanes = [:]
     }
@@ -174,21 +249,28 @@ final class CopiedStoresTests: XCTestCase {
         for (number, event) in from.events where !isInLanes(event, from) {
             store.events[number] = event
         }
+        store.ends.formUnion(from.ends)
+        store.hasLostReports = store.hasLostReports || from.hasLostReports
         guard random.next() % 2 == 0 else { return }
         for (id, lane) in from.lanes where store.lanes[id] == nil {
             store.lanes[id] = lane
             write(lane, store)
-            for event in lane.events { store.events[event.number] = event }
+            for event in lane.events where event.segment >= lane.archivedBelow {
+                store.events[event.number] = event
+            }
         }
     }
 
     /// It is in no archive of the store.
     private func isInLanes(_ event: Event, _ store: Store) -> Bool {
-        !archived[store.path, default: []].contains(event.number)
+        guard let found = archived[store.path] else { return true }
+        guard let refused = event.refused else { return !found.events.contains(event.number) }
+        return !found.refused.isSuperset(
+            of: Refused.all(event.name.lane, event.thread, refused))
     }
 
-    /// The events in the archives of each store.
-    private var archived: [String: Set<Int>] = [:]
+    /// What the archives of each store have.
+    private var archived: [String: (events: Set<Int>, refused: Set<Refused>)] = [:]
 
     private func noteArchived() throws {
         for store in stores {
@@ -197,17 +279,68 @@ final class CopiedStoresTests: XCTestCase {
             let paths = try LaneFiles.names(in: store.path + "/archives").map {
                 "\(store.path)/archives/\($0)"
             }
-            guard !paths.isEmpty else { continue }
+            guard !paths.isEmpty else {
+                archived[store.path] = nil
+                continue
+            }
             let reader = try StoreReader(paths: paths, options: options)
-            var found: Set<Int> = []
-            while let record = reader.nextRecord() { found.insert(Int(record.message) ?? -1) }
-            archived[store.path] = found
+            var (events, refused): (Set<Int>, Set<Refused>) = ([], [])
+            while let record = reader.nextRecord() {
+                events.insert(Int(record.message) ?? -1)
+                let id = record.recordID.description
+                let lane = UInt64(id.prefix(16), radix: 16)!.byteSwapped
+                for case ("gap.runs", .string(let text)) in record.fields {
+                    for run in try XCTUnwrap(Gap.runs(text)) {
+                        refused.formUnion(Refused.all(lane, run.slot, run.from..<run.to))
+                    }
+                }
+            }
+            archived[store.path] = (events, refused)
+        }
+    }
+
+    /// Archives whose newest record was written before a moment are removed.
+    private func expire(_ at: Int) throws {
+        var store = stores[at]
+        defer { stores[at] = store }
+        let sorted = store.events.values.sorted { $0.number < $1.number }
+        guard let bound = sorted.randomElement(using: &random)?.time else { return }
+        var options = ReaderOptions()
+        options.identities = [identity]
+        for name in try LaneFiles.names(in: store.path + "/archives") {
+            let path = "\(store.path)/archives/\(name)"
+            let file = try ArchiveFile(path: path, identities: [identity])
+            let written = try ArchiveIndex.load(file, salvage: false).info.writtenNs
+            let reader = try StoreReader(paths: [path], options: options)
+            var times: [UInt64] = []
+            while let record = reader.nextRecord() {
+                if record.kind == RecordRef.gapKind {
+                    times.append(record.time - Self.base)
+                } else if let event = store.events[Int(record.message) ?? -1] {
+                    times.append(event.time)
+                }
+            }
+            let newest = Self.base + (times.max() ?? 0)
+            XCTAssertTrue(
+                (newest - 10_000...newest + 10_000).contains(written),
+                "\(name): \(written), not \(newest)")
+            guard written < Self.base + bound else { continue }
+            unlink(path)
+            store.hasLostReports = true
+        }
+        try noteArchived()
+        for event in sorted where isInLanes(event, store) {
+            let lane = store.lanes[event.name.lane]
+            let isLive = lane?.events.contains {
+                $0.number == event.number && $0.segment >= lane!.archivedBelow
+            }
+            if isLive != true { store.events[event.number] = nil }
         }
     }
 
     private func happen() throws {
         let at = Int.random(in: 0..<stores.count, using: &random)
-        switch random.next() % 12 {
+        switch random.next() % 13 {
         case 0...3:
             let id =
                 stores[at].lanes.keys.sorted().randomElement(using: &random)
@@ -230,10 +363,13 @@ final class CopiedStoresTests: XCTestCase {
         case 7:
             _ = try StoreCompactor.compact(
                 directory: stores[at].path, ageSeconds: 0, identities: [identity])
-        case 8, 9:
+        case 8: try expire(at)
+        case 9, 10:
             guard stores.count < 4 else { return }
             var copy = newStore()
-            (copy.lanes, copy.events) = (stores[at].lanes, stores[at].events)
+            let path = copy.path
+            copy = stores[at]
+            copy.path = path
             for part in ["lanes", "archives"] {
                 for name in try LaneFiles.names(in: "\(stores[at].path)/\(part)") {
                     try FileManager.default.copyItem(
@@ -258,14 +394,22 @@ final class CopiedStoresTests: XCTestCase {
         var chosen = stores.filter { _ in Bool.random(using: &random) }
         if chosen.isEmpty { chosen = [stores[0]] }
         let expected = chosen.reduce(into: [Int: Event]()) { all, store in
-            all.merge(store.events) { first, _ in first }
+            all.merge(store.events.filter { $0.value.refused == nil }) { first, _ in first }
         }
+        let refused = chosen.reduce(into: Set<Refused>()) { $0.formUnion($1.refused) }
+        var reported: UInt64 = 0
         var options = ReaderOptions()
         options.identities = [identity]
         change(&options)
         let reader = try StoreReader(paths: chosen.map(\.path), options: options)
         var seen: Set<Int> = []
         while let record = reader.nextRecord() {
+            if record.kind == RecordRef.gapKind {
+                let count = try XCTUnwrap(UInt64(record.message.prefix { $0 != " " }), what)
+                XCTAssertEqual(record.fields.first?.value, .uint(count), what)
+                reported += count
+                continue
+            }
             let number = try XCTUnwrap(Int(record.message), what)
             guard let event = expected[number] else {
                 return XCTFail("\(what): \(number) is not of these stores")
@@ -273,12 +417,17 @@ final class CopiedStoresTests: XCTestCase {
             XCTAssertTrue(seen.insert(number).inserted, "\(what): \(number) comes twice")
             let user = record.resource.first { $0.key == "user.id" }?.value ?? ""
             XCTAssertEqual(user, event.user, "\(what): the user of \(number)")
-            let off = Int64(record.time) - Int64(Self.base + event.time)
-            XCTAssertTrue((-10_000...0).contains(off), "\(what): \(number) is \(off) ns off")
+            let off = Int64(record.time) - Int64(event.own ?? Self.base + event.time)
+            XCTAssertTrue(
+                (event.own == nil ? -10_000...0 : 0...0).contains(off),
+                "\(what): \(number) is \(off) ns off")
             XCTAssertFalse(record.flags.contains(.unverified), "\(what): \(number)")
         }
         let missing = Set(expected.keys).subtracting(seen)
         XCTAssertEqual(missing, [], "\(what): missing")
+        if !chosen.contains(where: \.hasLostReports) {
+            XCTAssertEqual(Int(reported), refused.count, "\(what): refused records")
+        }
         let clones = expected.count - Set(expected.values.map(\.name)).count
         for problem in reader.problems {
             XCTAssertTrue(

@@ -150,7 +150,7 @@ final class ReadLaneTests: XCTestCase {
         var gap = ByteWriter()
         gap.u32(0)
         gap.u32(0)
-        for word: UInt64 in [0, 10, 5, 800] { gap.u64(word) }
+        for word: UInt64 in [0, 10, 5, 800, 0] { gap.u64(word) }
         chunk.record(7, at: 850, level: 0, gap.bytes)
         chunk.text("after", at: 1_000)
         lane.write()
@@ -165,7 +165,8 @@ final class ReadLaneTests: XCTestCase {
         XCTAssertTrue(
             got.json[0].contains(
                 """
-                "fields":{"gap.records":10,"gap.first":1000000000005,"gap.last":1000000000800}
+                "fields":{"gap.records":10,"gap.first":1000000000005,"gap.last":1000000000800,\
+                "gap.runs":"0:0-10"}
                 """), got.json[0])
         XCTAssertTrue(got.json[0].contains("\"kind\":\"gap\""))
         XCTAssertEqual(got.times[2], 2_000)
@@ -397,7 +398,7 @@ final class ReadLaneTests: XCTestCase {
         var gap = ByteWriter()
         gap.u32(0)
         gap.u32(0)
-        for word: UInt64 in [0, 10, 1, 2] { gap.u64(word) }
+        for word: UInt64 in [0, 10, 1, 2, 0] { gap.u64(word) }
         let next = lane.segment(1).chunk(thread: 1, sequence: 1, base: 0)
         next.record(7, at: 0, level: 0, gap.bytes)
         next.text("again", at: 3).text("new", at: 4)
@@ -440,6 +441,29 @@ final class ReadLaneTests: XCTestCase {
         XCTAssertTrue(source.covers(thread: 1, sequence: 1))
         XCTAssertFalse(source.covers(thread: 1, sequence: 1 << 32))
         XCTAssertFalse(source.covers(thread: 1, sequence: 9 << 32))
+    }
+
+    /// Their clock is lost, so they have the time of their file, live and archived: they are not
+    /// removed for their age.
+    func testRecordsWithoutAClockAreAsOldAsTheirFile() throws {
+        let lane = LaneBuilder(store: store, boot: 5)
+        lane.first.state = 3
+        let live = lane.segment(1)
+        live.pairs = []
+        live.chunk(thread: 1, sequence: 1, base: 40_000_000_000_000).text(
+            "unverified", at: 40_000_000_001_000)
+        lane.write()
+        mkdir(store + "/archives", 0o700)
+        func look(_ what: String) throws {
+            let record = try XCTUnwrap(try StoreReader(path: store).nextRecord(), what)
+            XCTAssertEqual(record.message, "unverified", what)
+            let age = Int64(time(nil)) - Int64(record.time / 1_000_000_000)
+            XCTAssertTrue((-1...60).contains(age), "\(what): \(age) s old")
+        }
+        try look("live")
+        _ = try StoreArchiver.archiveDead(directory: store)
+        XCTAssertEqual(try LaneFiles.names(in: store + "/lanes"), [])
+        try look("archived")
     }
 
     func testOtherBootBelievesChecksumsAndJournal() throws {

@@ -44,6 +44,14 @@ mutation("id", "any-cover-proves", STORE + "Keep/ArchivedSegments.swift",
          "                for seal in cover.seals {\n",
          "processes copies",
          "an adopter removes segments because a copy of the lane was archived")
+mutation("id", "refusals-count-twice", STORE + "Merge/RecordsSeen.swift",
+         "        rest.runs = lane.gaps.note(gap.runs)\n", "        _ = lane.gaps.note(gap.runs)\n",
+         "swift CopiedStoresTests/testEveryRecordComesOnceAsItsOwners",
+         "a copy and its original report the same refused records")
+mutation("id", "guessed-clocks-are-forgotten", STORE + "Lanes/SegmentFile.swift",
+         "        guessClock(chunks)\n        if now", "        if now",
+         "swift ReadLaneTests/testRecordsWithoutAClockAreAsOldAsTheirFile",
+         "records whose clock a power cut took are archived as of 1970, and expire at once")
 mutation("id", "copies-come-twice", STORE + "Merge/RecordsSeen.swift",
          "                return .known\n", "                return .new\n",
          "swift CopiedLaneTests/testEachRecordComesOnce",

@@ -125,20 +125,19 @@ class Lane:
     def left_over(self, gaps, pairs, newest):
         """§3.2: the gap record that was never written, or None."""
         start, count = self.drops_at
-        left, first, last, causes = 0, None, None, 0
+        runs, first, last, causes = [], None, None, 0
         dropped, reported = 0, 0
         for slot in range(count):
             at = start + slot * 64
             told = max(gaps.get(slot, 0), u64(self.data, at + 8))
             dropped += u64(self.data, at)
             reported += told
-            missing = u64(self.data, at) - told
-            if missing > 0:
-                left += missing
+            if u64(self.data, at) > told:
+                runs.append((slot, told, u64(self.data, at)))
                 causes |= u64(self.data, at + 32)
                 first = min(x for x in (first, u64(self.data, at + 16)) if x is not None)
                 last = max(x for x in (last, u64(self.data, at + 24)) if x is not None)
-        if left == 0:
+        if not runs:
             return None
         record = Record()
         record.lane = self
@@ -147,7 +146,7 @@ class Lane:
         record.sequence = reported % 2**32 << 32 | dropped % 2**32
         record.monotonic = max(last, newest)
         record.utc = utc_of_monotonic(pairs, record.monotonic)
-        make_gap(record, left, utc_of_monotonic(pairs, first), utc_of_monotonic(pairs, last),
+        make_gap(record, runs, utc_of_monotonic(pairs, first), utc_of_monotonic(pairs, last),
                  causes)
         return record
 
@@ -306,8 +305,8 @@ def _fill(record, kind, flags, payload, segment, gaps):
         slot, first, last = u32(payload, 0), u64(payload, 24), u64(payload, 32)
         covered, total = u64(payload, 8), u64(payload, 16)
         pairs = segment.clock_pairs()
-        make_gap(record, total - covered, utc_of_monotonic(pairs, first),
-                 utc_of_monotonic(pairs, last), u64(payload, 40) if len(payload) >= 48 else 0)
+        make_gap(record, [(slot, covered, max(covered, total))], utc_of_monotonic(pairs, first),
+                 utc_of_monotonic(pairs, last), u64(payload, 40))
         gaps.append((slot, total))
 
 

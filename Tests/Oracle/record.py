@@ -148,14 +148,16 @@ CAUSES = (
 )
 
 
-def make_gap(record, count, first_utc, last_utc, causes):
-    """FORMAT §8.6."""
+def make_gap(record, runs, first_utc, last_utc, causes):
+    """FORMAT §8.6. `runs`: (slot, from, to)."""
+    count = sum(to - before for _, before, to in runs)
     record.kind = 1
     record.level = 13
     record.logger = b"Cordwood"
     record.message = (b"1 record was not kept" if count == 1
                       else b"%d records were not kept" % count)
-    record.fields = [(b"gap.records", count), (b"gap.first", first_utc), (b"gap.last", last_utc)]
+    record.fields = [(b"gap.records", count), (b"gap.first", first_utc), (b"gap.last", last_utc),
+                     (b"gap.runs", " ".join("%d:%d-%d" % run for run in runs).encode())]
     known = [cause for bit, cause in enumerate(CAUSES) if causes >> bit & 1]
     if known:
         record.message += f": {', '.join(words for _, words in known)}".encode()

@@ -181,12 +181,13 @@ class Live(unittest.TestCase):
         self.assertEqual((lines[-1]["message"], lines[-1]["line"]), ("-7|  2.2|ab%", 12))
 
     def test_gap_and_what_is_left(self):
-        payload = struct.pack("<IIQQQQ", 0, 0, 2, 5, 1500, 1600)
+        payload = struct.pack("<IIQQQQQ", 0, 0, 2, 5, 1500, 1600, 0)
         lines = self.lines(lane([record(7, payload, 0, 0, 0)], dropped=9))
         self.assertEqual([line["message"] for line in lines],
                          ["3 records were not kept", "4 records were not kept"])
         self.assertEqual(lines[0]["fields"],
-                         {"gap.records": 3, "gap.first": UTC + 500, "gap.last": UTC + 600})
+                         {"gap.records": 3, "gap.first": UTC + 500, "gap.last": UTC + 600,
+                          "gap.runs": "0:2-5"})
         self.assertEqual((lines[0]["kind"], lines[0]["level"]), ("gap", "WARN"))
 
     def test_a_gap_of_one(self):

@@ -160,6 +160,4 @@ public enum GapPayload {
     public static let causes = 40
 
     public static let bytes = 48
-    /// Without causes, as earlier writers wrote it.
-    public static let leastBytes = 40
 }

@@ -209,13 +209,15 @@ final class LaneContext {
     }
 
     struct Drops {
-        var count: UInt64 = 0
+        var runs: [Gap.Run] = []
         var firstMonotonic: UInt64 = .max
         var lastMonotonic: UInt64 = 0
         var causes: UInt64 = 0
         /// Totals of all slots: refused records, and those reported by gap records.
         var dropped: UInt64 = 0
         var reported: UInt64 = 0
+
+        var count: UInt64 { Gap.count(runs) }
 
         /// FORMAT §3.2: each report has a different sequence.
         var sequence: UInt64 {
@@ -238,7 +240,7 @@ final class LaneContext {
             drops.dropped &+= dropped
             drops.reported &+= reported
             guard dropped > reported else { continue }
-            drops.count &+= dropped &- reported
+            drops.runs.append(Gap.Run(slot: UInt32(index), from: reported, to: dropped))
             unsafe drops.causes |= Bytes.u64(slots.bytes, at &+ DropSlot.causes)
             let first = unsafe Bytes.u64(slots.bytes, at &+ DropSlot.firstMonotonic)
             let last = unsafe Bytes.u64(slots.bytes, at &+ DropSlot.lastMonotonic)

@@ -455,7 +455,7 @@ package final class LaneSource: RecordSource {
         guard reportsDrops, !dropsTold, !segmentNumbers.isEmpty else { return false }
         dropsTold = true
         let drops = try context.unreportedDrops(seen: gapsSeen)
-        guard drops.count > 0 else { return false }
+        guard !drops.runs.isEmpty else { return false }
         let process = context.process
         record = RecordRef(
             thread: ThreadInfo(
@@ -468,9 +468,10 @@ package final class LaneSource: RecordSource {
         record.writtenNs = utc(record.monotonicNs)
         record.timeNs = record.writtenNs
         record.sequence = drops.sequence
-        decoder.gap(
-            &record, count: drops.count, first: utc(drops.firstMonotonic),
-            last: utc(drops.lastMonotonic), causes: drops.causes)
+        Gap(
+            runs: drops.runs, first: utc(drops.firstMonotonic), last: utc(drops.lastMonotonic),
+            causes: drops.causes
+        ).show(in: &record, decoder.scratch)
         return true
     }
 

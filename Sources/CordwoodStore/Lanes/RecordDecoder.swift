@@ -1,5 +1,5 @@
 // Builds a RecordRef from a stream's current record (FORMAT §8): finds the parts, resolves logger
-// and site, renders gaps. Copies only the words of a gap.
+// and site. Copies only the words of a gap.
 // SAFETY: a record's views point into its stream's buffer, the catalog and `scratch`, none of which
 // changes before the source moves on; each is a checked slice. Nothing calls back while the
 // unchecked property is used.
@@ -89,7 +89,7 @@ import CordwoodCore
         let bytes = unsafe stream.buffer.bytes
         let at = stream.start &+ RecordHeader.payload
         guard Bytes.u8(bytes, stream.start &+ RecordHeader.type) == RecordType.gap,
-            stream.length >= RecordHeader.payload &+ GapPayload.leastBytes
+            stream.length >= RecordHeader.payload &+ GapPayload.bytes
         else { return nil }
         return (Bytes.u32(bytes, at &+ GapPayload.slot), Bytes.u64(bytes, at &+ GapPayload.to))
     }
@@ -221,65 +221,21 @@ import CordwoodCore
         record.function = unsafe Bytes.slice(bytes, 8 &+ fileCount, functionCount) ?? Bytes.none
     }
 
+    /// The running totals of a damaged one may go backwards: it reports nothing.
     @safe private func gap(
         _ record: inout RecordRef, _ payload: UnsafeRawBufferPointer, _ stream: StreamCursor
     ) {
-        let count =
-            Bytes.u64(payload, GapPayload.to) &- Bytes.u64(payload, GapPayload.from)
         let clock = unsafe stream.segment?.clock
         let first = Bytes.u64(payload, GapPayload.firstMonotonic)
         let last = Bytes.u64(payload, GapPayload.lastMonotonic)
-        let causes =
-            payload.count >= GapPayload.bytes ? Bytes.u64(payload, GapPayload.causes) : 0
-        gap(
-            &record, count: count, first: clock?.realtime(ofMonotonic: first) ?? first,
-            last: clock?.realtime(ofMonotonic: last) ?? last, causes: causes)
-    }
-
-    /// FORMAT §8.6; times in UTC ns.
-    func gap(
-        _ record: inout RecordRef, count: UInt64, first: UInt64, last: UInt64, causes: UInt64
-    ) {
-        scratch.clear()
-        var message = Array(String(count).utf8)
-        message.append(
-            contentsOf: (count == 1 ? " record was not kept" : " records were not kept").utf8)
-        let known = GapCause.allCases.filter { causes & $0.bit != 0 }
-        var fields: [UInt8] = [known.isEmpty ? 3 : 4, 0]
-        append(&fields, "gap.records", count)
-        append(&fields, "gap.first", first)
-        append(&fields, "gap.last", last)
-        if !known.isEmpty {
-            let words = known.map { "\($0.words)" }.joined(separator: ", ")
-            message.append(contentsOf: ": \(words)".utf8)
-            append(&fields, "gap.causes", known.map { "\($0.name)" }.joined(separator: " "))
-        }
-        var sections: [UInt8] = [SectionKind.fields, 0, 0, 0]
-        let bytes = UInt32(truncatingIfNeeded: fields.count)
-        unsafe withUnsafeBytes(of: bytes.littleEndian) { unsafe sections.append(contentsOf: $0) }
-        sections.append(contentsOf: fields)
-        unsafe message.withUnsafeBytes { scratch.append($0) }
-        unsafe sections.withUnsafeBytes { scratch.append($0) }
-        record.message = unsafe Bytes.slice(scratch.bytes, 0, message.count) ?? Bytes.none
-        record.sections =
-            unsafe Bytes.slice(scratch.bytes, message.count, sections.count) ?? Bytes.none
-        record.originalLength = UInt64(message.count)
-        record.kind = RecordRef.gapKind
-        record.level = 13
-        record.logger = Bytes.literal("Cordwood")
-    }
-
-    private func append(_ fields: inout [UInt8], _ key: String, _ value: UInt64) {
-        fields.append(contentsOf: [FieldType.uint, 0, UInt8(key.utf8.count), 0])
-        fields.append(contentsOf: key.utf8)
-        unsafe withUnsafeBytes(of: value.littleEndian) { unsafe fields.append(contentsOf: $0) }
-    }
-
-    private func append(_ fields: inout [UInt8], _ key: String, _ value: String) {
-        fields.append(contentsOf: [FieldType.string, 0, UInt8(key.utf8.count), 0])
-        fields.append(contentsOf: key.utf8)
-        let count = UInt32(truncatingIfNeeded: value.utf8.count)
-        unsafe withUnsafeBytes(of: count.littleEndian) { unsafe fields.append(contentsOf: $0) }
-        fields.append(contentsOf: value.utf8)
+        let from = Bytes.u64(payload, GapPayload.from)
+        let run = Gap.Run(
+            slot: Bytes.u32(payload, GapPayload.slot), from: from,
+            to: max(from, Bytes.u64(payload, GapPayload.to)))
+        Gap(
+            runs: [run], first: clock?.realtime(ofMonotonic: first) ?? first,
+            last: clock?.realtime(ofMonotonic: last) ?? last,
+            causes: Bytes.u64(payload, GapPayload.causes)
+        ).show(in: &record, scratch)
     }
 }

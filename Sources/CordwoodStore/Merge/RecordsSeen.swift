@@ -2,9 +2,10 @@
 // archive made of it or of a copy of the lane, or archives of two copies. Two records are one only
 // if id, content and event time agree and they were written within a second (FORMAT §7.1): a
 // machine that was resumed twice goes on with the same ids, and then both are shown, and the clone
-// is told. What no sync had covered before a power cut (`unverified`) has an uncertain time, and
-// gives way to what another file has. Holds the ids between the part that is furthest behind, or
-// what was passed on last, and the foremost part. One thread at a time.
+// is told. Refused records are reported once, by the running totals of their slots (Gap). What no
+// sync had covered before a power cut (`unverified`) has an uncertain time, and gives way to what
+// another file has. Holds the ids between the part that is furthest behind, or what was passed on
+// last, and the foremost part. One thread at a time.
 
 import CordwoodCore
 
@@ -21,7 +22,11 @@ package final class RecordsSeen {
     /// The clocks of two makers of a file differ by microseconds; those of two clones by more.
     private static let sameNs: UInt64 = 1_000_000_000
 
-    enum Found { case new, known, clone }
+    enum Found: Equatable {
+        case new, known, clone
+        /// A gap of which something was reported before; with the rest.
+        case rest(Gap)
+    }
 
     private struct Name: Hashable {
         var serial: UInt32
@@ -49,6 +54,7 @@ package final class RecordsSeen {
         /// The greatest that was passed on: no part that has not begun comes to an older record.
         var passed: UInt64 = 0
         var isCloneTold = false
+        var gaps = GapsSeen()
 
         init(_ shared: SharedLane) {
             name = shared.name
@@ -99,6 +105,7 @@ package final class RecordsSeen {
             lane.passed = max(lane.passed, given)
         }
         if forgets { forget(lane) }
+        if let gap = Gap(record) { return RecordsSeen.note(gap, of: lane) }
         let name = Name(serial: record.thread.serial, sequence: record.sequence)
         let content = RecordsSeen.content(of: record)
         let isUnverified = record.flags.contains(.unverified)
@@ -124,6 +131,13 @@ package final class RecordsSeen {
         lane.named.append((name, record.monotonicNs))
         lane.given[part] = record.monotonicNs
         return .new
+    }
+
+    private static func note(_ gap: Gap, of lane: Lane) -> Found {
+        var rest = gap
+        rest.runs = lane.gaps.note(gap.runs)
+        if rest.runs.isEmpty { return .known }
+        return rest.runs == gap.runs ? .new : .rest(rest)
     }
 
     private func forget(_ lane: Lane) {

@@ -36,6 +36,8 @@ package final class UnionSource: RecordSource {
 
     private let seen: RecordsSeen
     private let parts: [Part]
+    /// What the last gap shows that is not as a file has it.
+    private let gapText = ReadBuffer()
 
     package init(_ seen: RecordsSeen, _ tracks: [Track]) {
         self.seen = seen
@@ -65,6 +67,11 @@ package final class UnionSource: RecordSource {
                 part.hasRecord = false
                 return true
             case .known: part.hasRecord = false
+            case .rest(let gap):
+                swap(&record, &part.record)
+                part.hasRecord = false
+                gap.show(in: &record, gapText)
+                return true
             case .clone:
                 let (lane, id) = (seen.name(of: part.record), part.record.id)
                 throw .damaged(

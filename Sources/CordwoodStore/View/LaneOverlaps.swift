@@ -86,7 +86,9 @@ struct LaneOverlaps {
             }
         }
         for (range, _) in list { source.exclude(range, except: kept) }
-        if kept.contains(where: { number in list.contains { $0.range ~= number } }) {
+        if kept.contains(where: { number in list.contains { $0.range ~= number } })
+            || list.contains(where: { reportsRefusals($0, of: source.laneID) })
+        {
             share(source.laneID, source.lane)
             // A power cut may have taken the clock of a segment.
             if source.isOtherBoot {
@@ -102,9 +104,17 @@ struct LaneOverlaps {
     mutating func note(_ lane: LaneID, _ name: String, _ segments: [UInt64]) {
         meet(lane, name)
         let list = covers[lane] ?? []
-        if segments.contains(where: { number in list.contains { $0.range ~= number } }) {
+        if segments.contains(where: { number in list.contains { $0.range ~= number } })
+            || list.contains(where: { reportsRefusals($0, of: lane) })
+        {
             share(lane, name)
         }
+    }
+
+    /// Whether the archive ends the lane and says how many records were refused: if the lane goes
+    /// on, it reports them, too.
+    private func reportsRefusals(_ cover: Cover, of lane: LaneID) -> Bool {
+        archives[cover.archive].covers.contains { $0.laneID == lane && $0.gap > 0 }
     }
 
     private mutating func share(_ lane: LaneID, _ name: String) {
@@ -153,7 +163,7 @@ struct LaneOverlaps {
         }
         let left = sorted.filter { !contained.contains(archives[$0.archive].path) }
         for (cover, next) in zip(left, left.dropFirst())
-        where next.range.lowerBound <= cover.range.upperBound {
+        where next.range.lowerBound <= cover.range.upperBound || reportsRefusals(cover, of: lane) {
             let name = archives[cover.archive].covers.first { $0.laneID == lane }?.laneName
             return share(lane, name ?? "")
         }
@@ -167,10 +177,12 @@ struct LaneOverlaps {
             guard !cover.seals.isEmpty else { return part.recordCount == 0 }
             let same = whole.covers.filter { $0.laneID == cover.laneID }
             let seals = Set(same.flatMap(\.seals))
-            // Of equal segments, the archive with more refused records was made later.
+            // Of equal segments, the archive with more refused records was made later. One that
+            // goes on may not report them yet.
             return seals.isSuperset(of: cover.seals)
-                && (seals.count > cover.seals.count
-                    || same.reduce(0) { $0 + $1.gap } >= cover.gap)
+                && (cover.gap == 0
+                    || seals.count == cover.seals.count
+                        && same.reduce(0) { $0 + $1.gap } >= cover.gap)
         }
     }
 }
