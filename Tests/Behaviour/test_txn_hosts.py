@@ -101,24 +101,6 @@ int main(int, char **argv) {
 }
 """
 
-# With the names of 0.1, which stay for one version.
-OLD_NAMES = r"""
-#include <cordwood/cordwood.hpp>
-#include <cassert>
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-int main(int, char **argv) {
-    auto engine = cordwood::engine::open(argv[1]);
-    assert(cordwood::transaction::name(*engine, {{17, 1, "paid"}}));
-    auto one = cordwood::transaction::begin(*engine, 17);
-    assert(one && cordwood::transaction::join(*engine, one->id()));
-    assert(cordwood::transaction::list(*engine).size() == 1);
-    assert(!cordwood::transaction::flush(*engine, std::chrono::seconds(1)));
-    assert(cordwood::transaction::forget(*engine, one->id()));
-    assert(!cordwood::http_exchange::begin(*engine, "GET", "http://api.test/"));
-    assert(!cordwood::http_exchange::begin(*engine, cw_http_request{}));
-}
-"""
-
 
 class Hosts(StoreCase):
     def compiled(self, source, *words):
@@ -158,12 +140,6 @@ class Hosts(StoreCase):
 
     def test_example_in_swift(self):
         self.example(self.swift())
-
-    def test_old_names_in_cpp(self):
-        source = Path(tempfile.mkdtemp(dir=WORK)) / "old.cpp"
-        source.write_text(OLD_NAMES)
-        store = Path(tempfile.mkdtemp(dir=WORK)) / "store"
-        subprocess.run([*self.compiled(source, "c++", "-std=c++17"), store], check=True)
 
     def test_cpp_scopes(self):
         source = Path(tempfile.mkdtemp(dir=WORK)) / "raii.cpp"

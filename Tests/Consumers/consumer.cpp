@@ -104,36 +104,6 @@ void send_all(cordwood::engine &engine) {
     expect(static_cast<bool>(engine.remove_target("out")), "remove");
 }
 
-// The calls of 0.1, which wrote through a pointer or returned a bare status.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-void send_by_old_names(cordwood::engine &engine) {
-    const auto place = [] { return cordwood::target("http://logs.example/in").kind("http"); };
-    uint32_t number = 0;
-    cordwood::status answer = engine.add_target(place().name("old").transport(busy), &number);
-    expect(answer && number != 0, "an old target");
-    expect(is_shown(engine.upload_preview(number, count_bytes)), "its number");
-    engine.add_target(place().name("older").transport(busy));
-    answer = engine.add_target(place().name("older"));
-    expect(answer.code() == CW_E_EXISTS && answer == CW_E_EXISTS, "a bare status");
-    expect(static_cast<bool>(engine.add_target(place().name("null").transport(busy), nullptr)),
-           "null for the number");
-    cw_upload_result counts = {};
-    answer = engine.upload(std::chrono::seconds(60), &counts);
-    expect(answer == CW_E_UPLOAD && counts.failed > 0, "an old upload");
-    expect(engine.upload(std::chrono::seconds(60), nullptr).failed(), "null for the counts");
-    engine.upload();
-    expect(engine.upload().code() == CW_E_UPLOAD, "a bare status of an upload");
-    counts.records = 7;
-    answer = engine.flush_transactions(std::chrono::seconds(5), &counts);
-    expect(answer.code() == CW_E_NO_TARGET && counts.records == 0, "an old flush");
-    expect(cordwood::transaction::flush(engine).code() == CW_E_NO_TARGET, "an older one");
-    for (const char *name : {"old", "older", "null"}) {
-        expect(static_cast<bool>(engine.remove_target(name)), name);
-    }
-}
-#pragma GCC diagnostic pop
-
 void apply_policies(cordwood::engine &engine) {
     expect(engine.apply_policy(R"({"enabled": 1})").code() == CW_E_ARGUMENT, "a wrong policy");
     expect(cordwood::last_error().find("enabled") != std::string::npos, "the key is named");
@@ -178,7 +148,6 @@ int main(int count, char **words) {
     write_all(log);
     expect(engine.stats()->records_written >= 2, "stats");
     send_all(engine);
-    send_by_old_names(engine);
     apply_policies(engine);
     fail_all(engine.logger("net"));
     expect(static_cast<bool>(engine.close()), "close");

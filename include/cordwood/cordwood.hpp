@@ -476,10 +476,6 @@ public:
         cordwood::status answer = cw_target_add(handle_, &where.raw(), &number);
         return {answer, std::move(number)};
     }
-    [[deprecated("add_target(target) gives the number")]] cordwood::status
-    add_target(target where, uint32_t *id) noexcept {
-        return detail::give(add_target(std::move(where)), id);
-    }
     cordwood::status remove_target(const std::string &name) noexcept {
         return cw_target_remove(handle_, name.c_str());
     }
@@ -490,10 +486,6 @@ public:
     /// Sends waiting archives once. Gives the counts with every status, also with CW_E_UPLOAD.
     result<cw_upload_result> upload(std::chrono::milliseconds wait = forever) noexcept {
         return detail::counted(cw_upload, handle_, wait);
-    }
-    [[deprecated("upload(wait) gives the counts")]] cordwood::status
-    upload(std::chrono::milliseconds wait, cw_upload_result *out) noexcept {
-        return detail::give(upload(wait), out);
     }
     /// Shows what upload would send to a target, piece by piece, and sends nothing.
     cordwood::status upload_preview(uint32_t target_id, cw_bytes_fn sink,
@@ -540,10 +532,6 @@ public:
     /// Sends events to the targets of the kind "transactions". Gives the counts as upload does.
     result<cw_upload_result>
     flush_transactions(std::chrono::milliseconds wait = forever) const noexcept;
-    [[deprecated("flush_transactions(wait) gives the counts")]] cordwood::status
-    flush_transactions(std::chrono::milliseconds wait, cw_upload_result *out) const noexcept {
-        return detail::give(flush_transactions(wait), out);
-    }
 
     // ── Captured HTTP: cordwood_http.hpp ──
 

@@ -92,15 +92,6 @@ class http_exchange {
 public:
     using headers = std::initializer_list<http_header>;
 
-    [[deprecated("engine::begin_http")]] static http_exchange
-    begin(const engine &on, cw_http_request request) noexcept {
-        return on.begin_http(request);
-    }
-    [[deprecated("engine::begin_http")]] static http_exchange
-    begin(const engine &on, std::string_view method, std::string_view url, headers list = {},
-          std::string_view body = {}) {
-        return on.begin_http(method, url, list, body);
-    }
 
     http_exchange() noexcept = default;
     http_exchange(http_exchange &&other) noexcept

@@ -61,15 +61,6 @@ private:
     T value_{};
 };
 
-namespace detail {
-
-// For the calls of 0.1 that wrote their value through a pointer, which may be null.
-template <class T> cordwood::status give(result<T> answer, T *out) noexcept {
-    if (out != nullptr) *out = *std::move(answer);
-    return answer.status();
-}
-
-} // namespace detail
 } // namespace cordwood
 
 #endif

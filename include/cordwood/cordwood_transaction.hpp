@@ -61,32 +61,6 @@ public:
         cw_transaction *held_ = nullptr;
     };
 
-    template <class Usecase>
-    [[deprecated("engine::begin_transaction")]] static result<transaction>
-    begin(const engine &on, Usecase usecase) noexcept {
-        return on.begin_transaction(usecase);
-    }
-    [[deprecated("engine::join_transaction")]] static result<transaction>
-    join(const engine &on, const std::string &id) noexcept {
-        return on.join_transaction(id);
-    }
-    [[deprecated("engine::name_transactions")]] static cordwood::status
-    name(const engine &on, const std::vector<cw_transaction_name> &names) noexcept {
-        return on.name_transactions(names);
-    }
-    [[deprecated("engine::transactions")]] static std::vector<transaction_info>
-    list(const engine &on) {
-        return *on.transactions();
-    }
-    [[deprecated("engine::forget_transactions")]] static cordwood::status
-    forget(const engine &on, const std::string &id = {}) noexcept {
-        return on.forget_transactions(id);
-    }
-    [[deprecated("engine::flush_transactions")]] static cordwood::status
-    flush(const engine &on, std::chrono::milliseconds wait = forever,
-          cw_upload_result *out = nullptr) noexcept {
-        return detail::give(on.flush_transactions(wait), out);
-    }
 
     transaction() noexcept = default; // an empty one: its calls answer CW_E_ARGUMENT
     transaction(transaction &&other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
