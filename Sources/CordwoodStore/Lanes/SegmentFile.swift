@@ -204,7 +204,10 @@ final class SegmentFile {
         let end = scanEnd
         while position < end, end &- position >= UInt64(ChunkHeader.bytes) {
             while known < chunks.count, chunks[known].offset < position { known &+= 1 }
-            if known < chunks.count, chunks[known].offset == position, chunks[known].final != 0 {
+            // Sealing sets the checksum of a chunk that was settled before.
+            if !sealedBefore, known < chunks.count, chunks[known].offset == position,
+                chunks[known].final != 0
+            {
                 walk.append(chunks[known])
                 position &+= UInt64(chunks[known].size)
                 continue
