@@ -52,6 +52,15 @@ mutation("id", "guessed-clocks-are-forgotten", STORE + "Lanes/SegmentFile.swift"
          "        guessClock(chunks)\n        if now", "        if now",
          "swift ReadLaneTests/testRecordsWithoutAClockAreAsOldAsTheirFile",
          "records whose clock a power cut took are archived as of 1970, and expire at once")
+mutation("id", "filters-decide-of-copies", STORE + "View/StoreView.swift",
+         "                options = options.unfiltered\n", "",
+         "swift CopiedLaneTests/testAFilterDoesNotShowWhatARecordHides",
+         "a filter that leaves out a record shows bytes that a power cut left in its place")
+mutation("id", "sealed-chunks-are-stale", STORE + "Lanes/SegmentFile.swift",
+         "            if !sealedBefore, known < chunks.count,",
+         "            if known < chunks.count,",
+         "swift ReadLaneTests/testFollowingGivesNothingTwice",
+         "a segment that is sealed while it is read is told to be damaged")
 mutation("id", "copies-come-twice", STORE + "Merge/RecordsSeen.swift",
          "                return .known\n", "                return .new\n",
          "swift CopiedLaneTests/testEachRecordComesOnce",

@@ -99,8 +99,12 @@ public struct ReaderOptions: Sendable {
 
     /// The options for the sources: if the window's record is apart, they leave out nothing.
     var ofSources: ReaderOptions {
-        var options = narrowed
-        guard window?.isApart == true else { return options }
+        window?.isApart == true ? unfiltered : narrowed
+    }
+
+    /// The same, for every record.
+    var unfiltered: ReaderOptions {
+        var options = self
         (options.level, options.kinds, options.since, options.until) = (0, 0, 0, 0)
         (options.logger, options.conditions, options.containing) = ("", [], [])
         (options.showing, options.query, options.origin) = ([], nil, Origin())

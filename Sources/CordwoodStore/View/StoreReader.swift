@@ -169,7 +169,8 @@ public final class StoreReader {
             } else {
                 let archive = try ArchiveSource.open(
                     path: path, identities: options.identities, files: sourceOptions.room?.files)
-                ArchiveShelf.prepare(archive, sourceOptions)
+                // Of many files, few stay open.
+                archive.room = sourceOptions.room
                 learn(archive, path)
                 singleArchives.append(archive.info)
                 files.append((archive, order))
@@ -212,7 +213,9 @@ public final class StoreReader {
         let info = archive.info
         if overlaps.contained.contains(info.path) { return }
         var source: any RecordSource = archive
-        if let seen, overlaps.isShared(info) {
+        let isShared = overlaps.isShared(info)
+        ArchiveShelf.prepare(archive, isShared ? sourceOptions.unfiltered : sourceOptions)
+        if let seen, isShared {
             // Some of its records may be returned from another file.
             archive.tally = nil
             filesArePlaced = false

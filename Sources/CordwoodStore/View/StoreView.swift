@@ -175,11 +175,12 @@ final class StoreView {
             }
             let isShared = overlaps.isShared(info)
             guard startedNs == 0, !overlaps.contained.contains(info.path),
-                ArchiveShelf.overlaps(info, options),
                 info.covers.allSatisfy({ $0.laneID == .zero })
                     || info.covers.contains(where: { options.origin.mayHave(lane: $0.laneID) }),
-                asked.map({ shelf.mayHave(info, $0) }) ?? true,
-                isShared || !shelf.isAnswered(info, options)
+                isShared
+                    || ArchiveShelf.overlaps(info, options)
+                        && asked.map({ shelf.mayHave(info, $0) }) ?? true
+                        && !shelf.isAnswered(info, options)
             else { continue }
             let name = info.covers.count == 1 ? info.covers[0].laneName : info.path
             chains[name, default: Chain(lane: name)].archives.append(info)
@@ -336,8 +337,12 @@ final class StoreView {
             let start = opening.starts.byPath[info.path] ?? ArchiveStart()
             if start == .none { return nil }
             var options = opening.options
-            // Some of its records may have been returned.
-            if isShared { options.tally = nil }
+            // Some of its records may have been returned, and what the reader does not want may
+            // decide about others.
+            if isShared {
+                options = options.unfiltered
+                options.tally = nil
+            }
             return try opening.shelf.open(info, at: start, options)
         }
     }
