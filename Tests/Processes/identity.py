@@ -86,11 +86,14 @@ class Steps:
         self.process = bench.start("ids", "steps", store=store, stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE)
 
+    def ask(self, step):
+        self.process.stdin.write(f"{step}\n".encode())
+        self.process.stdin.flush()
+        return self.process.stdout.readline()
+
     def do(self, *steps):
         for step in steps:
-            self.process.stdin.write(f"{step}\n".encode())
-            self.process.stdin.flush()
-            equal(step, self.process.stdout.readline(), b"done\n")
+            equal(step, self.ask(step), b"done\n")
         return self
 
     def die(self, step="die"):

@@ -58,8 +58,8 @@ static void case_storm(int argc, char **argv) {
 }
 
 /* COUNT COPY USER TEXT: the process goes on in that copy of its store, too, and is killed there
- * after COUNT records "TEXT <number> USER". */
-static void steps_resume(cw_logger *log, char *words) {
+ * after COUNT records "TEXT <number> USER". False: the system allows no mount namespace. */
+static bool steps_resume(cw_logger *log, char *words) {
     char *number = strsep(&words, " "), *copy = strsep(&words, " "), *user = strsep(&words, " ");
     char text[256];
     pid_t child = resume_in(copy);
@@ -72,7 +72,9 @@ static void steps_resume(cw_logger *log, char *words) {
     }
     int how = 0;
     while (waitpid(child, &how, 0) < 0 && errno == EINTR) continue;
+    if (WIFEXITED(how) && WEXITSTATUS(how) == RESUME_DENIED) return false;
     EXPECT(SIGKILL, WIFSIGNALED(how) ? WTERMSIG(how) : -WEXITSTATUS(how));
+    return true;
 }
 
 /* Runs the commands on stdin, and answers each: `log TEXT`, `fill COUNT`, `roll`, `archive`, `die`
@@ -97,9 +99,12 @@ static void case_steps(int argc, char **argv) {
         else if (strncmp(line, "user ", 5) == 0)
             EXPECT(CW_OK, cw_resource_set(engine, "user.id",
                                           strcmp(line + 5, "nobody") ? line + 5 : ""));
-        else if (strncmp(line, "resume ", 7) == 0)
-            steps_resume(log, line + 7);
-        else if (strcmp(line, "sealed") == 0) {
+        else if (strncmp(line, "resume ", 7) == 0) {
+            if (!steps_resume(log, line + 7)) {
+                printf("denied\n");
+                continue;
+            }
+        } else if (strcmp(line, "sealed") == 0) {
             EXPECT(CW_OK, cw_roll(engine));
             raise(SIGKILL);
         } else

@@ -5,7 +5,7 @@
 #include "host.h"
 #include <sys/mount.h>
 
-enum { RESUME_RANGES = 256, RESUME_INODES = 1024, RESUME_TEXT = 1 << 20 };
+enum { RESUME_DENIED = 77, RESUME_RANGES = 256, RESUME_INODES = 1024, RESUME_TEXT = 1 << 20 };
 
 typedef struct {
     void *start;
@@ -89,7 +89,7 @@ static void resume_files(const char *copy) {
     if ((unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) ||
         mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
         mount(copy, store_path, NULL, MS_BIND, NULL) != 0)
-        _exit(77);
+        _exit(RESUME_DENIED);
     char *rest = resume_read("/proc/self/maps"), *line;
     while ((line = strsep(&rest, "\n"))) {
         unsigned long start, end, offset, inode;
