@@ -45,7 +45,7 @@ final class GapTests: XCTestCase {
         record.kind = 0
         XCTAssertNil(Gap(record))
         XCTAssertEqual(Gap.runs(""), [])
-        for runs in ["0:5-5", "0:6-5", "0:1", "x:1-2", "0:1-2-3", "0:1-2 1"] {
+        for runs in ["0:5-5", "0:6-5", "0:1", "x:1-2", "0:1-2-3", "0:1-2 1", "1024:0-1"] {
             XCTAssertNil(Gap.runs(runs), runs)
         }
     }

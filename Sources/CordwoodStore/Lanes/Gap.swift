@@ -13,6 +13,9 @@ struct Gap: Equatable {
         var to: UInt64
     }
 
+    /// More slots than any lane has.
+    static let slotsMax = 1_024
+
     var runs: [Run] = []
     /// UTC ns.
     var first: UInt64 = 0
@@ -51,8 +54,9 @@ struct Gap: Equatable {
         var runs: [Run] = []
         for word in text.split(separator: " ") {
             let parts = word.split(whereSeparator: { $0 == ":" || $0 == "-" })
-            guard parts.count == 3, let slot = UInt32(parts[0]), let from = UInt64(parts[1]),
-                let to = UInt64(parts[2]), from < to
+            guard parts.count == 3, let slot = UInt32(parts[0]), slot < slotsMax,
+                let from = UInt64(parts[1]), let to = UInt64(parts[2]), from < to,
+                runs.count < slotsMax
             else { return nil }
             runs.append(Run(slot: slot, from: from, to: to))
         }
@@ -111,6 +115,10 @@ struct Gap: Equatable {
 
 /// The refused records of a lane that were reported.
 struct GapsSeen {
+    /// Reports of one slot follow one another: more are of damaged files, and the first ones are
+    /// forgotten.
+    private static let piecesMax = 64
+
     /// By slot: what was reported, as pieces that do not overlap.
     private var seen: [UInt32: [Range<UInt64>]] = [:]
 
@@ -134,6 +142,9 @@ struct GapsSeen {
                 } else {
                     pieces.append(piece)
                 }
+            }
+            if pieces.count > GapsSeen.piecesMax {
+                pieces.removeFirst(pieces.count - GapsSeen.piecesMax)
             }
             seen[run.slot] = pieces
             return left.map { Gap.Run(slot: run.slot, from: $0.lowerBound, to: $0.upperBound) }
