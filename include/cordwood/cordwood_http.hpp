@@ -92,7 +92,6 @@ class http_exchange {
 public:
     using headers = std::initializer_list<http_header>;
 
-
     http_exchange() noexcept = default;
     http_exchange(http_exchange &&other) noexcept
         : handle_(std::exchange(other.handle_, nullptr)), status_(other.status_) {}

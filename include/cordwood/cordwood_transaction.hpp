@@ -61,7 +61,6 @@ public:
         cw_transaction *held_ = nullptr;
     };
 
-
     transaction() noexcept = default; // an empty one: its calls answer CW_E_ARGUMENT
     transaction(transaction &&other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
     transaction &operator=(transaction &&other) noexcept {
