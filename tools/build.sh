@@ -2,9 +2,9 @@
 # Builds what hosts link and run: libcordwood.so, libcordwood.a and the command-line tool. Both
 # libraries contain the Swift runtime, zstd, lz4, libsodium, zlib, jansson and expat, with every
 # name except cw_* hidden, so that a host needs only libc, whatever it links itself.
-# `build.sh library` makes the shared library alone, for quick edit-and-test cycles (mutate.py).
+# `build.sh quick` optimises file by file, for short cycles of an edit and a test (mutate.py).
 set -euo pipefail
-only="${1:-}"
+kind="${1:-release}"
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=tools/common.sh
@@ -28,7 +28,7 @@ stamp() {
         done
         { find Sources include Package.swift tools/{build,common,swiftpm}.sh tools/droppable.py \
             tools/unprinted.txt "$@" -type f -print0 || true; } | sort -z | xargs -0 sha256sum
-        echo "$PWD"
+        echo "$PWD $kind"
     } 2>/dev/null | sha256sum
 }
 outputs=(build/lib/libcordwood.so build/lib/libcordwood.so.0 build/lib/libcordwood.a
@@ -82,7 +82,7 @@ for name in zstd lz4 sodium z jansson expat; do
         "Libs: -L$PWD/$work/archives -l$name" > "$work/pkgconfig/$package.pc"
 done
 
-products="$(tools/swiftpm.sh release build --show-bin-path)"
+products="$(tools/swiftpm.sh "$kind" build --show-bin-path)"
 # The compiler keeps an object whose code is the same, even if the flags have changed.
 if [ ! -e "$products/has-sections" ]; then
     rm -f "$products"/Cordwood*.build/*.swift.o
@@ -90,8 +90,8 @@ if [ ! -e "$products/has-sections" ]; then
 fi
 # SwiftPM adds to the archive but never removes the object of a deleted file.
 rm -f "$products/libCordwoodABI.a"
-[ "$only" = library ] || tools/swiftpm.sh release build --product cordwood
-tools/swiftpm.sh release build --product CordwoodABI
+tools/swiftpm.sh "$kind" build --product cordwood
+tools/swiftpm.sh "$kind" build --product CordwoodABI
 abi="$work/archives/libCordwoodABI.a"
 python3 tools/droppable.py "$products/libCordwoodABI.a" "$abi"
 
@@ -155,11 +155,6 @@ mv -f "$work/stripped.so" build/lib/libcordwood.so
 sync build/lib/libcordwood.so
 dd if=build/lib/libcordwood.so iflag=nocache count=0 status=none
 ln -sf libcordwood.so build/lib/libcordwood.so.0
-if [ "$only" = library ]; then
-    echo "built build/lib/libcordwood.so"
-    exit 0
-fi
-
 # One relocatable object with local names. --force-group-allocation dissolves COMDAT groups: a C++
 # host has groups of the same names, and the linker would drop ours.
 ld -r --force-group-allocation --wrap="$once" --wrap="$names" -o "$work/all.o" \

@@ -2,7 +2,7 @@
 """House style that a machine can check: lines of at most 100 characters, on pages 120 (except
 tables and code), files of at most 600 lines, an opening comment in each, no bare notes to oneself,
 no paths of one machine, no references to missing pages, no unresolved conflicts, one oldest Swift
-in all manifests and pages."""
+in all manifests and pages, and at the top nothing that a program left there."""
 
 import re
 import subprocess
@@ -13,6 +13,9 @@ ROOT = Path(__file__).resolve().parent.parent
 LINE_MAX, PAGE_LINE_MAX, FILE_MAX = 100, 120, 600
 CODE = {".swift", ".c", ".h", ".hpp", ".cpp", ".py", ".sh", ".cmake"}
 NAMES = {"dev", "run", "CMakeLists.txt"}
+TOP = set(""".ci .gitignore .swift-format Benchmarks CHANGELOG.md CMakeLists.txt CONTRIBUTING.md
+    LICENSE Package.swift README.md Sources Tests bindings cmake conftest.py dev docs examples
+    include pytest.ini tools""".split())
 # Files whose first line belongs to their tool.
 UNOPENED = {"__init__.py", "Package.swift"}
 OPENING = ("//", "/*", "#", '"""')
@@ -98,6 +101,8 @@ def main():
     floor = FLOOR.match((ROOT / "Package.swift").read_text(encoding="utf-8"))[1]
     for path in seen:
         check(path, problems, floor)
+    top = {path.relative_to(ROOT).parts[0] for path in seen}
+    problems += [f"{name}: not of the top level" for name in sorted(top - TOP)]
     print("\n".join(problems) or f"{len(seen)} files")
     return 1 if problems else 0
 

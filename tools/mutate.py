@@ -2,15 +2,15 @@
 """`./dev mutate [RULE | NAME …]`: breaks one line at a time and demands that the suite notices.
 
 Tests/Mutations has the table: a rule, exact lines, what they become, the case that must fail. The
-tool works on a copy in build/mutate/tree, which keeps its build products, so that each mutation
-costs one incremental build. First, every case must pass on the unchanged copy. A mutation that no
-case notices is a failure, and so is one that does not compile.
+tool works on a copy in build/mutate/tree, which keeps its build products, and builds the library
+file by file (`tools/build.sh quick`), so that a mutation costs the files that it changes. First,
+every case must pass on the unchanged copy. A mutation that no case notices is a failure, and so is
+one that does not compile.
 
     mutate.py [--check] [--list] [--first] [--here] [RULE | NAME …]
     --check   only checks that every entry's lines occur in the sources, each exactly once
-    --here    without a copy: the entries that a Swift test catches, in this tree and with the build
-              of `./dev test`, so that an entry costs the files that it changes and a link. The tree
-              must not be edited or built meanwhile
+    --here    without a copy, with what this tree has built. It must not be edited or built
+              meanwhile, and its library is a mutated one until the next build
     --list    lists the entries
     --first   only entries that a case of `./dev test --full` catches, without those of `--all`"""
 
@@ -41,24 +41,23 @@ PYTHON = sys.executable
 # How one case of a suite is run, and what must be built before.
 SUITES = {
     "c-abi": ("library", [PYTHON, "Tests/ABI/run.py"]),
-    "disk": ("all", [PYTHON, "Tests/Disk/run.py"]),
-    "processes": ("all", [PYTHON, "Tests/Processes/run.py"]),
-    "signals": ("all", [PYTHON, "Tests/Signals/run.py"]),
-    "hostile": ("all", [PYTHON, "Tests/Hostile/hostile.py"]),
-    "crash": ("all", [PYTHON, "Tests/Crash/crash.py"]),
-    "simulation": ("all", [PYTHON, "Tests/Simulation/simulate.py"]),
-    "consumers": ("all", [PYTHON, "Tests/TestSupport/unittests.py", "Tests/Consumers"]),
-    "viewer": ("all", [PYTHON, "Tests/Viewer/run.py"]),
-    "journeys": ("all", [PYTHON, "Tests/Viewer/journeys.py"]),
-    "servers": ("all", [PYTHON, "Tests/Servers/run.py"]),
+    "disk": ("library", [PYTHON, "Tests/Disk/run.py"]),
+    "processes": ("library", [PYTHON, "Tests/Processes/run.py"]),
+    "signals": ("library", [PYTHON, "Tests/Signals/run.py"]),
+    "hostile": ("library", [PYTHON, "Tests/Hostile/hostile.py"]),
+    "crash": ("library", [PYTHON, "Tests/Crash/crash.py"]),
+    "simulation": ("library", [PYTHON, "Tests/Simulation/simulate.py"]),
+    "consumers": ("library", [PYTHON, "Tests/TestSupport/unittests.py", "Tests/Consumers"]),
+    "viewer": ("library", [PYTHON, "Tests/Viewer/run.py"]),
+    "journeys": ("library", [PYTHON, "Tests/Viewer/journeys.py"]),
+    "servers": ("library", [PYTHON, "Tests/Servers/run.py"]),
     "swift": ("tests", [PYTHON, "Tests/TestSupport/swift_tests.py", "-k"]),
     "model": ("nothing", [PYTHON, "Tests/Model/run.py"]),
     "python-speed": ("library", [PYTHON, "bindings/python/tests/run.py", "--accelerated"]),
 }
 BUILDS = {
     "nothing": [],
-    "library": [["tools/build.sh", "library"]],
-    "all": [["tools/build.sh"]],
+    "library": [["tools/build.sh", "quick"]],
     "tests": [swift_tests.BUILD],
 }
 # A mutation may hang its case: the bound is this many times the case's time without it.
@@ -186,7 +185,7 @@ def build(kind, log):
 
 
 def needs(entry):
-    return entry.builds or SUITES[entry.suite][0]
+    return SUITES[entry.suite][0]
 
 
 def case(entry, seconds):
@@ -207,11 +206,9 @@ def baseline(entries):
     LOGS.mkdir(parents=True, exist_ok=True)
     log = LOGS / "unchanged.log"
     log.unlink(missing_ok=True)
-    for kind in sorted({needs(entry) for entry in entries} - {"library"}) or ["library"]:
+    for kind in sorted({needs(entry) for entry in entries}):
         if not build(kind, log):
             raise Broken(f"the unchanged tree does not build: {log}")
-    if any(needs(e) == "library" for e in entries) and not build("library", log):
-        raise Broken(f"the unchanged tree does not build: {log}")
     seen, bounds = set(), {}
     for entry in entries:
         key = (entry.suite, entry.case)
@@ -264,8 +261,6 @@ def main():
               if not arguments.rules or m.rule in arguments.rules or m.name in arguments.rules]
     if arguments.first:
         chosen = [m for m in chosen if not m.heavy]
-    if arguments.here:
-        chosen = [m for m in chosen if needs(m) == "tests"]
     if arguments.list:
         for m in chosen:
             print(f"{m.rule:4} {m.name:28} {m.suite} {m.case}{' (--all)' if m.heavy else ''}")

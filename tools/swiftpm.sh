@@ -3,14 +3,16 @@
 # the same:
 #
 #     swiftpm.sh release WORD…    what hosts link and run (tools/build.sh, swift_hosts.py)
+#     swiftpm.sh quick WORD…      the same, optimised file by file, in .build-quick: an edit costs
+#                                 the files that it changes (tools/mutate.py)
 #     swiftpm.sh tests WORD…      the Swift tests, in .build-tests, with the invariants that no
 #                                 other build checks
 #
 # The packages that servers and the command line need, NIO and ArgumentParser, do not change with
 # our sources. They are built once, as for release, in ${XDG_CACHE_HOME:-~/.cache}/cordwood-build,
-# under a key of their versions, the toolchain and this script; then the compiler gets their modules
-# and the linker one archive. Nothing there is needed: a build of its own (`swift build`) builds the
-# packages from source, as any package does, and what is missing is made again.
+# under a key of their versions, the toolchain and how they are built; then the compiler gets their
+# modules and the linker one archive. Nothing there is needed: a build of its own (`swift build`)
+# builds the packages from source, as any package does, and what is missing is made again.
 set -euo pipefail
 kind="$1"
 shift
@@ -30,6 +32,11 @@ case "$kind" in
         flags=("${release[@]}")
         export PKG_CONFIG_PATH="$PWD/build/work/pkgconfig" # with the static libraries
         ;;
+    quick)
+        flags=("${common[@]}" -c debug --static-swift-stdlib --scratch-path .build-quick
+            -Xswiftc -O -Xswiftc -Xfrontend -Xswiftc -function-sections -Xcc -O2)
+        export PKG_CONFIG_PATH="$PWD/build/work/pkgconfig"
+        ;;
     tests)
         flags=("${common[@]}" --scratch-path .build-tests -Xswiftc -DCORDWOOD_INVARIANTS)
         ;;
@@ -43,10 +50,6 @@ products='.product(name: "ArgumentParser", package: "swift-argument-parser"),
     .product(name: "NIOHTTP1", package: "swift-nio"),'
 named="${XDG_CACHE_HOME:-}"
 [ "${named:0:1}" = / ] || named="$HOME/.cache"
-key="$( (echo "$packages $(uname -m)" && swift --version 2>&1 && cat tools/swiftpm.sh) |
-    sha256sum | cut -c 1-16)"
-prebuilt="$named/cordwood-build/packages-$key"
-
 prebuild() {
     mkdir -p "$prebuilt/Sources/Prebuilt"
     cat > "$prebuilt/Package.swift" <<SWIFT
@@ -83,6 +86,9 @@ SWIFT
     } > "$prebuilt/flags.new"
     mv "$prebuilt/flags.new" "$prebuilt/flags"
 }
+key="$( (echo "$packages $products $(uname -m) ${release[*]}" && swift --version 2>&1 &&
+    declare -f prebuild) | sha256sum | cut -c 1-16)"
+prebuilt="$named/cordwood-build/packages-$key"
 
 mkdir -p "$named/cordwood-build"
 exec 9> "$named/cordwood-build/packages-$key.lock"

@@ -26,15 +26,14 @@ class Mutation:
     case: str
     why: str
     heavy: bool = False
-    builds: str = ""  # library, all, tests, nothing; empty: what the suite needs
 
 
 MUTATIONS = []
 
 
-def mutation(rule, name, file, lines, becomes, catch, why, *, also=(), heavy=False, builds=""):
+def mutation(rule, name, file, lines, becomes, catch, why, *, also=(), heavy=False):
     """also: (file, lines, becomes) of a second defence that masks this one."""
     suite, _, case = catch.partition(" ")
     edits = tuple(Edit(*edit) for edit in ((file, lines, becomes), *also))
     MUTATIONS.append(
-        Mutation(rule, f"{rule}-{name}", edits, suite, case, why, heavy, builds))
+        Mutation(rule, f"{rule}-{name}", edits, suite, case, why, heavy))

@@ -32,7 +32,7 @@ mutation("R2", "claim-id-stays", CORE + "Chunks/Claim.swift",
 mutation("R2", "owner-leaves-final", CORE + "Chunks/Settle.swift",
          "        if hasCommitted, settled.offset < end {", "        if false {",
          "crash --points --mode duels --sample 200",
-         "a kill before the sealer's final shows the record in both chunks", builds="library")
+         "a kill before the sealer's final shows the record in both chunks")
 mutation("R2", "sealer-leaves-final", CORE + "Chunks/Settle.swift",
          "                unsafe cwa_store_release_u32(chunk + ChunkHeader.final, committed)\n", "",
          "c-abi sealed_chunks", "a sealed chunk without length has no checksum either")
@@ -159,8 +159,7 @@ mutation("R6", "ready-order", CORE + "Segments/Segments.swift",
 mutation("R11", "read-while-reused", CORE + "Segments/Recycling.swift",
          "        guard unsafe flock(segment.pointee.fd, LOCK_EX | LOCK_NB) == 0 else "
          "{ return false }\n", "",
-         "c-abi reader_keeps_file", "a file that a reader has open is used again",
-         builds="library")
+         "c-abi reader_keeps_file", "a file that a reader has open is used again")
 mutation("R11", "no-recheck", STORE + "Lanes/SegmentFile.swift",
          "            && Bytes.u32(now.bytes, SegmentHeader.state) != SegmentHeader.stateDead\n",
          "            && Bytes.u32(now.bytes, SegmentHeader.state) != SegmentHeader.stateDead "
@@ -176,8 +175,7 @@ mutation("R11", "use-is-damage", STORE + "Lanes/LaneSource.swift",
          "c-abi reused_reads", "a file used again just after it was opened is shown as damaged")
 mutation("R13", "no-watch", CORE + "Segments/Lost.swift",
          " file.bytes < whole else {\n", " file.bytes < whole, false else {\n",
-         "disk cut_mends_itself", "a file that somebody cut is not extended again",
-         builds="library")
+         "disk cut_mends_itself", "a file that somebody cut is not extended again")
 mutation("R14", "no-write-mode", CORE + "Segments/WriteThrough.swift",
          "        guard isFirst, error == Errno.EOPNOTSUPP || error == Errno.ENOSYS else "
          "{ return error }\n",
@@ -234,8 +232,7 @@ mutation("R21", "sequence-stays", CORE + "Chunks/Claim.swift",
 
 mutation("R23", "not-pinned", CORE + "Lanes/EngineCore.swift",
          "        cwi_pin_module()\n", "",
-         "processes unload", "a plugin with the static library is unloaded under our threads",
-         builds="all")
+         "processes unload", "a plugin with the static library is unloaded under our threads")
 
 # ── Fork ──
 
@@ -247,7 +244,7 @@ mutation("R25", "not-overlaid", CORE + "Lanes/Lanes.swift",
          "                    unsafe Mapping.overlay(\n"
          "                        UnsafeMutableRawPointer(base), bytes: "
          "Int(segment.pointee.size))\n", "",
-         "processes fork_idle", "an idle child keeps deleted files", builds="library")
+         "processes fork_idle", "an idle child keeps deleted files")
 mutation("R27", "sites-not-told", CORE + "Lanes/CatalogWriter.swift",
          "guard unsafe Sites.writeAll(engine, lane), unsafe", "guard unsafe",
          "c-abi places_fork", "a child's records refer to places that its lane does not name")
@@ -263,7 +260,7 @@ mutation("R28", "names-not-told", CORE + "Lanes/CatalogWriter.swift",
 mutation("R30", "step-unseen", CORE + "Segments/ClockWatch.swift",
          "sample.monotonic >= nextPairNs || step.magnitude > ClockWatch.stepNs else {",
          "sample.monotonic >= nextPairNs else {",
-         "disk utc_set", "records behind a step of UTC show the time before it", builds="library")
+         "disk utc_set", "records behind a step of UTC show the time before it")
 
 # ── Lanes ──
 
@@ -282,18 +279,16 @@ mutation("R31", "mapping-is-believed", CORE + "Lanes/OwnerLock.swift",
          "processes owner_on_overlay", "a mapping is believed that holds no lock")
 mutation("R31", "busy-is-overruled", STORE + "Keep/AdoptionLock.swift",
          "        if owner.lockIsLife { return isLocked }\n", "",
-         "processes owner_executes", "/proc is asked where the lock says it", builds="all")
+         "processes owner_executes", "/proc is asked where the lock says it")
 mutation("R31", "no-quiet-time", STORE + "Keep/AdoptionLock.swift",
          # Not the look at it: `cordwood archive` itself sleeps that long, which masks it.
          "    public static let quietNs: UInt64 = 10_000_000_000\n",
          "    public static let quietNs: UInt64 = 1_000\n",
-         "processes clone_orphan_descriptor", "a lane is adopted while a vfork child may write",
-         builds="all")
+         "processes clone_orphan_descriptor", "a lane is adopted while a vfork child may write")
 mutation("R32", "inode-not-asked", STORE + "Keep/AdoptionLock.swift",
          "        guard Files.lockOpenFile(descriptor), FileFacts.isNamed(descriptor, path),\n",
          "        guard Files.lockOpenFile(descriptor),\n",
-         "processes lane_replaced", "the lock of a file without its name guards nothing",
-         builds="all")
+         "processes lane_replaced", "the lock of a file without its name guards nothing")
 mutation("R32", "lock-after-rename", CORE + "Lanes/Lanes.swift",
          "        var error = unsafe OwnerLock.take(lane, descriptor, directory, temporary)\n",
          "        var error: Int32 = 0\n"
@@ -303,19 +298,16 @@ mutation("R32", "lock-after-rename", CORE + "Lanes/Lanes.swift",
 mutation("R33", "other-machines", STORE + "Keep/AdoptionLock.swift",
          "                if unsafe OtherMachine.made(header, descriptor) { return .remote }\n",
          "",
-         "disk another_machines_lane", "a lane whose owner lives elsewhere is adopted",
-         builds="library")
+         "disk another_machines_lane", "a lane whose owner lives elsewhere is adopted")
 
 # ── Archive, upload, power ──
 
 mutation("R34", "name-not-synced", STORE + "Archive/PartFile.swift",
          "        guard Files.sync(directory) else {\n", "        guard directory >= 0 else {\n",
-         "simulation --seeds 200", "segments go before the archive's name is safe",
-         builds="library")
+         "simulation --seeds 200", "segments go before the archive's name is safe")
 mutation("R35", "journal-not-synced", CORE + "Lanes/JournalWriter.swift",
          "        if result == 0 { result = FileCalls.syncData(descriptor) }\n", "",
-         "simulation --seeds 200", "a flush answers OK for bytes that are not on the disk",
-         builds="library")
+         "simulation --seeds 200", "a flush answers OK for bytes that are not on the disk")
 
 mutation("R34", "names-not-synced", STORE + "Files/ArchiveLock.swift",
          "        if StoreFiles.exists(paths.lanes) "
@@ -328,31 +320,25 @@ mutation("R34", "names-not-synced", STORE + "Files/ArchiveLock.swift",
                 "            SegmentLink.remove(segment.path)\n        }\n")])
 mutation("R36", "failure-forgotten", CORE + "Lanes/JournalWriter.swift",
          "        failure = result\n", "        failure = 0\n",
-         "disk failed_sync_is_told", "after a failed sync the old journal is believed",
-         builds="library")
+         "disk failed_sync_is_told", "after a failed sync the old journal is believed")
 mutation("R36", "journal-is-replaced", CORE + "Lanes/JournalWriter.swift",
          "            unsafe result = unsynced.isEmpty ? publish(engine, lane) : unsyncedError\n",
          "            unsafe result = publish(engine, lane)\n",
-         "disk failed_sync_heals", "a new journal lacks segments that only the old one had",
-         builds="library")
+         "disk failed_sync_heals", "a new journal lacks segments that only the old one had")
 mutation("R36", "lane-is-kept", CORE + "Lanes/JournalWriter.swift",
          "                unsafe Lanes.setUnusable(lane)\n", "",
-         "disk failed_catalog", "names that the disk refused are believed after the next sync",
-         builds="library")
+         "disk failed_catalog", "names that the disk refused are believed after the next sync")
 mutation("A36", "reported-refusals-are-left-out", CORE + "Lanes/LaneRenewal.swift",
          "        var most = unsafe counts(engine).records &+ refused\n",
          "        var most = unsafe counts(engine).records\n",
-         "disk deleted_after_refusals", "refusals reported in lost gap records stay unreported",
-         builds="library")
+         "disk deleted_after_refusals", "refusals reported in lost gap records stay unreported")
 mutation("A36", "store-file-is-read-once", ENGINE + "Services/ServicesLane.swift",
          "        guard state == nil || state != keeping.store else { return }\n",
          "        guard keeping.storeID == nil else { return }\n",
-         "disk deleted_slowly", "archives of a store that is removed slowly are not missed",
-         builds="library")
+         "disk deleted_slowly", "archives of a store that is removed slowly are not missed")
 mutation("R37", "all-believed", STORE + "Lanes/StreamCursor.swift",
          "        believed = segment.isOtherBoot ? [] : nil\n", "        believed = nil\n",
-         "simulation --seeds 200", "what was torn by a power cut is shown as verified",
-         builds="library")
+         "simulation --seeds 200", "what was torn by a power cut is shown as verified")
 mutation("R38", "archive-not-locked", STORE + "Files/ArchiveLock.swift",
          "        guard Files.lockOpenFile(opened, byte: target.map(ArchiveLock.byte)),\n",
          "        guard target == nil\n"
@@ -365,8 +351,7 @@ mutation("R38", "unread-clocks-are-none", STORE + "Keep/ClockFile.swift",
 mutation("R39", "signals-not-blocked", "Sources/CordwoodCore/System/Monitor.swift",
          "        unsafe pthread_sigmask(SIG_SETMASK, &all, &old)\n",
          "        unsafe pthread_sigmask(SIG_SETMASK, nil, &old)\n",
-         "hostile signals", "the helper takes a signal that the host waits for",
-         builds="library")
+         "hostile signals", "the helper takes a signal that the host waits for")
 
 # ── Invariants ──
 
