@@ -16,6 +16,7 @@ one that does not compile.
 
 import argparse
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -193,7 +194,7 @@ def case(entry, seconds):
     LOGS.mkdir(parents=True, exist_ok=True)
     log = LOGS / f"{entry.name}.log"
     extra = {"TEST_SWIFT_TESTS": "made"} | ({"TEST_SIZE": "all"} if entry.heavy else {})
-    code, text = run([*SUITES[entry.suite][1], *entry.case.split()], log, extra, seconds)
+    code, text = run([*SUITES[entry.suite][1], *shlex.split(entry.case)], log, extra, seconds)
     passed, failed = counts(text, code)
     if code < 0 or not passed + failed or "SKIPPED" in text:
         return None, text

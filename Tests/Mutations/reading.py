@@ -474,17 +474,17 @@ for setting, case in (("consent", "who may change"), ("levels", "as the command"
     mutation("view", f"old-{setting}", VIEWER + "API/Settings.swift",
              f"            guard state.{setting}Version == version,\n",
              f"            guard !state.{setting}Version.isEmpty,\n",
-             f"viewer {case}", "what somebody else changed meanwhile is changed unseen")
+             f"viewer '{case}'", "what somebody else changed meanwhile is changed unseen")
 mutation("view", "old-queue", VIEWER + "API/Settings.swift",
          "            guard QueueJob.version(entry) == version,\n",
          "            guard !QueueJob.version(entry).isEmpty,\n",
-         "viewer the queue", "an archive is tried again in a state that nobody saw")
+         "viewer 'the queue'", "an archive is tried again in a state that nobody saw")
 mutation("view", "preview-of-another-form", SHIP + "Targets/RegisteredRequest.swift",
          "        options.bodyRecordsMax = bodies.recordsMax\n", "",
          "viewer previews", "what is shown is not what is sent")
 mutation("view", "heaps-for-all", "Sources/CordwoodCLI/Main.swift",
          "        Memory.keepLittle()\n", "",
-         "viewer large rows", "each thread keeps the most that it ever had")
+         "viewer 'large rows'", "each thread keeps the most that it ever had")
 mutation("view", "pages-overlap", VIEWER + "API/ExchangesJob.swift",
          "        if let after, place >= after { return }\n",
          "        if let after, place > after { return }\n",
