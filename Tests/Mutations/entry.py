@@ -26,14 +26,16 @@ class Mutation:
     case: str
     why: str
     heavy: bool = False
+    release: bool = False  # the case bites only on code that is optimised as a whole
 
 
 MUTATIONS = []
 
 
-def mutation(rule, name, file, lines, becomes, catch, why, *, also=(), heavy=False):
+def mutation(rule, name, file, lines, becomes, catch, why, *, also=(), heavy=False,
+             release=False):
     """also: (file, lines, becomes) of a second defence that masks this one."""
     suite, _, case = catch.partition(" ")
     edits = tuple(Edit(*edit) for edit in ((file, lines, becomes), *also))
     MUTATIONS.append(
-        Mutation(rule, f"{rule}-{name}", edits, suite, case, why, heavy))
+        Mutation(rule, f"{rule}-{name}", edits, suite, case, why, heavy, release))

@@ -127,7 +127,8 @@ mutation("R9", "roll-does-not-seal", ENGINE + "Services/Services.swift",
 mutation("R9", "empty-is-sealed", CORE + "Lanes/EngineCore.swift",
          "segment.pointee.in_lane != 0 || !isEmpty(segment)\n",
          "segment.pointee.in_lane != 0 || !isEmpty(segment) || true\n",
-         "c-abi publish_steps", "a segment that is about to be current is sealed (A10)")
+         "c-abi publish_steps", "a segment that is about to be current is sealed (A10)",
+         release=True)
 mutation("R10", "not-counted", CORE + "Paths/Drops.swift",
          "        let before = unsafe cwa_add_u64(slot + DropSlot.dropped, 1)\n",
          "        let before = unsafe cwa_load_relaxed_u64(slot + DropSlot.dropped)\n",
