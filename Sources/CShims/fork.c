@@ -174,13 +174,6 @@ static int file_keep(int fd) {
     return fd;
 }
 
-int cwi_file_open(const char *path, int flags, mode_t mode) {
-    cwi_fork_gate_enter();
-    int fd = file_keep(cw_open_file(path, flags, mode));
-    cwi_fork_gate_leave();
-    return fd;
-}
-
 int cwi_file_open_at(int directory, const char *name, int flags, mode_t mode) {
     cwi_fork_gate_enter();
     int fd = file_keep(cw_open_at(directory, name, flags, mode));
@@ -188,9 +181,10 @@ int cwi_file_open_at(int directory, const char *name, int flags, mode_t mode) {
     return fd;
 }
 
-int cwi_file_open_own(const char *path, int flags, mode_t mode) {
-    if (cwi_tls_get()->helper & CWI_HELPER_THREAD) return cwi_file_open(path, flags, mode);
-    return cw_open_file(path, flags, mode);
+int cwi_file_open_own(int directory, const char *name, int flags, mode_t mode) {
+    if (cwi_tls_get()->helper & CWI_HELPER_THREAD)
+        return cwi_file_open_at(directory, name, flags, mode);
+    return cw_open_at(directory, name, flags, mode);
 }
 
 int cwi_file_memory(void) {

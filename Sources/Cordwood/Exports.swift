@@ -18,6 +18,7 @@
 @_exported import enum CordwoodCore.FieldInput
 @_exported import enum CordwoodCore.FileCalls
 @_exported import struct CordwoodCore.FileFacts
+@_exported import struct CordwoodCore.FilePath
 @_exported import enum CordwoodCore.Files
 @_exported import struct CordwoodCore.GrowingBytes
 @_exported import struct CordwoodCore.LaneID

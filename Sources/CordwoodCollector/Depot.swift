@@ -71,7 +71,7 @@ final class Depot: Sendable {
     /// The number of the archive's records; nil: it is not stored, or its file is gone.
     func holds(_ id: String) -> UInt64? {
         guard let (name, records) = table.find(id) else { return nil }
-        if Files.exists(following: "\(folder)/\(name)") { return records }
+        if Files.exists(following: FilePath("\(folder)/\(name)")) { return records }
         table.forget(id)
         // `cordwood compact` may have put others in its place.
         guard let names = try? DepotFiles.names(in: folder) else { return nil }
@@ -149,7 +149,7 @@ final class Depot: Sendable {
         for name in try DepotFiles.names(in: folder) {
             let path = "\(folder)/\(name)"
             if name.hasPrefix(IncomingFile.prefix) {
-                Files.remove(path)
+                Files.remove(FilePath(path))
             } else {
                 know(name)
             }

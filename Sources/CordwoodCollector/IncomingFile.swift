@@ -38,6 +38,6 @@ final class IncomingFile: @unchecked Sendable {
         guard descriptor >= 0 else { return }
         FileCalls.close(descriptor)
         descriptor = -1
-        Files.remove(path)
+        Files.remove(FilePath(path))
     }
 }

@@ -14,7 +14,7 @@ struct FileProblem: Error {
 enum DepotFiles {
     static func open(_ path: String, _ flags: OpenFlags) throws(FileProblem) -> Int32 {
         while true {
-            let descriptor = Files.openKept(path, flags)
+            let descriptor = Files.openKept(FilePath(path), flags)
             if descriptor >= 0 { return descriptor }
             if Errno.last != Errno.EINTR {
                 throw FileProblem(operation: "open \(path)", errno: Errno.last)
@@ -44,13 +44,13 @@ enum DepotFiles {
     }
 
     static func move(_ from: String, to: String) throws(FileProblem) {
-        guard Files.move(from, to: to) else {
+        guard Files.move(FilePath(from), to: FilePath(to)) else {
             throw FileProblem(operation: "rename to \(to)", errno: Errno.last)
         }
     }
 
     static func names(in path: String) throws(FileProblem) -> [String] {
-        let listing = DirectoryListing(path, hidden: true)
+        let listing = DirectoryListing(FilePath(path), hidden: true)
         guard listing.error == 0 else {
             throw FileProblem(operation: "list \(path)", errno: listing.error)
         }

@@ -49,6 +49,8 @@ struct PageFiles: Sendable {
     /// Nil: no such file.
     func file(_ name: String) -> PageFile? {
         guard let directory, files[name] != nil else { return files[name] }
-        return Files.content("\(directory)/\(name)", bytesMax: 1 << 20).map { PageFile(name, $0) }
+        return Files.content(FilePath("\(directory)/\(name)"), bytesMax: 1 << 20).map {
+            PageFile(name, $0)
+        }
     }
 }

@@ -22,7 +22,9 @@ enum PeerUser {
     static func id(client: SocketAddress, server: SocketAddress) -> UInt32? {
         guard let local = name(of: client), let remote = name(of: server) else { return nil }
         let table = client.ipAddress?.contains(":") == true ? "tcp6" : "tcp"
-        guard let text = Files.content("/proc/net/\(table)", bytesMax: bytesMax) else { return nil }
+        guard let text = Files.content(FilePath("/proc/net/\(table)"), bytesMax: bytesMax) else {
+            return nil
+        }
         return find(in: text, local: local, remote: remote)
     }
 

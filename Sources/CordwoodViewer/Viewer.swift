@@ -29,7 +29,7 @@ public final class Viewer: Sendable {
         let address = try listenAddress()
         guard lifetime.begin() else { throw .started }
         for path in options.paths {
-            guard FileFacts(following: path) != nil else {
+            guard FileFacts(following: FilePath(path)) != nil else {
                 throw .store("\(path): \(Errno.text(Errno.last))")
             }
         }
@@ -87,7 +87,7 @@ public final class Viewer: Sendable {
         guard let running = lifetime.end() else { return }
         running.service.stop.ask()
         running.server.stop(timeoutMs: options.stopTimeoutMs) { running.service.end() }
-        if let path = options.socketPath { Files.remove(path) }
+        if let path = options.socketPath { Files.remove(FilePath(path)) }
     }
 
     private func listenAddress() throws(ViewerError) -> SocketAddress {

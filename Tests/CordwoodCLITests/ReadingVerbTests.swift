@@ -311,11 +311,11 @@ final class ReadingVerbTests: CommandCase {
 
     /// Makes an archive as if it had been written forty days ago.
     private func age(_ path: String) throws {
-        let source = Aged(try ArchiveSource.open(path: path))
+        let source = Aged(try ArchiveSource.open(path: FilePath(path)))
         let info = source.source.header
         let folder = String(path.prefix(upTo: try XCTUnwrap(path.lastIndex(of: "/"))))
         _ = try ArchiveWriter.write(
-            source: source, covers: info.covers, archivesDirectory: folder,
+            source: source, covers: info.covers, archivesDirectory: FilePath(folder),
             name: String(path.dropFirst(folder.count + 1)), codec: .zstd, level: 1,
             now: info.createdRealtime - Aged.agoNs)
     }

@@ -20,10 +20,11 @@ final class RealArchiveTests: CollectorCase {
         let cover = ArchiveCover(
             laneID: LaneID(high: 1, low: 2), first: 1, last: 2, laneName: CollectorCase.lane)
         let info = try ArchiveWriter.write(
-            source: Messages(messages), covers: [cover], archivesDirectory: folder, codec: .zstd,
+            source: Messages(messages), covers: [cover], archivesDirectory: FilePath(folder),
+            codec: .zstd,
             level: 3, now: 1)
-        let data = try Data(contentsOf: URL(fileURLWithPath: info.path))
-        let name = (info.path as NSString).lastPathComponent
+        let data = try Data(contentsOf: URL(fileURLWithPath: "\(info.path)"))
+        let name = (info.path.description as NSString).lastPathComponent
         return (info.idText, name, Array(data))
     }
 

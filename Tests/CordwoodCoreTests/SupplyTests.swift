@@ -22,7 +22,7 @@ final class SupplyTests: XCTestCase {
     override func tearDown() { try? FileManager.default.removeItem(atPath: folder) }
 
     private func open(_ overflow: UInt32) throws -> (EngineBlock, LoggerBlock) {
-        let lanes = Files.openKept(folder, .directory)
+        let lanes = Files.openKept(FilePath(folder), .directory)
         let opened = EngineCore.open(
             EngineCore.Configuration(
                 lanesDirectory: lanes, segmentBytes: segmentBytes, overflow: overflow,
@@ -457,14 +457,14 @@ final class SupplyTests: XCTestCase {
         XCTAssertEqual(fill(engine, logger), Status.ok)
         let lane = engine.pointee.lane!
         let (number, path, _) = try unmapped(engine, logger)
-        let file = try XCTUnwrap(FileFacts(at: path))
+        let file = try XCTUnwrap(FileFacts(at: FilePath(path)))
         XCTAssertFalse(
             EngineCore.recycleUnmapped(engine, number: number, generation: 1),
             "at this rate nothing is kept")
         cwa_store_relaxed_u32(Recycling.ringWord(engine), 8)
         let begin = ClockSample.take(engine).monotonic
         XCTAssertTrue(EngineCore.recycleUnmapped(engine, number: number, generation: 1))
-        XCTAssertNil(FileFacts(at: path))
+        XCTAssertNil(FileFacts(at: FilePath(path)))
         XCTAssertEqual(Segments.spareCount(lane), 1)
         XCTAssertFalse(
             EngineCore.recycleUnmapped(engine, number: number, generation: 1), "it is gone")
@@ -516,7 +516,7 @@ final class SupplyTests: XCTestCase {
         }
         try isLeft("another generation", 2)
 
-        let reader = Files.openKept(path, .read)
+        let reader = Files.openKept(FilePath(path), .read)
         XCTAssertEqual(flock(reader, LOCK_SH), 0)
         try isLeft("a reader")
         FileCalls.close(reader)
@@ -542,7 +542,7 @@ final class SupplyTests: XCTestCase {
         other.closeFile()
 
         // A file system in memory keeps its pages.
-        let file = Files.openKept(path, .readWrite)
+        let file = Files.openKept(FilePath(path), .readWrite)
         XCTAssertEqual(fsync(file), 0)
         XCTAssertEqual(posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED), 0)
         let base = try XCTUnwrap(Mapping.file(file, offset: 0, bytes: before.count))

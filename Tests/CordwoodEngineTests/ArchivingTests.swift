@@ -86,7 +86,7 @@ final class ArchivingTests: XCTestCase {
         }
         let left = try names(directory, "lanes")
         XCTAssertEqual(left.count { $0.hasPrefix(".00000001-") }, 3, "\(left)")
-        let summary = try StoreArchiver.archiveDead(directory: directory)
+        let summary = try StoreArchiver.archiveDead(directory: FilePath(directory))
         XCTAssertEqual(summary.damage, [])
         XCTAssertEqual(summary.lanes, 3)
         XCTAssertEqual(summary.segments, 6)
@@ -95,7 +95,7 @@ final class ArchivingTests: XCTestCase {
         XCTAssertEqual(try names(directory, "lanes"), [])
         XCTAssertEqual(try messages(directory), written)
         // Killed before the segments went: they are covered, so nothing is archived again.
-        XCTAssertEqual(try StoreArchiver.archiveDead(directory: directory).archives, 0)
+        XCTAssertEqual(try StoreArchiver.archiveDead(directory: FilePath(directory)).archives, 0)
     }
 
     /// The nice value of a thread of this process; nil: there is no such thread.

@@ -24,7 +24,7 @@ final class CompactEncryptedTests: XCTestCase {
             for line in 0..<200 { log.info("order \(line) of \(number)") }
             try engine.close()
             let summary = try StoreArchiver.archiveDead(
-                directory: directory, recipients: keys.map(\.recipient))
+                directory: FilePath(directory), recipients: keys.map(\.recipient))
             XCTAssertEqual(summary.archives, 1)
         }
         return directory
@@ -52,7 +52,7 @@ final class CompactEncryptedTests: XCTestCase {
         _ directory: String, _ identities: [AgeIdentity]
     ) throws -> CompactingSummary {
         let summary = try StoreCompactor.compact(
-            directory: directory, ageSeconds: 0, identities: identities)
+            directory: FilePath(directory), ageSeconds: 0, identities: identities)
         XCTAssertEqual(summary.damage, [])
         let report = try StoreInspector.verify(directory: directory, identities: identities)
         XCTAssertEqual(report.problems, [])
@@ -75,16 +75,16 @@ final class CompactEncryptedTests: XCTestCase {
             XCTAssertEqual([summary.archivesIn, summary.archivesLocked], [0, 3])
             XCTAssertEqual(try contents(directory), files)
         }
-        let ids = try old.map { try ArchiveInfo.peek(path: $0).id }
+        let ids = try old.map { try ArchiveInfo.peek(path: FilePath($0)).id }
         let summary = try compact(directory, [first, second])
         XCTAssertEqual(
             [summary.archivesIn, summary.archivesOut, summary.archivesLocked], [3, 1, 0])
         let made = try paths(directory)
         XCTAssertEqual(made.count, 1)
-        let facts = try ArchiveInfo.peek(path: made[0])
+        let facts = try ArchiveInfo.peek(path: FilePath(made[0]))
         XCTAssertTrue(facts.isEncrypted)
         XCTAssertEqual(Set(facts.replaced.map(\.id)), Set(ids), "without a key")
-        let inside = try ArchiveInfo.peek(path: made[0], identities: [second])
+        let inside = try ArchiveInfo.peek(path: FilePath(made[0]), identities: [second])
         XCTAssertEqual(inside.replaced, facts.replaced)
         for identity in [first, second] {
             XCTAssertTrue(try records(directory, [identity]) == before)
@@ -101,7 +101,7 @@ final class CompactEncryptedTests: XCTestCase {
         XCTAssertEqual([summary.archivesIn, summary.archivesOut], [6, 3])
         var found: [[String]] = []
         for path in try paths(directory) {
-            let file = try ArchiveFile(path: path, identities: [first, second])
+            let file = try ArchiveFile(path: FilePath(path), identities: [first, second])
             let recipients = try XCTUnwrap(file.recipients([first, second]))
             XCTAssertEqual(file.isEncrypted, !recipients.isEmpty)
             found.append(recipients.map(\.text).sorted())
@@ -139,7 +139,7 @@ final class CompactEncryptedTests: XCTestCase {
         content[content.count - 20] ^= 1
         try content.write(to: URL(fileURLWithPath: made))
         for (path, content) in kept { try content.write(to: URL(fileURLWithPath: path)) }
-        let summary = try StoreCompactor.compact(directory: directory, ageSeconds: 0)
+        let summary = try StoreCompactor.compact(directory: FilePath(directory), ageSeconds: 0)
         XCTAssertEqual(summary.archivesLeft, 0)
         XCTAssertEqual(try paths(directory).count, 3)
     }

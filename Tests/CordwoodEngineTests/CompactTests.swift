@@ -36,7 +36,7 @@ final class CompactTests: XCTestCase {
             }
             try engine.close()
         }
-        _ = try StoreArchiver.archiveDead(directory: directory)
+        _ = try StoreArchiver.archiveDead(directory: FilePath(directory))
         return directory
     }
 
@@ -63,7 +63,7 @@ final class CompactTests: XCTestCase {
     }
 
     private func compact(_ directory: String) throws -> CompactingSummary {
-        let summary = try StoreCompactor.compact(directory: directory, ageSeconds: 0)
+        let summary = try StoreCompactor.compact(directory: FilePath(directory), ageSeconds: 0)
         XCTAssertEqual(summary.damage, [])
         let report = try StoreInspector.verify(directory: directory)
         XCTAssertEqual(report.problems, [])
@@ -75,7 +75,7 @@ final class CompactTests: XCTestCase {
         let before = try records(directory)
         let old = try names(directory)
         XCTAssertGreaterThanOrEqual(old.count, 6)
-        let ids = try old.map { try ArchiveInfo.peek(path: path(directory, $0)).idText }
+        let ids = try old.map { try ArchiveInfo.peek(path: FilePath(path(directory, $0))).idText }
         let summary = try compact(directory)
         XCTAssertEqual(summary.archivesIn, old.count)
         XCTAssertEqual(summary.archivesOut, 1)
@@ -83,7 +83,7 @@ final class CompactTests: XCTestCase {
         let made = try names(directory)
         XCTAssertEqual(made.count, 1)
         XCTAssertTrue(try records(directory) == before)
-        let info = try ArchiveInfo.peek(path: path(directory, made[0]))
+        let info = try ArchiveInfo.peek(path: FilePath(path(directory, made[0])))
         XCTAssertEqual(Set(info.replaced.map { ArchiveIdentity.text($0.id) }), Set(ids))
         XCTAssertEqual(made[0], ArchiveIdentity.fileName(of: info.covers, info.id))
         XCTAssertEqual(info.covers.count, 2, "neighbours of a lane are one")
@@ -103,7 +103,7 @@ final class CompactTests: XCTestCase {
         let directory = try store(programs: 1)
         let old = try names(directory)
         let begun = try XCTUnwrap(StorePaths.stem(ofFile: old[1]))
-        let paths = StorePaths(directory)
+        let paths = StorePaths(FilePath(directory))
         try paths.makeDirectories()
         try Outbox(paths: paths).set(
             begun, TargetKey(name: "t"),
@@ -116,7 +116,7 @@ final class CompactTests: XCTestCase {
     func testWhatSomebodySendsStays() throws {
         let directory = try store(programs: 1)
         let old = try names(directory)
-        let held = Files.open(path(directory, old[0]), [.readWrite])
+        let held = Files.open(FilePath(path(directory, old[0])), [.readWrite])
         defer { close(held) }
         XCTAssertTrue(Files.lockOpenFile(held))
         let before = try records(directory)
@@ -144,7 +144,7 @@ final class CompactTests: XCTestCase {
         XCTAssertEqual(
             try StoreInspector.verify(directory: directory).records, UInt64(before.count))
         // Nothing is archived or replaced again; the rest is removed.
-        XCTAssertEqual(try StoreArchiver.archiveDead(directory: directory).archives, 0)
+        XCTAssertEqual(try StoreArchiver.archiveDead(directory: FilePath(directory)).archives, 0)
         let summary = try compact(directory)
         XCTAssertEqual([summary.archivesLeft, summary.archivesIn], [old.count, 0])
         XCTAssertEqual(try names(directory).count, 1)
@@ -178,7 +178,7 @@ final class CompactTests: XCTestCase {
         var count = 0
         while try follower.advance(into: &record) { count += 1 }
         XCTAssertEqual(count, before.count)
-        let open = try ArchiveSource.open(path: path(directory, names(directory)[0]))
+        let open = try ArchiveSource.open(path: FilePath(path(directory, names(directory)[0])))
         XCTAssertNotNil(try open.advance())
         XCTAssertEqual(try compact(directory).archivesOut, 1)
         var left = 1
@@ -254,7 +254,7 @@ final class CompactTests: XCTestCase {
             try engine.archiveWait(timeout: .seconds(60))
         }
         try engine.close()
-        _ = try StoreArchiver.archiveDead(directory: store)
+        _ = try StoreArchiver.archiveDead(directory: FilePath(store))
         let whole = try read(store, compactAfter: .max)
         for count in stride(from: 100, to: whole.count, by: 150) {
             XCTAssertTrue(try read(copy(of: store), compactAfter: count) == whole, "after \(count)")
@@ -295,7 +295,7 @@ final class CompactTests: XCTestCase {
     }
 
     private func outbox(_ directory: String) throws -> Outbox {
-        let paths = StorePaths(directory)
+        let paths = StorePaths(FilePath(directory))
         try paths.makeDirectories()
         return Outbox(paths: paths)
     }
@@ -347,7 +347,7 @@ final class CompactTests: XCTestCase {
             }
             try outbox.set(made, target, to: .waiting)
             // While the new one is locked, nothing goes.
-            let held = Files.open(path(directory, made + ".cwa"), [.readWrite])
+            let held = Files.open(FilePath(path(directory, made + ".cwa")), [.readWrite])
             XCTAssertTrue(Files.lockOpenFile(held))
             XCTAssertEqual(try compact(directory).archivesLeft, 0)
             XCTAssertEqual(try stems(directory).count, 1 + survivors)
@@ -375,20 +375,20 @@ final class CompactTests: XCTestCase {
         try engine.roll()
         try engine.archiveWait(timeout: .seconds(60))
         try engine.close()
-        _ = try StoreArchiver.archiveDead(directory: directory)
+        _ = try StoreArchiver.archiveDead(directory: FilePath(directory))
         let before = try records(directory)
         let name = try XCTUnwrap(
             names(directory).first {
-                (try? ArchiveInfo.peek(path: path(directory, $0)).blockCount) ?? 0 > 1
+                (try? ArchiveInfo.peek(path: FilePath(path(directory, $0))).blockCount) ?? 0 > 1
             })
-        let old = try ArchiveInfo.peek(path: path(directory, name))
+        let old = try ArchiveInfo.peek(path: FilePath(path(directory, name)))
         // An archive with a state at a target keeps its name and id, and is not merged.
-        let paths = StorePaths(directory)
+        let paths = StorePaths(FilePath(directory))
         try paths.makeDirectories()
         let stem = try XCTUnwrap(StorePaths.stem(ofFile: name))
         try Outbox(paths: paths).set(stem, TargetKey(name: "t"), to: .sent(httpStatus: 200))
         _ = try compact(directory)
-        let info = try ArchiveInfo.peek(path: path(directory, name))
+        let info = try ArchiveInfo.peek(path: FilePath(path(directory, name)))
         XCTAssertEqual(info.id, old.id)
         XCTAssertEqual(info.recordCount, old.recordCount)
         XCTAssertLessThan(info.blockCount, old.blockCount)
@@ -401,12 +401,13 @@ final class CompactTests: XCTestCase {
         let directory = try store(programs: 1)
         let old = try names(directory)
         XCTAssertEqual(
-            try StoreCompactor.compact(directory: directory, ageSeconds: 3_600).archivesIn, 0)
+            try StoreCompactor.compact(directory: FilePath(directory), ageSeconds: 3_600)
+                .archivesIn, 0)
         XCTAssertEqual(try names(directory), old)
         var bytes = Array(try Data(contentsOf: URL(fileURLWithPath: path(directory, old[1]))))
         bytes[bytes.count / 2] ^= 0x40
         try Data(bytes).write(to: URL(fileURLWithPath: path(directory, old[1])))
-        let summary = try StoreCompactor.compact(directory: directory, ageSeconds: 0)
+        let summary = try StoreCompactor.compact(directory: FilePath(directory), ageSeconds: 0)
         XCTAssertEqual(summary.damage.count, 1, "\(summary.damage)")
         XCTAssertTrue(try names(directory).contains(old[1]))
         XCTAssertEqual(

@@ -121,7 +121,7 @@ final class PolicyEngineTests: XCTestCase {
         options.intervalSeconds = 3_600
         // Without wishes the next look would be a second away, or more.
         let keeper = PolicyKeeper(
-            try PolicySource(options), directory: try directory(), soonMs: 100)
+            try PolicySource(options), directory: FilePath(try directory()), soonMs: 100)
         let looks = Looks()
         let ended = expectation(description: "stopped")
         Thread.detachNewThread {

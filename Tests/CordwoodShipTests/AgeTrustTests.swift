@@ -147,7 +147,7 @@ final class AgeTrustTests: XCTestCase {
         func read(_ text: String) throws -> AgeTrust? {
             let store = try TestStore()
             try text.write(toFile: store.root + "/clock", atomically: true, encoding: .utf8)
-            return ClockFile.read(storeDirectory: store.root)
+            return ClockFile.read(storeDirectory: FilePath(store.root))
         }
         XCTAssertEqual(try read("junk\n"), AgeTrust())
         XCTAssertNil(try read("cordwood clock\nformat 2\n"))

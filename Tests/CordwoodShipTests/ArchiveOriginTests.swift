@@ -32,9 +32,10 @@ final class ArchiveOriginTests: XCTestCase {
         func write(_ name: String, to recipients: [AgeRecipient]) throws -> String {
             try ArchiveWriter.write(
                 source: FakeSource([record]), covers: [coverForTests],
-                archivesDirectory: scratch.path, name: name, codec: .zstd, level: 1, now: 42,
+                archivesDirectory: FilePath(scratch.path), name: name, codec: .zstd, level: 1,
+                now: 42,
                 recipients: recipients
-            ).path
+            ).path.description
         }
         let sealed = try write("sealed.cwa", to: [identity.recipient])
         let plain = try write("plain.cwa", to: [])
@@ -42,7 +43,8 @@ final class ArchiveOriginTests: XCTestCase {
         let short = scratch.path + "/short.cwa"
         writeAll(Array("age".utf8), short)
         func origin(_ path: String, hasKey: Bool) throws -> ArchiveOrigin {
-            try ArchiveOrigin.read(path, timeUnixMs: 1_799_999_999_000, hasKey ? [identity] : [])
+            try ArchiveOrigin.read(
+                FilePath(path), timeUnixMs: 1_799_999_999_000, hasKey ? [identity] : [])
         }
         let unknown = "https://h/logs/2027-01-15/unknown/unknown/1"
         let known = "https://h/logs/2027-01-15/shop/h%C3%A9/1"

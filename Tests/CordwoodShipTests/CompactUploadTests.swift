@@ -43,7 +43,7 @@ final class CompactUploadTests: XCTestCase {
             writeAll(server.body(request.number), path)
             defer { unlink(path) }
             for record in drain(
-                try ArchiveSource.open(path: path, identities: [identity])
+                try ArchiveSource.open(path: FilePath(path), identities: [identity])
             ).records {
                 counts[record.sequence, default: 0] += 1
             }
@@ -100,7 +100,7 @@ final class CompactUploadTests: XCTestCase {
         Thread.detachNewThread {
             if seed > 0 { usleep(pause) }
             let summary = try? StoreCompactor.compact(
-                directory: root, ageSeconds: 0, identities: [identity])
+                directory: FilePath(root), ageSeconds: 0, identities: [identity])
             counted.set(summary?.archivesIn ?? -1)
             ended.fulfill()
         }
@@ -126,7 +126,7 @@ final class CompactUploadTests: XCTestCase {
             let early = try store.service()
             // Registered, so what the first one has stays for it.
             let later = try store.target(second.url) { $0.name = "later" }
-            try TargetRegistry(storeDirectory: store.root).register(
+            try TargetRegistry(storeDirectory: FilePath(store.root)).register(
                 RegisteredTarget(
                     key: later.key, name: "later", kind: "http", format: "archive",
                     encoding: "none", origin: ""))

@@ -343,13 +343,13 @@ final class OTLPEncoderTests: XCTestCase {
     }
 
     private func stem(_ records: [Staged], _ paths: StorePaths) throws -> String {
-        _ = try makeArchive(records, in: paths.archives, covers: [coverForTests], codec: .none)
+        _ = try makeArchive(records, in: "\(paths.archives)", covers: [coverForTests], codec: .none)
         return String(nameForTests.dropLast(4))
     }
 
     func testBodiesKeepTheLimitAndHoldEveryRecordOnce() throws {
         let scratch = Scratch()
-        let paths = StorePaths(scratch.path)
+        let paths = StorePaths(FilePath(scratch.path))
         try paths.makeDirectories()
         var maker = RecordMaker(seed: 7)
         let records = maker.records(2_000)
@@ -391,7 +391,7 @@ final class OTLPEncoderTests: XCTestCase {
     func testTheFirstEntryOfABodyHasRoomForItsGroups() throws {
         try full()
         let scratch = Scratch()
-        let paths = StorePaths(scratch.path)
+        let paths = StorePaths(FilePath(scratch.path))
         try paths.makeDirectories()
         let process = CordwoodStore.ProcessInfo(
             laneID: LaneID(high: 1, low: 2), bootID: .zero, processID: 7, name: "p",

@@ -1,6 +1,7 @@
 // An old collector refuses archives in a form it does not know. It then gets each archive in a form
 // it knows, under the same id.
 
+import CordwoodCore
 import CordwoodTestSupport
 import XCTest
 
@@ -16,7 +17,7 @@ final class OldCollectorTests: XCTestCase {
             var maker = RecordMaker(seed: UInt64(number))
             store.addArchive(number, records: maker.records(2_000), method: .dense)
             let path = store.paths.archive(store.stem(number))
-            XCTAssertTrue(AnswerText.has(readAll(path), OldCollectorTests.dense))
+            XCTAssertTrue(AnswerText.has(readAll("\(path)"), OldCollectorTests.dense))
             return drain(try ArchiveSource.open(path: path)).records
         }
     }
@@ -25,9 +26,9 @@ final class OldCollectorTests: XCTestCase {
         let path = NSTemporaryDirectory() + "plain-\(UUID().uuidString).cwa"
         writeAll(body, path)
         defer { unlink(path) }
-        let verified = try ArchiveVerifier.verify(path: path)
+        let verified = try ArchiveVerifier.verify(path: FilePath(path))
         XCTAssertTrue(verified.isWhole, "\(verified.problems)")
-        return drain(try ArchiveSource.open(path: path)).records
+        return drain(try ArchiveSource.open(path: FilePath(path))).records
     }
 
     /// A collector that was built before dense blocks refuses them: it gets each archive once, with
@@ -64,10 +65,10 @@ final class OldCollectorTests: XCTestCase {
         let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
             .deletingLastPathComponent()
         let golden = tests.appendingPathComponent("Oracle/golden/extract.cwa").path
-        let wanted = drain(try ArchiveSource.open(path: golden))
+        let wanted = drain(try ArchiveSource.open(path: FilePath(golden)))
         writeAll(
             readAll(golden),
-            store.paths.archive("20261121T081530Z-812-9f3c5a0de1b27788.00000000-00000000"))
+            "\(store.paths.archive("20261121T081530Z-812-9f3c5a0de1b27788.00000000-00000000"))")
         let service = try store.service()
         _ = try service.addTarget(store.target(server.url))
         XCTAssertEqual(service.pass().0, .ok, "\(store.events.diagnostics)")

@@ -1,6 +1,7 @@
 // B-SAP-9: policies as documents, what a store keeps of them, and one look at a URL, against a
 // server on loopback that answers as it is told.
 
+import CordwoodCore
 import CordwoodStore
 import CordwoodTestSupport
 import Foundation
@@ -151,13 +152,13 @@ final class PolicyTests: XCTestCase {
 
     func testB_SAP_9_keptInTheStore() throws {
         let store = try TestStore()
-        XCTAssertNil(try PolicyFile.read(storeDirectory: store.root))
+        XCTAssertNil(try PolicyFile.read(storeDirectory: FilePath(store.root)))
         let source = try PolicySource(PolicyOptions(url: url))
-        XCTAssertNil(source.kept(storeDirectory: store.root))
+        XCTAssertNil(source.kept(storeDirectory: FilePath(store.root)))
         let kept = file("{\"max_files\": 3}\n\n", etag: "\"a b\"", modified: "Fri, 04 Nov 2014")
-        try source.keep(kept, storeDirectory: store.root)
-        XCTAssertEqual(try PolicyFile.read(storeDirectory: store.root), kept)
-        XCTAssertEqual(source.kept(storeDirectory: store.root)?.0.filesMax, 3)
+        try source.keep(kept, storeDirectory: FilePath(store.root))
+        XCTAssertEqual(try PolicyFile.read(storeDirectory: FilePath(store.root)), kept)
+        XCTAssertEqual(source.kept(storeDirectory: FilePath(store.root))?.0.filesMax, 3)
         let text = String(decoding: kept.bytes, as: UTF8.self)
         XCTAssertFalse(text.contains("secret"))
         let path = store.root + "/policy"
@@ -165,7 +166,7 @@ final class PolicyTests: XCTestCase {
         XCTAssertEqual(mode as? Int, 0o600)
         // The policy of another URL is not ours.
         let other = try PolicySource(PolicyOptions(url: "http://127.0.0.1:9/policy?key=other"))
-        XCTAssertNil(other.kept(storeDirectory: store.root))
+        XCTAssertNil(other.kept(storeDirectory: FilePath(store.root)))
         // Nor is one that is no longer valid, was cut, or is not our file.
         let whole = kept.bytes
         for count in 0..<whole.count {
@@ -174,8 +175,8 @@ final class PolicyTests: XCTestCase {
         }
         XCTAssertNil(PolicyFile.parse(Array("cordwood store\nformat 1\n\n{}".utf8)))
         XCTAssertNil(PolicyFile.parse(Array("cordwood policy\nformat 2\n\n{}".utf8)))
-        try source.keep(file("{\"max_files\": -3}"), storeDirectory: store.root)
-        XCTAssertNil(source.kept(storeDirectory: store.root))
+        try source.keep(file("{\"max_files\": -3}"), storeDirectory: FilePath(store.root))
+        XCTAssertNil(source.kept(storeDirectory: FilePath(store.root)))
         // Values that cannot go back in a header are not kept.
         XCTAssertEqual(file("{}", etag: "a\nb", modified: "é").etag, "")
         XCTAssertEqual(file("{}", etag: String(repeating: "x", count: 2_000)).etag, "")

@@ -4,6 +4,7 @@
 import Foundation
 import XCTest
 
+import CordwoodCore
 @testable import CordwoodFormats
 @testable import CordwoodShip
 @testable import CordwoodStore
@@ -75,14 +76,14 @@ final class QueueTests: XCTestCase {
     func testFilesBelongToTheOwnerOfTheirDirectory() throws {
         try XCTSkipIf(geteuid() != 0, "only root makes files for others")
         let store = try TestStore()
-        XCTAssertEqual(chown(store.paths.queue, 1234, 1235), 0)
+        XCTAssertEqual(chown("\(store.paths.queue)", 1234, 1235), 0)
         let path = store.paths.queue + "/a"
         try StoreFiles.replace(
             path, temporary: store.paths.queue + "/.a", directory: store.paths.queue, with: [1])
         try StoreFiles.create(store.paths.queue + "/b")
         for name in ["a", "b"] {
             var status = stat()
-            XCTAssertEqual(lstat(store.paths.queue + "/" + name, &status), 0)
+            XCTAssertEqual(lstat("\(store.paths.queue)/\(name)", &status), 0)
             XCTAssertEqual([status.st_uid, status.st_gid], [1234, 1235], name)
         }
     }
@@ -92,7 +93,7 @@ final class QueueTests: XCTestCase {
         store.addArchive(1)
         let outbox = Outbox(paths: store.paths)
         let target = try store.target("http://host")
-        try TargetRegistry(storeDirectory: store.root).register(target.registration)
+        try TargetRegistry(storeDirectory: FilePath(store.root)).register(target.registration)
         let sent = PairState.sent(httpStatus: 200)
         try outbox.set(store.stem(1), target.key, to: sent)
         try outbox.set(store.stem(1), TargetKey(name: "gone"), to: sent)
@@ -155,7 +156,7 @@ final class QueueTests: XCTestCase {
         let store = try TestStore()
         let outbox = Outbox(paths: store.paths)
         let target = try store.target("http://host")
-        try TargetRegistry(storeDirectory: store.root).register(target.registration)
+        try TargetRegistry(storeDirectory: FilePath(store.root)).register(target.registration)
         for number in 1...3 {
             store.addArchive(number)
             try outbox.set(store.stem(number), target.key, to: .quarantined(httpStatus: 400))
@@ -342,7 +343,7 @@ final class QueueTests: XCTestCase {
 
     func testRegistryTellsWhoWithoutSecrets() throws {
         let store = try TestStore()
-        let registry = TargetRegistry(storeDirectory: store.root)
+        let registry = TargetRegistry(storeDirectory: FilePath(store.root))
         let target = try store.target("https://host:8443/bulk/TOKEN?k=SECRET") {
             $0.kind = "http"
             $0.name = "my target"
@@ -363,7 +364,7 @@ final class QueueTests: XCTestCase {
     /// For every kind: a target made from a registration makes the same bodies.
     func testRegistrationsTellHowBodiesAreMade() throws {
         let store = try TestStore()
-        let registry = TargetRegistry(storeDirectory: store.root)
+        let registry = TargetRegistry(storeDirectory: FilePath(store.root))
         for kind in TargetKind.allCases {
             for format in kind.formats {
                 for encoding in kind.encodings(format) {
@@ -405,21 +406,22 @@ final class QueueTests: XCTestCase {
     func testStoreFileKeepsWhatItDoesNotKnow() throws {
         let store = try TestStore(consent: .pending)
         let path = store.root + "/store"
-        let made = try XCTUnwrap(StoreFile.read(storeDirectory: store.root))
+        let made = try XCTUnwrap(StoreFile.read(storeDirectory: FilePath(store.root)))
         XCTAssertEqual(made.id, "00000000000000010000000000000002")
         XCTAssertEqual(made.created, "1970-01-01T00:00:00Z")
         XCTAssertEqual(made.consent, .pending)
         let text = String(decoding: made.bytes, as: UTF8.self) + "color blue\nshape  round \n"
         try text.write(toFile: path, atomically: true, encoding: .utf8)
-        let changed = try StoreFile.setConsent(storeDirectory: store.root, to: .denied)
+        let changed = try StoreFile.setConsent(storeDirectory: FilePath(store.root), to: .denied)
         XCTAssertEqual(changed.consent, .denied)
         let after = try String(contentsOfFile: path, encoding: .utf8)
         XCTAssertTrue(after.hasSuffix("consent denied\ncolor blue\nshape  round \n"), after)
         let again = try StoreFile.open(
-            storeDirectory: store.root, consent: .granted, idBytes: (9, 9), createdUnixSeconds: 9)
+            storeDirectory: FilePath(store.root), consent: .granted, idBytes: (9, 9),
+            createdUnixSeconds: 9)
         XCTAssertEqual(again.id, made.id)
         XCTAssertEqual(again.consent, .denied)
-        XCTAssertFalse(StoreFiles.exists(store.root + "/.store.new"))
+        XCTAssertFalse(StoreFiles.exists(FilePath(store.root + "/.store.new")))
     }
 
     func testStoreFileOfOtherVersions() throws {
@@ -442,7 +444,9 @@ final class QueueTests: XCTestCase {
         XCTAssertEqual(newer.consent, .pending)
         let store = try TestStore()
         try Data(newer.bytes).write(to: URL(fileURLWithPath: store.root + "/store"))
-        XCTAssertThrowsError(try StoreFile.setConsent(storeDirectory: store.root, to: .granted)) {
+        XCTAssertThrowsError(
+            try StoreFile.setConsent(storeDirectory: FilePath(store.root), to: .granted)
+        ) {
             XCTAssertEqual(($0 as? UploadError)?.status, .version)
         }
     }

@@ -161,18 +161,19 @@ final class TransactionTests: XCTestCase {
         let root = try store.root
         let second: UInt64 = 1_000_000_000
         try DeletedFile.forget(
-            storeDirectory: root, id: TransactionID(one),
+            storeDirectory: FilePath(root), id: TransactionID(one),
             until: StoreMoment(timeNs: TransactionTests.start + 2 * second))
         XCTAssertEqual(try sent(), ["-4 0", "-4 1", "-4 2", "-4 3", "17 3"])
         try DeletedFile.forget(
-            storeDirectory: root, id: nil,
+            storeDirectory: FilePath(root), id: nil,
             until: StoreMoment(timeNs: TransactionTests.start + second))
         XCTAssertEqual(try sent(), ["-4 2", "-4 3", "17 3"])
         try DeletedFile.forget(
-            storeDirectory: root, id: nil,
+            storeDirectory: FilePath(root), id: nil,
             until: StoreMoment(timeNs: TransactionTests.start + 9 * second))
         XCTAssertEqual(try sent(), [])
-        XCTAssertTrue(try DeletedFile.read(storeDirectory: root).ids.isEmpty, "all covers them")
+        XCTAssertTrue(
+            try DeletedFile.read(storeDirectory: FilePath(root)).ids.isEmpty, "all covers them")
     }
 
     func testHostileTextAndLimits() throws {
@@ -238,11 +239,13 @@ final class TransactionTests: XCTestCase {
 
     func testDeletedFile() throws {
         let root = try store.root
-        XCTAssertEqual(try DeletedFile.read(storeDirectory: root), DeletedFile())
+        XCTAssertEqual(try DeletedFile.read(storeDirectory: FilePath(root)), DeletedFile())
         let id = try XCTUnwrap(TransactionID(TransactionTests.one))
-        try DeletedFile.forget(storeDirectory: root, id: id, until: StoreMoment(timeNs: 5))
-        try DeletedFile.forget(storeDirectory: root, id: id, until: StoreMoment(timeNs: 3))
-        let file = try DeletedFile.read(storeDirectory: root)
+        try DeletedFile.forget(
+            storeDirectory: FilePath(root), id: id, until: StoreMoment(timeNs: 5))
+        try DeletedFile.forget(
+            storeDirectory: FilePath(root), id: id, until: StoreMoment(timeNs: 3))
+        let file = try DeletedFile.read(storeDirectory: FilePath(root))
         XCTAssertTrue(file.covers(id, StoreMoment(timeNs: 5)))
         XCTAssertFalse(file.covers(id, StoreMoment(timeNs: 6)))
         XCTAssertEqual(
@@ -278,8 +281,8 @@ final class TransactionTests: XCTestCase {
                 monotonicNs: monotonic)
         }
         func forget(_ id: TransactionID?, _ until: StoreMoment) throws -> DeletedFile {
-            try DeletedFile.forget(storeDirectory: root, id: id, until: until)
-            return try DeletedFile.read(storeDirectory: root)
+            try DeletedFile.forget(storeDirectory: FilePath(root), id: id, until: until)
+            return try DeletedFile.read(storeDirectory: FilePath(root))
         }
         for one in [nil, id] {
             unlink(root + "/deleted")
@@ -334,15 +337,16 @@ final class TransactionTests: XCTestCase {
         writeAll(Array(text.utf8), root + "/deleted")
         let more = TransactionID(usecase: 1, random: (0, 0))
         XCTAssertThrowsError(
-            try DeletedFile.forget(storeDirectory: root, id: more, until: StoreMoment(timeNs: 1))
+            try DeletedFile.forget(
+                storeDirectory: FilePath(root), id: more, until: StoreMoment(timeNs: 1))
         ) { XCTAssertEqual(($0 as? UploadError)?.status, .limit) }
-        let list = try DeletedFile.read(storeDirectory: root)
+        let list = try DeletedFile.read(storeDirectory: FilePath(root))
         XCTAssertEqual(list.ids.count, DeletedFile.idsMax)
         XCTAssertFalse(list.covers(more, StoreMoment(timeNs: 1)))
         let known = TransactionID(usecase: .min, random: (0, 7))
         XCTAssertNoThrow(
             try DeletedFile.forget(
-                storeDirectory: root, id: known, until: StoreMoment(timeNs: .max)))
+                storeDirectory: FilePath(root), id: known, until: StoreMoment(timeNs: .max)))
     }
 
     func testTransactionIDs_B_TXN_1() {

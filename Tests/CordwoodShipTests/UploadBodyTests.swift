@@ -129,7 +129,7 @@ final class UploadBodyTests: XCTestCase {
 
     func testUnreadableArchiveIsQuarantined() throws {
         let store = try TestStore()
-        writeAll([], store.paths.archive(store.stem(1)))
+        writeAll([], "\(store.paths.archive(store.stem(1)))")
         let service = try store.service()
         _ = try service.addTarget(store.target("http://127.0.0.1:9"))
         let (status, result) = service.pass()
@@ -159,7 +159,7 @@ final class UploadBodyTests: XCTestCase {
 
     func testNoTemporaryFileStays() throws {
         let (_, store, _) = try send(#"[{"status":500}]"#) { $0.encoding = "gzip" }
-        let names = try FileManager.default.contentsOfDirectory(atPath: store.paths.queue)
+        let names = try FileManager.default.contentsOfDirectory(atPath: "\(store.paths.queue)")
         XCTAssertEqual(names.filter { $0.hasPrefix(".") }, [])
     }
 }

@@ -45,7 +45,7 @@ final class UploadRefusalTests: XCTestCase {
     }
 
     private func listing(_ store: TestStore) -> QueueListing {
-        QueueListing(storeDirectory: store.root)
+        QueueListing(storeDirectory: FilePath(store.root))
     }
 
     // ── One record ──
@@ -143,7 +143,7 @@ final class UploadRefusalTests: XCTestCase {
         XCTAssertEqual(service.totals.bytes, result.bytesSent, "those of the last body, too")
         XCTAssertEqual(store.queue, ["kept-400-1"])
         let name = try XCTUnwrap(StoreFiles.list(store.paths.queue).first)
-        writeAll([], store.paths.queue + "/" + name)
+        writeAll([], "\(store.paths.queue)/\(name)")
         let mended = try FaultServer()
         let restarted = try store.service()
         try add(store, restarted, mended.url)
@@ -172,7 +172,7 @@ final class UploadRefusalTests: XCTestCase {
                 attempts: 1, notBeforeMs: 0, reason: .failed,
                 progress: Progress(done: 5, doubt: 6, lines: 1)), refusals: refusals)
         func path() throws -> String {
-            store.paths.queue + "/" + (try XCTUnwrap(StoreFiles.list(store.paths.queue).first))
+            "\(store.paths.queue)/" + (try XCTUnwrap(StoreFiles.list(store.paths.queue).first))
         }
         // A link in its place is not followed.
         let away = store.root + "/away"

@@ -5,6 +5,7 @@ import CCurl
 import Foundation
 import XCTest
 
+import CordwoodCore
 @testable import CordwoodShip
 @testable import CordwoodStore
 
@@ -36,7 +37,7 @@ final class UploadRulesTests: XCTestCase {
         let service = try store.service()
         XCTAssertEqual(try service.removeWaiting(), 0, "nothing waits where no target is")
         _ = try service.addTarget(store.target(nowhere))
-        _ = try StoreFile.setConsent(storeDirectory: store.root, to: .denied)
+        _ = try StoreFile.setConsent(storeDirectory: FilePath(store.root), to: .denied)
         let key = service.currentRunners[0].target.key
         for (number, state) in [
             (3, PairState.quarantined(httpStatus: 400)), (4, .kept(httpStatus: 400, records: 1)),
@@ -103,7 +104,7 @@ final class UploadRulesTests: XCTestCase {
         let service = try store.service()
         let target = try store.target(nowhere)
         _ = try service.addTarget(target)
-        try TargetRegistry(storeDirectory: store.root).remove(name: target.name)
+        try TargetRegistry(storeDirectory: FilePath(store.root)).remove(name: target.name)
         XCTAssertEqual(service.pass().0, .noTarget)
         XCTAssertTrue(store.hasArchive(1))
     }
@@ -115,7 +116,7 @@ final class UploadRulesTests: XCTestCase {
         let service = try store.service()
         let target = try store.target(server.url)
         let first = try service.addTarget(target)
-        try TargetRegistry(storeDirectory: store.root).remove(name: target.name)
+        try TargetRegistry(storeDirectory: FilePath(store.root)).remove(name: target.name)
         XCTAssertEqual(service.pass().0, .noTarget)
         let second = try service.addTarget(target)
         XCTAssertNotEqual(first, second)
@@ -165,7 +166,7 @@ final class UploadRulesTests: XCTestCase {
         let store = try TestStore()
         for number in 1...3 { store.addArchive(number) }
         var status = stat()
-        XCTAssertEqual(lstat(store.paths.archive(store.stem(1)), &status), 0)
+        XCTAssertEqual(lstat("\(store.paths.archive(store.stem(1)))", &status), 0)
         let each = UInt64(status.st_blocks) * 512
         XCTAssertGreaterThan(each, UInt64(status.st_size))
         let service = try store.service()
@@ -184,13 +185,13 @@ final class UploadRulesTests: XCTestCase {
         let store = try TestStore()
         for number in 1...4 { store.addArchive(number) }
         // Neither of these is an archive.
-        XCTAssertEqual(mkdir(store.paths.archive("directory"), 0o700), 0)
-        XCTAssertEqual(symlink("nowhere", store.paths.archive("link")), 0)
+        XCTAssertEqual(mkdir("\(store.paths.archive("directory"))", 0o700), 0)
+        XCTAssertEqual(symlink("nowhere", "\(store.paths.archive("link"))"), 0)
         let service = try store.service()
         service.setLimits(RetentionLimits(quotaBytes: 0, archivesMax: 2, expirationDays: 0))
         let former = signal(SIGIO, SIG_IGN)
         defer { signal(SIGIO, former) }
-        let held = open(store.paths.archive(store.stem(1)), O_RDONLY)
+        let held = open("\(store.paths.archive(store.stem(1)))", O_RDONLY)
         let setLease: Int32 = 1_024
         XCTAssertEqual(fcntl(held, setLease, Int32(F_RDLCK)), 0, "a file system with leases")
         XCTAssertEqual(try service.applyRetention(otherBytes: 0), 2)

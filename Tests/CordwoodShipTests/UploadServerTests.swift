@@ -5,6 +5,7 @@ import Foundation
 import Glibc
 import XCTest
 
+import CordwoodCore
 @testable import CordwoodShip
 @testable import CordwoodStore
 
@@ -171,7 +172,7 @@ final class UploadServerTests: XCTestCase {
         let store = try TestStore()
         store.addArchive(1)
         // A link is not followed: it cannot be synced, which is how a deletion begins.
-        XCTAssertEqual(symlink(store.paths.queue, store.paths.lanes), 0)
+        XCTAssertEqual(symlink("\(store.paths.queue)", "\(store.paths.lanes)"), 0)
         let service = try store.service()
         _ = try service.addTarget(store.target(server.url))
         XCTAssertEqual(service.pass().0, .ok)
@@ -181,7 +182,7 @@ final class UploadServerTests: XCTestCase {
         XCTAssertTrue(store.hasArchive(1))
         let said = store.events.diagnostics.filter { $0.hasPrefix("an archive cannot be deleted") }
         XCTAssertEqual(said.count, 1, "\(store.events.diagnostics)")
-        unlink(store.paths.lanes)
+        unlink("\(store.paths.lanes)")
         XCTAssertEqual(service.pass().0, .end)
         XCTAssertFalse(store.hasArchive(1))
     }
@@ -390,7 +391,8 @@ final class UploadServerTests: XCTestCase {
         XCTAssertEqual(result.waiting, 1)
         XCTAssertEqual(store.queue, ["retry-1-0-stopped"])
         let cause = "the time of the upload call ran out"
-        XCTAssertEqual(try QueueListing(storeDirectory: store.root).list().map(\.cause), [cause])
+        XCTAssertEqual(
+            try QueueListing(storeDirectory: FilePath(store.root)).list().map(\.cause), [cause])
         XCTAssertEqual(service.failures.last(target: nil)?.detail.cause, cause)
         XCTAssertEqual(store.events.diagnostics.count, 1, "\(store.events.diagnostics)")
 
@@ -406,7 +408,7 @@ final class UploadServerTests: XCTestCase {
         XCTAssertEqual(service.pass().0, .closed)
         XCTAssertTrue(store.hasArchive(1))
         XCTAssertEqual(
-            try QueueListing(storeDirectory: store.root).list().map(\.cause),
+            try QueueListing(storeDirectory: FilePath(store.root)).list().map(\.cause),
             ["the engine closed"])
     }
 
@@ -458,7 +460,7 @@ final class UploadServerTests: XCTestCase {
         let server = try FaultServer()
         let store = try TestStore()
         // A link is not followed, so this archive cannot be read.
-        XCTAssertEqual(symlink("/etc/hostname", store.paths.archive(store.stem(1))), 0)
+        XCTAssertEqual(symlink("/etc/hostname", "\(store.paths.archive(store.stem(1)))"), 0)
         store.addArchive(2)
         let service = try store.service()
         _ = try service.addTarget(store.target(server.url))
@@ -472,7 +474,7 @@ final class UploadServerTests: XCTestCase {
     func testWithdrawnConsentPlansNothing() throws {
         let (store, _, service, _) = try run(#"[{"status":500}]"#)
         XCTAssertNotEqual(service.nextWakeMonotonicMs, UInt64.max)
-        _ = try StoreFile.setConsent(storeDirectory: store.root, to: .pending)
+        _ = try StoreFile.setConsent(storeDirectory: FilePath(store.root), to: .pending)
         XCTAssertEqual(service.pass(explicit: false).0, .consent)
         XCTAssertEqual(service.nextWakeMonotonicMs, UInt64.max)
     }

@@ -138,14 +138,14 @@ final class UploadStateTests: XCTestCase {
         callbacks.completed = { _, status, _ in ended.add("\(status)") }
         let (targets, away) = (store.paths.targets, store.root + "/away")
         let told = try add(store, service, callbacks: callbacks) { _, _ in
-            XCTAssertEqual(rename(targets, away), 0)
-            writeAll([], targets)
+            XCTAssertEqual(rename("\(targets)", away), 0)
+            writeAll([], "\(targets)")
             return UploadResponse(status: 200)
         }
         XCTAssertEqual(service.pass().1.failed, 0)
         XCTAssertEqual(store.queue, ["sent-200"])
-        XCTAssertEqual(unlink(targets), 0)
-        XCTAssertEqual(rename(away, targets), 0)
+        XCTAssertEqual(unlink("\(targets)"), 0)
+        XCTAssertEqual(rename(away, "\(targets)"), 0)
         XCTAssertEqual(service.pass().0, .end)
         XCTAssertFalse(store.hasArchive(1))
         XCTAssertEqual(told.seen.count, 1)
@@ -284,7 +284,7 @@ final class UploadStateTests: XCTestCase {
                 status: 200, body: Array(#"{"error":{"reason":"no s3cret-token"}}"#.utf8))
         }
         XCTAssertEqual(service.pass().0, .upload)
-        let causes = try QueueListing(storeDirectory: store.root).list().map(\.cause)
+        let causes = try QueueListing(storeDirectory: FilePath(store.root)).list().map(\.cause)
         XCTAssertEqual(causes, [#"HTTP 200: {"error":{"reason":"no ***"}}"#])
     }
 

@@ -59,7 +59,7 @@ final class TestStore: UploadDelegate, @unchecked Sendable {
     let events = Events()
     /// The archives' files, by number.
     private(set) var files: [Int: [UInt8]] = [:]
-    var paths: StorePaths { StorePaths(root) }
+    var paths: StorePaths { StorePaths(FilePath(root)) }
 
     /// - Parameter inMemory: for thousands of stores, even if there is little room.
     init(consent: Consent = .granted, inMemory: Bool = false) throws {
@@ -67,7 +67,8 @@ final class TestStore: UploadDelegate, @unchecked Sendable {
         var template = Array("\(place)cordwood-upload-XXXXXX".utf8CString)
         root = String(cString: mkdtemp(&template))
         _ = try StoreFile.open(
-            storeDirectory: root, consent: consent, idBytes: (1, 2), createdUnixSeconds: 0)
+            storeDirectory: FilePath(root), consent: consent, idBytes: (1, 2), createdUnixSeconds: 0
+        )
         try paths.makeDirectories()
     }
 
@@ -101,9 +102,9 @@ final class TestStore: UploadDelegate, @unchecked Sendable {
     ) {
         do {
             let made = try makeArchive(
-                records, in: paths.archives, covers: [TestStore.cover(number)],
+                records, in: "\(paths.archives)", covers: [TestStore.cover(number)],
                 codec: method == .dense ? .zstd : .none, method: method, recipients: recipients)
-            files[number] = readAll(made.path)
+            files[number] = readAll("\(made.path)")
         } catch {
             XCTFail("\(error)")
         }
@@ -112,9 +113,9 @@ final class TestStore: UploadDelegate, @unchecked Sendable {
     /// Adds the segment that the archive covers.
     func addSegment(of number: Int) throws {
         try FileManager.default.createDirectory(
-            atPath: paths.lanes, withIntermediateDirectories: true)
+            atPath: "\(paths.lanes)", withIntermediateDirectories: true)
         let cover = TestStore.cover(number)
-        writeAll([], paths.lanes + "/" + cover.laneName + String(format: ".%08d-0001.seg", number))
+        writeAll([], "\(paths.lanes)/\(cover.laneName)" + String(format: ".%08d-0001.seg", number))
     }
 
     /// One archive that replaces them all, as a compacting program makes it.
@@ -161,7 +162,8 @@ final class TestStore: UploadDelegate, @unchecked Sendable {
     ///   - coveredMs: short where calls wait in vain for segments to go.
     func service(settleMs: UInt64 = 0, coveredMs: UInt64 = 1_000) throws -> UploadService {
         let service = try UploadService(
-            storeDirectory: root, clock: clock.clock, settleMs: settleMs, coveredMs: coveredMs,
+            storeDirectory: FilePath(root), clock: clock.clock, settleMs: settleMs,
+            coveredMs: coveredMs,
             random: { UInt64.max })
         service.delegate = self
         return service

@@ -67,8 +67,8 @@ final class UploadTroubleTests: XCTestCase {
         let store = try TestStore()
         store.addArchive(1)
         store.addArchive(2)
-        unlink(store.paths.lanes)
-        XCTAssertEqual(symlink(store.paths.lanes, store.paths.lanes), 0, "a loop")
+        unlink("\(store.paths.lanes)")
+        XCTAssertEqual(symlink("\(store.paths.lanes)", "\(store.paths.lanes)"), 0, "a loop")
         let service = try store.service(coveredMs: 50)
         let told = try add(store, service) { _ in UploadResponse(status: 200) }
         XCTAssertEqual(service.pass().0, .upload)
@@ -77,7 +77,7 @@ final class UploadTroubleTests: XCTestCase {
         let said = store.events.diagnostics
         XCTAssertEqual(said.count, 1, "\(said)")
         XCTAssertTrue(said[0].hasPrefix("archives wait:") && said[0].contains("/lanes"), said[0])
-        unlink(store.paths.lanes)
+        unlink("\(store.paths.lanes)")
         XCTAssertEqual(service.pass().0, .ok)
         XCTAssertEqual(told.seen.count, 2)
     }
@@ -91,7 +91,7 @@ final class UploadTroubleTests: XCTestCase {
         _ = try add(store, service) { _ in UploadResponse(status: 500) }
         XCTAssertEqual(service.pass().0, .upload)
         XCTAssertNotEqual(service.nextWakeMonotonicMs, .max)
-        let listing = QueueListing(storeDirectory: store.root)
+        let listing = QueueListing(storeDirectory: FilePath(store.root))
         XCTAssertEqual(
             try listing.quarantine(archive: StorePaths.file(ofStem: store.stem(1)), target: nil), 1)
         store.clock.advance(ms: 3_600_000)
@@ -100,7 +100,7 @@ final class UploadTroubleTests: XCTestCase {
         // Nor does a target that another process has removed.
         store.addArchive(2)
         XCTAssertEqual(service.pass().0, .upload)
-        try TargetRegistry(storeDirectory: store.root).remove(name: "t")
+        try TargetRegistry(storeDirectory: FilePath(store.root)).remove(name: "t")
         store.clock.advance(ms: 3_600_000)
         service.startBackground()
         XCTAssertEqual(service.nextWakeMonotonicMs, .max)
@@ -125,7 +125,8 @@ final class UploadTroubleTests: XCTestCase {
     private func addArchiveOfALongName(_ store: TestStore) {
         let stem = String(repeating: "s", count: 242) + "-00000001"
         store.addArchive(1)
-        XCTAssertEqual(rename(store.paths.archive(store.stem(1)), store.paths.archive(stem)), 0)
+        XCTAssertEqual(
+            rename("\(store.paths.archive(store.stem(1)))", "\(store.paths.archive(stem))"), 0)
     }
 
     func testWhatCouldNotBeWrittenDownIsNotSentAgain() throws {
@@ -172,7 +173,7 @@ final class UploadTroubleTests: XCTestCase {
             1, records: RecordMaker.largeBlocks(seed: 1, count: 1, others: 0) + maker.records(2))
         var bytes = store.files[1]!
         bytes[1 << 19] ^= 1
-        writeAll(bytes, store.paths.archive(store.stem(1)))
+        writeAll(bytes, "\(store.paths.archive(store.stem(1)))")
         let ended = Events()
         var callbacks = TargetCallbacks()
         callbacks.completed = { _, status, _ in ended.add("\(status)") }
@@ -196,7 +197,7 @@ final class UploadTroubleTests: XCTestCase {
         // A lease refuses every open that does not wait.
         let former = signal(SIGIO, SIG_IGN)
         defer { signal(SIGIO, former) }
-        let held = open(store.paths.archive(store.stem(1)), O_RDWR)
+        let held = open("\(store.paths.archive(store.stem(1)))", O_RDWR)
         let setLease: Int32 = 1_024
         XCTAssertEqual(fcntl(held, setLease, Int32(F_WRLCK)), 0, "a file system with leases")
         let service = try store.service()
@@ -238,7 +239,7 @@ final class UploadTroubleTests: XCTestCase {
         let service = try store.service()
         let told = try add(store, service, change: { $0.bodyRecordsMax = 1 }) { number in
             if number == 3 {
-                _ = try StoreFile.setConsent(storeDirectory: root, to: .denied)
+                _ = try StoreFile.setConsent(storeDirectory: FilePath(root), to: .denied)
             }
             return UploadResponse(status: 200)
         }
@@ -246,7 +247,7 @@ final class UploadTroubleTests: XCTestCase {
         XCTAssertEqual(told.seen.count, 3)
         XCTAssertTrue(store.hasArchive(1), "it was being sent")
         // What came after the denial stays.
-        let denied = StoreFiles.modifiedNs(store.root + "/" + StoreFile.fileName)
+        let denied = StoreFiles.modifiedNs(FilePath(store.root + "/" + StoreFile.fileName))
         eventually("the file system's clock goes on") {
             store.addArchive(2)
             return StoreFiles.modifiedNs(store.paths.archive(store.stem(2))) > denied
@@ -335,7 +336,7 @@ final class UploadTroubleTests: XCTestCase {
         _ = try add(store, service, change: { $0.requestsMax = 1 }) { number in
             if number == 1 {
                 _ = try store.addContainer(2...3)
-                for number in 2...3 { unlink(store.paths.archive(store.stem(number))) }
+                for number in 2...3 { unlink("\(store.paths.archive(store.stem(number)))") }
             }
             return UploadResponse(status: 200)
         }
@@ -353,7 +354,7 @@ final class UploadTroubleTests: XCTestCase {
         let service = try store.service()
         let told = try add(store, service) { number in
             for name in try StoreFiles.list(store.paths.lanes) where number == 1 {
-                unlink(store.paths.lanes + "/" + name)
+                unlink("\(store.paths.lanes)/\(name)")
             }
             return UploadResponse(status: 200)
         }
@@ -409,7 +410,7 @@ final class UploadTroubleTests: XCTestCase {
         for number in 1...3 { store.addArchive(number) }
         let (entered, goOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         let order = Events()
-        let owner = Owner(order: order, archives: store.paths.archives)
+        let owner = Owner(order: order, archives: "\(store.paths.archives)")
         let service = try store.service()
         service.delegate = owner
         var callbacks = TargetCallbacks()
@@ -447,7 +448,7 @@ final class UploadTroubleTests: XCTestCase {
         func archiveRemoved(_ archiveName: String, _ reason: RemovalReason) {
             order.add("told")
             // Another process may apply its own limits meanwhile.
-            XCTAssertNoThrow(try StoreFiles.lockDirectory(archives).number)
+            XCTAssertNoThrow(try StoreFiles.lockDirectory(FilePath(archives)).number)
         }
     }
 }

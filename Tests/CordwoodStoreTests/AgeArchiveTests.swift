@@ -18,12 +18,12 @@ final class AgeArchiveTests: XCTestCase {
     ) throws -> ArchiveInfo {
         try ArchiveWriter.write(
             source: FakeSource(records, problems: [:]), covers: [coverForTests],
-            archivesDirectory: scratch.path, name: name, codec: codec, level: 1, now: 42,
+            archivesDirectory: FilePath(scratch.path), name: name, codec: codec, level: 1, now: 42,
             recipients: recipients)
     }
 
     private func inside(_ path: String) throws -> [UInt8] {
-        let file = try ArchiveFile(path: path, identities: [identity])
+        let file = try ArchiveFile(path: FilePath(path), identities: [identity])
         var buffer = GrowingBytes()
         XCTAssertTrue(try file.read(file.size, at: 0, into: &buffer))
         return Array(buffer.bytes)
@@ -57,11 +57,11 @@ final class AgeArchiveTests: XCTestCase {
                 let records = records(UInt64(count) + 1, count)
                 let plain = try write(records, in: scratch, to: [], codec: codec, name: "plain.cwa")
                 let sealed = try write(records, in: scratch, to: [identity.recipient], codec: codec)
-                XCTAssertEqual(sealed.fileBytes, UInt64(readAll(sealed.path).count))
+                XCTAssertEqual(sealed.fileBytes, UInt64(readAll("\(sealed.path)").count))
                 XCTAssertGreaterThan(sealed.fileBytes, plain.fileBytes)
                 XCTAssertTrue(sealed.isEncrypted && !plain.isEncrypted)
-                let expected = readAll(plain.path)
-                XCTAssertTrue(try inside(sealed.path) == expected, "\(codec) \(count)")
+                let expected = readAll("\(plain.path)")
+                XCTAssertTrue(try inside("\(sealed.path)") == expected, "\(codec) \(count)")
                 if let opened = age("-d -i \(keyFile(scratch)) \(sealed.path)") {
                     XCTAssertTrue(opened == expected, "age: \(codec) \(count)")
                 }
@@ -99,13 +99,14 @@ final class AgeArchiveTests: XCTestCase {
         let path = scratch.path + "/by-age.cwa"
         XCTAssertNotNil(
             age("-r \(identity.recipient.text) -o \(path) \(plain.path)"), "package age")
-        let source = try ArchiveSource.open(path: path, identities: [identity])
+        let source = try ArchiveSource.open(path: FilePath(path), identities: [identity])
         XCTAssertEqual(drain(source).records, records.map(\.model))
         XCTAssertTrue(
-            try ArchiveVerifier.verify(path: path, identities: [identity]).isWhole)
+            try ArchiveVerifier.verify(path: FilePath(path), identities: [identity]).isWhole)
         // Nothing says which archive it is.
         for attempt in [
-            { _ = try ArchiveSource.open(path: path) }, { _ = try ArchiveInfo.peek(path: path) },
+            { _ = try ArchiveSource.open(path: FilePath(path)) },
+            { _ = try ArchiveInfo.peek(path: FilePath(path)) },
         ] {
             XCTAssertThrowsError(try attempt()) {
                 guard case .locked? = $0 as? ReadProblem else { return XCTFail("\($0)") }
@@ -160,8 +161,8 @@ final class AgeArchiveTests: XCTestCase {
         func holds(_ bytes: [UInt8]) -> Bool {
             bytes.indices.dropLast(word.count).contains { bytes[$0...].starts(with: word) }
         }
-        XCTAssertTrue(holds(try inside(sealed.path)))
-        XCTAssertFalse(holds(readAll(sealed.path)))
+        XCTAssertTrue(holds(try inside("\(sealed.path)")))
+        XCTAssertFalse(holds(readAll("\(sealed.path)")))
     }
 
     // ── Damage ──
@@ -171,7 +172,8 @@ final class AgeArchiveTests: XCTestCase {
         _ bytes: [UInt8], _ path: String, _ identities: [AgeIdentity]
     ) -> (records: [ModelRecord], problems: [ReadProblem])? {
         writeAll(bytes, path)
-        guard let source = try? ArchiveSource.open(path: path, identities: identities) else {
+        guard let source = try? ArchiveSource.open(path: FilePath(path), identities: identities)
+        else {
             return nil
         }
         return drain(source, limit: 100_000)
@@ -180,7 +182,7 @@ final class AgeArchiveTests: XCTestCase {
     func testAChangeAtAnyByteIsFound() throws {
         let scratch = Scratch()
         let info = try write(records(6, 2), in: scratch, to: [identity.recipient])
-        let whole = readAll(info.path)
+        let whole = readAll("\(info.path)")
         let path = scratch.path + "/changed"
         for index in whole.indices {
             var bytes = whole
@@ -193,7 +195,7 @@ final class AgeArchiveTests: XCTestCase {
                     "byte \(index)")
             }
             // Also without a key: a collector must store nothing that is damaged.
-            let verified = try? ArchiveVerifier.verify(path: path)
+            let verified = try? ArchiveVerifier.verify(path: FilePath(path))
             if let verified, verified.isWhole {
                 let changed = String(decoding: bytes, as: UTF8.self)
                 let isKeys = index < changed.utf8.count && isInKeys(whole, index)
@@ -224,7 +226,7 @@ final class AgeArchiveTests: XCTestCase {
         let scratch = Scratch()
         let records = RecordMaker.largeBlocks(seed: 7, count: 4, others: 20)
         let info = try write(records, in: scratch, to: [identity.recipient])
-        let whole = readAll(info.path)
+        let whole = readAll("\(info.path)")
         let path = scratch.path + "/damaged"
         for place in stride(from: 4, to: 66, by: 12) {
             var bytes = whole
@@ -242,13 +244,13 @@ final class AgeArchiveTests: XCTestCase {
         let scratch = Scratch()
         let records = RecordMaker.largeBlocks(seed: 8, count: 3, others: 20)
         let info = try write(records, in: scratch, to: [identity.recipient])
-        let whole = readAll(info.path)
+        let whole = readAll("\(info.path)")
         let path = scratch.path + "/cut"
         let read = try XCTUnwrap(look(Array(whole[..<(whole.count * 5 / 6)]), path, [identity]))
         XCTAssertFalse(read.problems.isEmpty)
         XCTAssertEqual(read.records, records[..<42].map(\.model))
         XCTAssertThrowsError(try ArchiveInfoWithKey.peek(path, identity))
-        let verified = try ArchiveVerifier.verify(path: path, identities: [identity])
+        let verified = try ArchiveVerifier.verify(path: FilePath(path), identities: [identity])
         XCTAssertFalse(verified.isWhole)
     }
 
@@ -258,11 +260,11 @@ final class AgeArchiveTests: XCTestCase {
         var facts = SealedFacts(info)
         facts.recordCount = 6
         let bytes = AgeFile.bytes(
-            of: readAll(info.path), to: [identity.recipient],
+            of: readAll("\(info.path)"), to: [identity.recipient],
             stanzas: [try XCTUnwrap(facts.stanza)])
         let path = scratch.path + "/other.cwa"
         writeAll(bytes, path)
-        let verified = try ArchiveVerifier.verify(path: path, identities: [identity])
+        let verified = try ArchiveVerifier.verify(path: FilePath(path), identities: [identity])
         XCTAssertTrue(verified.problems.contains { $0.hasSuffix("told of outside") }, "\(verified)")
     }
 
@@ -274,7 +276,7 @@ final class AgeArchiveTests: XCTestCase {
         func refused(_ stanzas: [AgeStanza]) -> ReadProblem? {
             writeAll(AgeFile.bytes(of: [1], to: [identity.recipient], stanzas: stanzas), path)
             do throws(ReadProblem) {
-                _ = try ArchiveInfo.peek(path: path)
+                _ = try ArchiveInfo.peek(path: FilePath(path))
                 return nil
             } catch {
                 return error
@@ -301,7 +303,7 @@ final class AgeArchiveTests: XCTestCase {
     func testRandomDamageNeverTraps() throws {
         let scratch = Scratch()
         let info = try write(records(11, 40), in: scratch, to: [identity.recipient])
-        let whole = readAll(info.path)
+        let whole = readAll("\(info.path)")
         let path = scratch.path + "/damaged"
         for seed in SplitMix.seeds(1_500, core: 100) {
             var random = SplitMix(seed)
@@ -315,7 +317,7 @@ final class AgeArchiveTests: XCTestCase {
             for keys in [[], [identity]] {
                 guard let read = look(bytes, path, keys), bytes != whole else { continue }
                 XCTAssertFalse(read.problems.isEmpty, "seed \(seed)")
-                _ = try? ArchiveVerifier.verify(path: path, identities: keys)
+                _ = try? ArchiveVerifier.verify(path: FilePath(path), identities: keys)
             }
         }
     }
@@ -327,7 +329,7 @@ final class AgeArchiveTests: XCTestCase {
         writeAll(
             Array(("age-encryption.org/v1\n-> x\n" + String(repeating: line, count: 40_000)).utf8),
             path)
-        XCTAssertThrowsError(try ArchiveInfo.peek(path: path)) {
+        XCTAssertThrowsError(try ArchiveInfo.peek(path: FilePath(path))) {
             guard case .damaged(let text)? = $0 as? ReadProblem, text.hasSuffix("too long") else {
                 return XCTFail("\($0)")
             }
@@ -337,7 +339,7 @@ final class AgeArchiveTests: XCTestCase {
 
 private enum ArchiveInfoWithKey {
     static func peek(_ path: String, _ identity: AgeIdentity) throws -> ArchiveInfo {
-        let file = try ArchiveFile(path: path, identities: [identity])
+        let file = try ArchiveFile(path: FilePath(path), identities: [identity])
         return try ArchiveIndex.load(file, salvage: false).info
     }
 }

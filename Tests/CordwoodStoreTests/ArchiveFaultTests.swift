@@ -15,7 +15,7 @@ final class ArchiveFaultTests: XCTestCase {
     )? {
         writeAll(bytes, path)
         do {
-            return drain(try ArchiveSource.open(path: path), limit: 200_000)
+            return drain(try ArchiveSource.open(path: FilePath(path)), limit: 200_000)
         } catch {
             return nil
         }
@@ -27,7 +27,7 @@ final class ArchiveFaultTests: XCTestCase {
             let scratch = Scratch()
             let records = maker.records(60)
             let info = try writeArchive(records, in: scratch, codec: codec)
-            let whole = readAll(info.path)
+            let whole = readAll("\(info.path)")
             let path = scratch.path + "/damaged"
             for seed in SplitMix.seeds(1_500, core: 60) {
                 var random = SplitMix(seed ^ UInt64(codec.rawValue) << 32)
@@ -44,10 +44,10 @@ final class ArchiveFaultTests: XCTestCase {
                     XCTAssertEqual(
                         read.records, records.map(\.model), "seed \(seed) \(codec)")
                 }
-                if bytes != whole, let checked = try? ArchiveVerifier.verify(path: path) {
+                if bytes != whole, let checked = try? ArchiveVerifier.verify(path: FilePath(path)) {
                     XCTAssertFalse(checked.isWhole, "seed \(seed) \(codec)")
                 }
-                _ = try? ArchiveInfo.peek(path: path)
+                _ = try? ArchiveInfo.peek(path: FilePath(path))
             }
         }
     }
@@ -57,8 +57,8 @@ final class ArchiveFaultTests: XCTestCase {
         var maker = RecordMaker(seed: 22)
         let scratch = Scratch()
         let info = try writeArchive(maker.records(60), in: scratch, codec: .none)
-        let whole = readAll(info.path)
-        let head = try XCTUnwrap(blockOffsets(info.path).first)
+        let whole = readAll("\(info.path)")
+        let head = try XCTUnwrap(blockOffsets("\(info.path)").first)
         let payload = head + BlockHeader.frameBytes + SkippableFrame.headerBytes
         let table = payload..<(payload + 72)
         let size = Int(info.rawBytes)
@@ -74,7 +74,7 @@ final class ArchiveFaultTests: XCTestCase {
             }
             reseal(&bytes, block: head, stored: size + 8)
             XCTAssertNotNil(open(bytes, path), "seed \(seed)")
-            _ = try? ArchiveVerifier.verify(path: path)
+            _ = try? ArchiveVerifier.verify(path: FilePath(path))
         }
     }
 
@@ -83,8 +83,8 @@ final class ArchiveFaultTests: XCTestCase {
         let scratch = Scratch()
         for codec in Codec.allCases {
             let info = try writeArchive(maker.records(60), in: scratch, codec: codec)
-            let whole = readAll(info.path)
-            let head = try XCTUnwrap(blockOffsets(info.path).first) + 8
+            let whole = readAll("\(info.path)")
+            let head = try XCTUnwrap(blockOffsets("\(info.path)").first) + 8
             let stored = Int(littleAt(whole, head + BlockHeader.storedBytes))
             let path = scratch.path + "/forged"
             let before = peakMemory()
@@ -138,8 +138,8 @@ final class ArchiveFaultTests: XCTestCase {
         for codec in Codec.allCases {
             let scratch = Scratch()
             let info = try writeArchive(records, in: scratch, codec: codec)
-            let whole = readAll(info.path)
-            let offsets = blockOffsets(info.path)
+            let whole = readAll("\(info.path)")
+            let offsets = blockOffsets("\(info.path)")
             XCTAssertEqual(offsets.count, 4)
             for footerToo in [false, true] {
                 for (index, offset) in offsets.enumerated() {
@@ -164,7 +164,7 @@ final class ArchiveFaultTests: XCTestCase {
         let records = RecordMaker.largeBlocks(seed: 25, count: 2, others: 60)
         let scratch = Scratch()
         let info = try writeArchive(records, in: scratch)
-        let whole = readAll(info.path)
+        let whole = readAll("\(info.path)")
         let path = scratch.path + "/damaged"
 
         var bytes = whole
@@ -172,18 +172,18 @@ final class ArchiveFaultTests: XCTestCase {
         var read = try XCTUnwrap(open(bytes, path))
         XCTAssertEqual(read.records.count, records.count)
         XCTAssertEqual(read.problems.count, 1)
-        XCTAssertThrowsError(try ArchiveInfo.peek(path: path))
+        XCTAssertThrowsError(try ArchiveInfo.peek(path: FilePath(path)))
 
         bytes[bytes.count - 20] ^= 1
         read = try XCTUnwrap(open(bytes, path))
         XCTAssertEqual(read.records.count, records.count)
         XCTAssertEqual(read.problems.count, 2)
 
-        let second = blockOffsets(info.path)[1]
+        let second = blockOffsets("\(info.path)")[1]
         for cut in [second, second + 1, second + 140, second + 10_000] {
             read = try XCTUnwrap(open(Array(whole[0..<cut]), path))
             XCTAssertEqual(read.records.count, 61, "cut at \(cut)")
-            XCTAssertEqual(try ArchiveInfo.peek(path: path).blockCount, 1)
+            XCTAssertEqual(try ArchiveInfo.peek(path: FilePath(path)).blockCount, 1)
         }
     }
 
@@ -191,7 +191,7 @@ final class ArchiveFaultTests: XCTestCase {
         let records = RecordMaker.largeBlocks(seed: 26, count: 2, others: 60)
         let scratch = Scratch()
         let info = try writeArchive(records, in: scratch)
-        let whole = readAll(info.path)
+        let whole = readAll("\(info.path)")
         let path = scratch.path + "/newer"
         for (field, value) in [(ArchiveHeader.version, UInt8(2)), (ArchiveHeader.incompat, 4)] {
             var bytes = whole
@@ -203,9 +203,9 @@ final class ArchiveFaultTests: XCTestCase {
             bytes.replaceSubrange(68..<72, with: little(crc))
             writeAll(bytes, path)
             for call in [
-                { _ = try ArchiveSource.open(path: path) },
-                { _ = try ArchiveInfo.peek(path: path) },
-                { _ = try ArchiveVerifier.verify(path: path) },
+                { _ = try ArchiveSource.open(path: FilePath(path)) },
+                { _ = try ArchiveInfo.peek(path: FilePath(path)) },
+                { _ = try ArchiveVerifier.verify(path: FilePath(path)) },
             ] {
                 XCTAssertThrowsError(try call()) {
                     guard case ReadProblem.version = $0 else { return XCTFail("\($0)") }
@@ -216,7 +216,7 @@ final class ArchiveFaultTests: XCTestCase {
             (BlockHeader.incompat, UInt8(1)), (BlockHeader.method, 3), (BlockHeader.codec, 3),
         ] {
             var bytes = whole
-            let head = blockOffsets(info.path)[0] + 8
+            let head = blockOffsets("\(info.path)")[0] + 8
             bytes[head + field] = value
             resealHeader(&bytes, head)
             for footerToo in [false, true] {
@@ -228,8 +228,8 @@ final class ArchiveFaultTests: XCTestCase {
             }
         }
         var bytes = whole
-        bytes[blockOffsets(info.path)[0] + 8 + BlockHeader.compat] = 1
-        resealHeader(&bytes, blockOffsets(info.path)[0] + 8)
+        bytes[blockOffsets("\(info.path)")[0] + 8 + BlockHeader.compat] = 1
+        resealHeader(&bytes, blockOffsets("\(info.path)")[0] + 8)
         XCTAssertEqual(open(bytes, path)?.problems.count, 0)
     }
 
@@ -238,16 +238,16 @@ final class ArchiveFaultTests: XCTestCase {
         let path = scratch.path + "/x"
         for bytes in [[], [1], [UInt8](repeating: 0, count: 5_000), Array("CWARCH01".utf8)] {
             writeAll(bytes, path)
-            XCTAssertThrowsError(try ArchiveSource.open(path: path)) {
+            XCTAssertThrowsError(try ArchiveSource.open(path: FilePath(path))) {
                 guard case ReadProblem.damaged = $0 else { return XCTFail("\($0)") }
             }
         }
-        XCTAssertThrowsError(try ArchiveSource.open(path: scratch.path + "/none")) {
+        XCTAssertThrowsError(try ArchiveSource.open(path: FilePath(scratch.path + "/none"))) {
             guard case ReadProblem.system(_, ENOENT) = $0 else { return XCTFail("\($0)") }
         }
-        XCTAssertThrowsError(try ArchiveSource.open(path: scratch.path))
+        XCTAssertThrowsError(try ArchiveSource.open(path: FilePath(scratch.path)))
         symlink(path, scratch.path + "/link")
-        XCTAssertThrowsError(try ArchiveSource.open(path: scratch.path + "/link"))
+        XCTAssertThrowsError(try ArchiveSource.open(path: FilePath(scratch.path + "/link")))
     }
 
     func testAFileOfBlockStartsIsWalkedInLinearTime() throws {
@@ -320,7 +320,7 @@ final class ArchiveFaultTests: XCTestCase {
         let info = try writeArchive([], in: scratch)
         XCTAssertEqual(readAll(scratch.path + "/victim"), [1, 2, 3])
         var status = stat()
-        stat(info.path, &status)
+        stat("\(info.path)", &status)
         XCTAssertEqual(status.st_mode & 0o777, 0o600)
         XCTAssertEqual(scratch.names.count, 2)
         var maker = RecordMaker(seed: 29)

@@ -380,7 +380,7 @@ func makeArchive(
 ) throws -> ArchiveInfo {
     try ArchiveWriter.write(
         source: FakeSource(records, problems: problems), covers: covers,
-        archivesDirectory: directory, codec: codec, level: level, now: createdForTests,
+        archivesDirectory: FilePath(directory), codec: codec, level: level, now: createdForTests,
         recipients: recipients, method: method, blockBytes: blockBytes, timeStepNs: timeStepNs)
 }
 
@@ -405,7 +405,7 @@ func drain(_ source: any RecordSource, limit: Int = 10_000_000) -> (
 // MARK: the bytes of an archive
 
 func blockOffsets(_ path: String) -> [Int] {
-    guard let file = try? ArchiveFile(path: path),
+    guard let file = try? ArchiveFile(path: FilePath(path)),
         let index = try? ArchiveIndex.load(file, salvage: false)
     else { return [] }
     return index.blocks.map { Int($0.offset) }

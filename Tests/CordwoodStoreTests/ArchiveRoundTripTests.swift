@@ -207,18 +207,21 @@ final class ArchiveRoundTripTests: XCTestCase {
         other.first = .max
         let source = FakeSource([])
         let info = try ArchiveWriter.write(
-            source: source, covers: [coverForTests, other], archivesDirectory: scratch.path,
+            source: source, covers: [coverForTests, other],
+            archivesDirectory: FilePath(scratch.path),
             name: "joined.cwa", codec: .none, level: 0, now: 1)
         XCTAssertEqual(try ArchiveInfo.peek(path: info.path).covers, [coverForTests, other])
         for name in ["", "..", ".x", "a/b", "a\0b", String(repeating: "x", count: 300)] {
             XCTAssertThrowsError(
                 try ArchiveWriter.write(
-                    source: source, covers: [coverForTests], archivesDirectory: scratch.path,
+                    source: source, covers: [coverForTests],
+                    archivesDirectory: FilePath(scratch.path),
                     name: name, codec: .none, level: 0, now: 1), name)
         }
         XCTAssertThrowsError(
             try ArchiveWriter.write(
-                source: source, covers: [], archivesDirectory: scratch.path, codec: .none, level: 0,
+                source: source, covers: [], archivesDirectory: FilePath(scratch.path), codec: .none,
+                level: 0,
                 now: 1))
         XCTAssertEqual(scratch.names, ["joined.cwa"])
     }
@@ -295,7 +298,7 @@ final class ArchiveRoundTripTests: XCTestCase {
         let info = try writeArchive(records, in: first, codec: .lz4)
         let again = try ArchiveWriter.write(
             source: ArchiveSource.open(path: info.path), covers: info.covers,
-            archivesDirectory: second.path, codec: .zstd, level: 3, now: 1)
+            archivesDirectory: FilePath(second.path), codec: .zstd, level: 3, now: 1)
         XCTAssertEqual(
             drain(try ArchiveSource.open(path: again.path)).records, records.map(\.model))
     }

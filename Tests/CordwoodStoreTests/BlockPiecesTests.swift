@@ -20,15 +20,16 @@ final class BlockPiecesTests: XCTestCase {
                 ArchiveCover(
                     laneID: LaneID(high: 1, low: seed), first: 0, last: 3, laneName: "lane\(seed)")
             ],
-            archivesDirectory: scratch.path, codec: Codec.allCases[random.below(3)], level: 1,
+            archivesDirectory: FilePath(scratch.path), codec: Codec.allCases[random.below(3)],
+            level: 1,
             now: 5, method: seed % 2 == 0 ? .plain : .dense,
             blockBytes: 5_000 + random.below(60_000))
         guard damage > 0 else { return info }
-        var bytes = readAll(info.path)
+        var bytes = readAll("\(info.path)")
         for _ in 0..<damage {
             bytes[500 + random.below(bytes.count * 3 / 4)] ^= UInt8(1 + random.below(255))
         }
-        writeAll(bytes, info.path)
+        writeAll(bytes, "\(info.path)")
         return info
     }
 
@@ -75,10 +76,10 @@ final class BlockPiecesTests: XCTestCase {
             }
             for round in 0..<6 {
                 let options = round == 0 ? ReaderOptions() : options(&random)
-                let whole = try events(infos.map(\.path), options)
+                let whole = try events(infos.map(\.path.description), options)
                 for room in [0, random.below(100_000)] {
                     XCTAssertEqual(
-                        try events(infos.map(\.path), options, room: room), whole,
+                        try events(infos.map(\.path.description), options, room: room), whole,
                         "seed \(seed), round \(round), \(room) bytes")
                 }
                 all += whole.count
@@ -114,7 +115,7 @@ final class BlockPiecesTests: XCTestCase {
         options.containing = Array("took 1".utf8)
         let room = BlockRoom(bytesMax: 0)
         options.room = room
-        let reader = try StoreReader(path: path, options: options)
+        let reader = try StoreReader(path: "\(path)", options: options)
         XCTAssertNotNil(reader.nextRecord())
         XCTAssertLessThan(room.held, 30_000)
         XCTAssertGreaterThan(room.held, 0)
@@ -130,9 +131,9 @@ final class BlockPiecesTests: XCTestCase {
             }
             for _ in 0..<4 {
                 var options = options(&random)
-                let ordered = try events(infos.map(\.path), options)
+                let ordered = try events(infos.map(\.path.description), options)
                 options.isUnordered = true
-                let given = try events(infos.map(\.path), options)
+                let given = try events(infos.map(\.path.description), options)
                 XCTAssertEqual(given.sorted(), ordered.sorted(), "seed \(seed)")
                 // Damage comes after the records, as in an ordered read.
                 let isDamage = { (event: String) in event.hasPrefix("damaged(") }
@@ -152,7 +153,7 @@ final class BlockPiecesTests: XCTestCase {
             options.isUnordered = isUnordered
             let room = BlockRoom(bytesMax: 1 << 30)
             options.room = room
-            let reader = try StoreReader(paths: paths, options: options)
+            let reader = try StoreReader(paths, options: options)
             var most = 0
             while reader.nextRecord() != nil { most = max(most, room.held) }
             return most
@@ -169,7 +170,7 @@ final class BlockPiecesTests: XCTestCase {
             options.isUnordered = true
             let tally = FacetTally(hasHistogram: true, hasFacets: true)
             options.count(by: tally)
-            let reader = try StoreReader(paths: infos.map(\.path), options: options)
+            let reader = try StoreReader(infos.map(\.path), options: options)
             var asked = 0
             reader.shouldStop = {
                 asked += 1

@@ -43,13 +43,13 @@ final class BlockRunTests: XCTestCase {
                 : "20261121T081530Z-\((lane + 1) * 11)-9f3c5a0de1b27788")
         let info = try ArchiveWriter.write(
             source: FakeSource(records), covers: [cover],
-            archivesDirectory: store + "/archives",
+            archivesDirectory: FilePath(store + "/archives"),
             codec: .zstd, level: 1, now: 5,
             blockBytes: 2_000)
         guard damage else { return }
-        var bytes = readAll(info.path)
+        var bytes = readAll("\(info.path)")
         bytes[bytes.count / 2] ^= 0xFF
-        writeAll(bytes, info.path)
+        writeAll(bytes, "\(info.path)")
     }
 
     /// What comes, and damage where it is met. `byTexts` counts the messages that come together.

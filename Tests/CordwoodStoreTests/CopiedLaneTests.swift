@@ -78,7 +78,7 @@ final class CopiedLaneTests: XCTestCase {
             laneID: lane.laneID, first: range.lowerBound, last: range.upperBound,
             laneName: lane.name, seals: seals, gap: gap)
         _ = try ArchiveWriter.write(
-            source: source, covers: [cover], archivesDirectory: store + "/archives",
+            source: source, covers: [cover], archivesDirectory: FilePath(store + "/archives"),
             codec: .zstd, level: 1, now: 5)
     }
 
@@ -203,7 +203,7 @@ final class CopiedLaneTests: XCTestCase {
         let last = try XCTUnwrap(whole.segments.last?.number)
         try archive(whole, 0...0)
         try archive(whole, 0...last)
-        let archives = try LaneFiles.names(in: store + "/archives").sorted()
+        let archives = try LaneFiles.names(in: FilePath(store + "/archives")).sorted()
         XCTAssertEqual(archives.count, 2)
         // Whoever reads one of these finds it damaged.
         let small = store + "/archives/" + archives[0]

@@ -147,7 +147,7 @@ final class CopiedStoresTests: XCTestCase {
     @discardableResult
     private func write(_ lane: Lane, _ store: Store) -> LaneBuilder {
         let named = "20261121T081530Z-\(lane.id)-000000000000000\(lane.id)"
-        for name in (try? LaneFiles.names(in: store.path + "/lanes")) ?? []
+        for name in (try? LaneFiles.names(in: FilePath(store.path + "/lanes"))) ?? []
         where name.hasPrefix(named) && !name.hasSuffix(".lane") {
             unlink("\(store.path)/lanes/\(name)")
         }
@@ -217,9 +217,11 @@ final class CopiedStoresTests: XCTestCase {
         guard lane.archivedBelow < lane.lastSegment else { return }
         let last = UInt64.random(in: lane.archivedBelow...(lane.lastSegment - 1), using: &random)
         let files = try XCTUnwrap(
-            try LaneFiles.list(store: store.path).first { $0.lane.hasSuffix("\(lane.id)") })
+            try LaneFiles.list(store: FilePath(store.path)).first {
+                $0.lane.hasSuffix("\(lane.id)")
+            })
         _ = try StoreArchiver.archive(
-            directory: store.path, files: files, segments: lane.archivedBelow...last,
+            directory: FilePath(store.path), files: files, segments: lane.archivedBelow...last,
             form: form(), endsLane: false)
         lane.archivedBelow = last + 1
         write(lane, store)
@@ -228,7 +230,8 @@ final class CopiedStoresTests: XCTestCase {
     private func adopt(_ store: inout Store) throws {
         let form = form()
         let summary = try StoreArchiver.archiveDead(
-            directory: store.path, codec: form.codec, level: form.level, method: form.method,
+            directory: FilePath(store.path), codec: form.codec, level: form.level,
+            method: form.method,
             timeStepNs: form.timeStepNs, recipients: form.recipients)
         XCTAssertEqual(summary.damage, [])
         for lane in store.lanes.values {
@@ -237,14 +240,14 @@ final class CopiedStoresTests: XCTestCase {
                 store.ends.formUnion(Refused.all(lane.id, slot, reported..<count))
             }
         }
-        XCTAssertEqual(try LaneFiles.names(in: store.path + "/lanes"), [])
+        XCTAssertEqual(try LaneFiles.names(in: FilePath(store.path + "/lanes")), [])
         store.lanes = [:]
     }
 
     /// What `cp -an` does, with or without the lanes.
     private func merge(_ from: Store, into store: inout Store) throws {
         let copies = FileManager.default
-        for name in try LaneFiles.names(in: from.path + "/archives") {
+        for name in try LaneFiles.names(in: FilePath(from.path + "/archives")) {
             try? copies.copyItem(
                 atPath: "\(from.path)/archives/\(name)", toPath: "\(store.path)/archives/\(name)")
         }
@@ -278,7 +281,7 @@ final class CopiedStoresTests: XCTestCase {
         for store in stores {
             var options = ReaderOptions()
             options.identities = [identity]
-            let paths = try LaneFiles.names(in: store.path + "/archives").map {
+            let paths = try LaneFiles.names(in: FilePath(store.path + "/archives")).map {
                 "\(store.path)/archives/\($0)"
             }
             guard !paths.isEmpty else {
@@ -309,9 +312,9 @@ final class CopiedStoresTests: XCTestCase {
         guard let bound = sorted.randomElement(using: &random)?.time else { return }
         var options = ReaderOptions()
         options.identities = [identity]
-        for name in try LaneFiles.names(in: store.path + "/archives") {
+        for name in try LaneFiles.names(in: FilePath(store.path + "/archives")) {
             let path = "\(store.path)/archives/\(name)"
-            let file = try ArchiveFile(path: path, identities: [identity])
+            let file = try ArchiveFile(path: FilePath(path), identities: [identity])
             let written = try ArchiveIndex.load(file, salvage: false).info.writtenNs
             let reader = try StoreReader(paths: [path], options: options)
             var times: [UInt64] = []
@@ -364,7 +367,7 @@ final class CopiedStoresTests: XCTestCase {
         case 6: try adopt(&stores[at])
         case 7:
             _ = try StoreCompactor.compact(
-                directory: stores[at].path, ageSeconds: 0, identities: [identity])
+                directory: FilePath(stores[at].path), ageSeconds: 0, identities: [identity])
         case 8: try expire(at)
         case 9, 10:
             guard stores.count < 4 else { return }
@@ -373,7 +376,7 @@ final class CopiedStoresTests: XCTestCase {
             copy = stores[at]
             copy.path = path
             for part in ["lanes", "archives"] {
-                for name in try LaneFiles.names(in: "\(stores[at].path)/\(part)") {
+                for name in try LaneFiles.names(in: FilePath("\(stores[at].path)/\(part)")) {
                     try FileManager.default.copyItem(
                         atPath: "\(stores[at].path)/\(part)/\(name)",
                         toPath: "\(copy.path)/\(part)/\(name)")

@@ -341,8 +341,8 @@ final class DenseBlockTests: XCTestCase {
         let scratch = Scratch()
         let info = try writeArchive(
             records, in: scratch, method: .dense, blockBytes: 64 << 10)
-        let whole = readAll(info.path)
-        let offsets = blockOffsets(info.path)
+        let whole = readAll("\(info.path)")
+        let offsets = blockOffsets("\(info.path)")
         XCTAssertGreaterThan(offsets.count, 3)
         var counts: [Int] = []
         for offset in offsets {
@@ -360,7 +360,7 @@ final class DenseBlockTests: XCTestCase {
                 var bytes = whole
                 bytes[offsets[index] + place] ^= 0x10
                 writeAll(bytes, path)
-                let read = drain(try ArchiveSource.open(path: path))
+                let read = drain(try ArchiveSource.open(path: FilePath(path)))
                 XCTAssertEqual(read.problems.count, 1, "block \(index) byte \(place)")
                 XCTAssertTrue(read.records == kept, "block \(index) byte \(place)")
             }
@@ -371,8 +371,8 @@ final class DenseBlockTests: XCTestCase {
     func testADirectoryOfALaterVersionIsSaidSo() throws {
         let scratch = Scratch()
         let info = try writeArchive(Self.texts(200), in: scratch, method: .dense)
-        var bytes = readAll(info.path)
-        let block = try XCTUnwrap(blockOffsets(info.path).first)
+        var bytes = readAll("\(info.path)")
+        let block = try XCTUnwrap(blockOffsets("\(info.path)").first)
         let directory = block + BlockHeader.frameBytes + SkippableFrame.headerBytes
         bytes[directory + DenseDirectory.flags] = 0x10
         let size = Int(littleAt(bytes, directory - 4) & 0xFFFF_FFFF)
@@ -386,7 +386,7 @@ final class DenseBlockTests: XCTestCase {
         resealHeader(&bytes, block + 8)
         let path = scratch.path + "/newer"
         writeAll(bytes, path)
-        let read = drain(try ArchiveSource.open(path: path))
+        let read = drain(try ArchiveSource.open(path: FilePath(path)))
         XCTAssertEqual(read.records.count, 0)
         guard case .version = read.problems.first else { return XCTFail("\(read.problems)") }
     }

@@ -18,8 +18,8 @@ final class DenseFaultTests: XCTestCase {
         let scratch = Scratch()
         let records = DenseBlockTests.texts(900)
         let info = try archive(records, in: scratch)
-        let whole = readAll(info.path)
-        let offsets = blockOffsets(info.path)
+        let whole = readAll("\(info.path)")
+        let offsets = blockOffsets("\(info.path)")
         XCTAssertGreaterThan(offsets.count, 4)
         for offset in offsets {
             XCTAssertEqual(whole[offset + 8 + BlockHeader.method], BlockHeader.methodDense)
@@ -32,7 +32,7 @@ final class DenseFaultTests: XCTestCase {
             let at = random.below(bytes.count)
             bytes[at] ^= UInt8(1 << random.below(8))
             writeAll(bytes, path)
-            guard let source = try? ArchiveSource.open(path: path) else { continue }
+            guard let source = try? ArchiveSource.open(path: FilePath(path)) else { continue }
             let read = drain(source, limit: 20_000)
             if read.problems.isEmpty {
                 XCTAssertEqual(read.records, wanted, "seed \(seed)")

@@ -34,13 +34,13 @@ final class ExtractTests: XCTestCase {
 
     private func footer(_ path: String) throws -> ArchiveIndex.Footer {
         try XCTUnwrap(
-            ArchiveIndex.load(ArchiveFile(path: path), salvage: false).footer)
+            ArchiveIndex.load(ArchiveFile(path: FilePath(path)), salvage: false).footer)
     }
 
     private func read(
         _ path: String, level: UInt8, since: UInt64 = 0
     ) throws -> (records: [ModelRecord], problems: [ReadProblem]) {
-        let source = try ArchiveSource.open(path: path)
+        let source = try ArchiveSource.open(path: FilePath(path))
         var limits = RowLimits()
         limits.level = level
         limits.since = since
@@ -66,17 +66,17 @@ final class ExtractTests: XCTestCase {
             let info = try made(records, in: scratch, method: method, codec: codec)
             XCTAssertGreaterThan(info.blockCount, 4)
             XCTAssertEqual(info.recordCount, UInt64(records.count))
-            XCTAssertGreaterThan(try footer(info.path).extractBytes, 0)
+            XCTAssertGreaterThan(try footer("\(info.path)").extractBytes, 0)
             for level in [UInt8(17), 18, 24] {
-                let found = try read(info.path, level: level)
+                let found = try read("\(info.path)", level: level)
                 XCTAssertEqual(found.records, severe(records, level))
                 XCTAssertTrue(found.problems.isEmpty)
             }
             let middle = records[records.count / 2].model.time
             XCTAssertEqual(
-                try read(info.path, level: 17, since: middle).records,
+                try read("\(info.path)", level: 17, since: middle).records,
                 severe(records).filter { $0.time >= middle })
-            XCTAssertEqual(try read(info.path, level: 9).records.count, records.count)
+            XCTAssertEqual(try read("\(info.path)", level: 9).records.count, records.count)
             let verified = try ArchiveVerifier.verify(path: info.path)
             XCTAssertEqual(verified.problems, [])
             XCTAssertEqual(verified.recordCount, UInt64(records.count))
@@ -122,8 +122,8 @@ final class ExtractTests: XCTestCase {
         let records = records()
         let scratch = Scratch()
         let info = try made(records, in: scratch)
-        let whole = readAll(info.path)
-        let footer = try self.footer(info.path)
+        let whole = readAll("\(info.path)")
+        let footer = try self.footer("\(info.path)")
         let start = whole.count - Int(footer.span + footer.extractBytes)
         let path = scratch.path + "/damaged"
         for at in start..<(whole.count - Int(footer.span)) {
@@ -133,10 +133,11 @@ final class ExtractTests: XCTestCase {
             let found = try read(path, level: 17)
             XCTAssertEqual(found.records, severe(records), "byte \(at - start)")
             XCTAssertTrue(found.problems.isEmpty, "\(found.problems)")
-            XCTAssertFalse(try ArchiveVerifier.verify(path: path).isWhole, "byte \(at - start)")
+            XCTAssertFalse(
+                try ArchiveVerifier.verify(path: FilePath(path)).isWhole, "byte \(at - start)")
         }
         var bytes = whole
-        for offset in blockOffsets(info.path) { bytes[offset + 200] ^= 1 }
+        for offset in blockOffsets("\(info.path)") { bytes[offset + 200] ^= 1 }
         writeAll(bytes, path)
         XCTAssertEqual(try read(path, level: 17).records, severe(records))
         XCTAssertTrue(try read(path, level: 9).records.isEmpty)
@@ -146,7 +147,7 @@ final class ExtractTests: XCTestCase {
         XCTAssertEqual(walked.records, severe(records))
         XCTAssertEqual(walked.problems.count, 1)
         bytes = whole
-        bytes[blockOffsets(info.path).last! + 9] ^= 1
+        bytes[blockOffsets("\(info.path)").last! + 9] ^= 1
         writeAll(bytes[..<(whole.count - 8)], path)
         let salvaged = try read(path, level: 1)
         XCTAssertEqual(Set(salvaged.records.map(\.sequence)).count, salvaged.records.count)
@@ -164,7 +165,7 @@ final class ExtractTests: XCTestCase {
             let start = end - Int(footer.extractBytes)
             return (Array(bytes[..<start]), Array(bytes[start..<end]), Array(bytes[end...]))
         }
-        let (mine, theirs) = (try parts(info.path), try parts(other.path))
+        let (mine, theirs) = (try parts("\(info.path)"), try parts("\(other.path)"))
         var newFooter = mine.footer
         let at = SkippableFrame.headerBytes + ArchiveFooter.extractBytes
         newFooter.replaceSubrange(at..<at + 4, with: little(UInt32(theirs.extract.count)))
@@ -176,7 +177,7 @@ final class ExtractTests: XCTestCase {
         newFooter.replaceSubrange(crcAt..<crcAt + 4, with: little(crc))
         let path = scratch.path + "/other"
         writeAll(mine.blocks + theirs.extract + newFooter, path)
-        let found = try ArchiveVerifier.verify(path: path)
+        let found = try ArchiveVerifier.verify(path: FilePath(path))
         XCTAssertEqual(found.problemCount, 1, "\(found.problems)")
         XCTAssertTrue(found.problems.first?.contains("records of the extract") == true)
     }
@@ -194,8 +195,8 @@ final class ExtractTests: XCTestCase {
         for (what, records) in cases {
             let scratch = Scratch()
             let info = try made(records, in: scratch)
-            XCTAssertEqual(try footer(info.path).extractBytes, 0, what)
-            XCTAssertEqual(try read(info.path, level: 17).records, severe(records), what)
+            XCTAssertEqual(try footer("\(info.path)").extractBytes, 0, what)
+            XCTAssertEqual(try read("\(info.path)", level: 17).records, severe(records), what)
         }
         let scratch = Scratch()
         var covers = [coverForTests]
@@ -204,10 +205,10 @@ final class ExtractTests: XCTestCase {
                 laneID: LaneID(high: 1, low: 3), first: 0, last: 0,
                 laneName: "20261121T081530Z-813-9f3c5a0de1b27789"))
         let info = try ArchiveWriter.write(
-            source: FakeSource(usual), covers: covers, archivesDirectory: scratch.path,
+            source: FakeSource(usual), covers: covers, archivesDirectory: FilePath(scratch.path),
             codec: .zstd, level: 1, now: 42,
             method: .dense, blockBytes: 16_000)
-        XCTAssertEqual(try footer(info.path).extractBytes, 0, "two covers")
+        XCTAssertEqual(try footer("\(info.path)").extractBytes, 0, "two covers")
     }
 
     /// For a collector that knows neither dense blocks nor extracts.
@@ -225,7 +226,7 @@ final class ExtractTests: XCTestCase {
             let path = scratch.path + "/plain"
             writeAll(bytes, path)
             XCTAssertEqual(try footer(path).extractBytes, 0)
-            XCTAssertTrue(try ArchiveVerifier.verify(path: path).isWhole)
+            XCTAssertTrue(try ArchiveVerifier.verify(path: FilePath(path)).isWhole)
             XCTAssertEqual(try read(path, level: 17).records, severe(records))
         }
     }

@@ -29,7 +29,7 @@ final class FactsCacheTests: XCTestCase {
     }
 
     private var file: String? {
-        DirectoryListing(folder, hidden: true).names.first { !$0.hasPrefix(".") }
+        DirectoryListing(FilePath(folder), hidden: true).names.first { !$0.hasPrefix(".") }
             .map { "\(folder)/\($0)" }
     }
 
@@ -62,7 +62,7 @@ final class FactsCacheTests: XCTestCase {
         var maker = RecordMaker(seed: seed ?? UInt64(number), processes: 1, threadsEach: 2)
         return try ArchiveWriter.write(
             source: FakeSource(maker.records(40)),
-            covers: [cover(lane, segments)], archivesDirectory: store + "/archives",
+            covers: [cover(lane, segments)], archivesDirectory: FilePath(store + "/archives"),
             codec: .zstd, level: 1, now: 5, recipients: recipients,
             method: number % 8 == 0 ? .dense : .plain, blockBytes: 1_500,
             replaced: replaced.map { ReplacedArchive(id: $0, recordCount: 40) })
@@ -104,8 +104,8 @@ final class FactsCacheTests: XCTestCase {
 
     /// How many archives a reader finds facts of.
     private func remembered(_ cache: FactsCache?) throws -> Int {
-        guard let facts = cache?.facts(ofStore: store) else { return 0 }
-        let paths = try StoreFolder.archives(store)
+        guard let facts = cache?.facts(ofStore: FilePath(store)) else { return 0 }
+        let paths = try StoreFolder.archives(FilePath(store))
         facts.begin(paths.count)
         return paths.count { facts.find($0).facts != nil }
     }
@@ -138,9 +138,9 @@ final class FactsCacheTests: XCTestCase {
         }
         XCTAssertEqual(try last(cold), 7)
         cold.save()
-        let facts = try XCTUnwrap(cache()?.facts(ofStore: store))
+        let facts = try XCTUnwrap(cache()?.facts(ofStore: FilePath(store)))
         facts.begin(40)
-        let paths = try StoreFolder.archives(store)
+        let paths = try StoreFolder.archives(FilePath(store))
         let process = try XCTUnwrap(facts.find(paths[0]).facts?.first?.process)
         let found = try XCTUnwrap(paths.dropFirst().compactMap { facts.find($0).facts }.last)
         let block = try XCTUnwrap(found.blocks).count - 1
@@ -163,11 +163,11 @@ final class FactsCacheTests: XCTestCase {
         XCTAssertEqual(try remembered(cache()), 40)
         XCTAssertEqual(try read(cache()), plain)
         // Remembered facts are those of an opened archive.
-        let facts = try XCTUnwrap(cache()?.facts(ofStore: store))
+        let facts = try XCTUnwrap(cache()?.facts(ofStore: FilePath(store)))
         facts.begin(40)
         for number in 0..<40 {
-            let source = try ArchiveSource.open(path: path(number))
-            let found = try XCTUnwrap(facts.find(path(number)).facts)
+            let source = try ArchiveSource.open(path: FilePath(path(number)))
+            let found = try XCTUnwrap(facts.find(FilePath(path(number))).facts)
             XCTAssertEqual("\(found.info)", "\(source.header)")
             XCTAssertEqual(found.blocks, source.intactBlocks)
             XCTAssertGreaterThan(found.blocks?.count ?? 0, 1)
@@ -196,11 +196,11 @@ final class FactsCacheTests: XCTestCase {
     func testADigestIsWhatARecordsCountGives() throws {
         try fill()
         try learn()
-        let facts = try XCTUnwrap(cache()?.facts(ofStore: store))
+        let facts = try XCTUnwrap(cache()?.facts(ofStore: FilePath(store)))
         facts.begin(40)
         var seen = 0
         for number in 0..<40 {
-            let found = try XCTUnwrap(facts.find(path(number)).facts)
+            let found = try XCTUnwrap(facts.find(FilePath(path(number))).facts)
             guard let digest = found.digest else {
                 XCTAssertFalse(ArchiveDigest.suffices(for: found.info))
                 continue
@@ -229,11 +229,11 @@ final class FactsCacheTests: XCTestCase {
         try fill()
         try learn()
         let wrong = try XCTUnwrap(cache())
-        let facts = try XCTUnwrap(wrong.facts(ofStore: store))
+        let facts = try XCTUnwrap(wrong.facts(ofStore: FilePath(store)))
         facts.begin(40)
         var changed: UInt64 = 0
         for number in 0..<40 {
-            let found = try XCTUnwrap(facts.find(path(number)).facts)
+            let found = try XCTUnwrap(facts.find(FilePath(path(number))).facts)
             guard var digest = found.digest else { continue }
             for level in digest.levels.indices where digest.levels[level].records > 0 {
                 digest.levels[level].records += 1_000
@@ -264,14 +264,14 @@ final class FactsCacheTests: XCTestCase {
         XCTAssertEqual(status.st_mode & 0o777, 0o600)
         XCTAssertEqual(stat(folder, &status), 0)
         XCTAssertEqual(status.st_mode & 0o777, 0o700)
-        let before = FileFacts(at: file)?.inode
+        let before = FileFacts(at: FilePath(file))?.inode
         let warm = try XCTUnwrap(cache())
         _ = try read(warm)
         warm.save()
-        XCTAssertEqual(FileFacts(at: file)?.inode, before, "nothing is new")
+        XCTAssertEqual(FileFacts(at: FilePath(file))?.inode, before, "nothing is new")
         try archive(77)
         try learn()
-        XCTAssertNotEqual(FileFacts(at: file)?.inode, before)
+        XCTAssertNotEqual(FileFacts(at: FilePath(file))?.inode, before)
         XCTAssertEqual(try remembered(cache()), 41)
     }
 
@@ -279,7 +279,7 @@ final class FactsCacheTests: XCTestCase {
         try fill()
         XCTAssertNil(ReaderOptions().facts)
         _ = try read(nil)
-        XCTAssertEqual(DirectoryListing(home, hidden: true).names, [])
+        XCTAssertEqual(DirectoryListing(FilePath(home), hidden: true).names, [])
     }
 
     func testASmallStoreHasNone() throws {
@@ -399,8 +399,8 @@ final class FactsCacheTests: XCTestCase {
     func testAnArchiveThatContradictsIsRight() throws {
         try fill(32)
         let first = try XCTUnwrap(cache())
-        let facts = try XCTUnwrap(first.facts(ofStore: store))
-        let paths = try StoreFolder.archives(store)
+        let facts = try XCTUnwrap(first.facts(ofStore: FilePath(store)))
+        let paths = try StoreFolder.archives(FilePath(store))
         facts.begin(paths.count)
         for path in paths {
             let source = try ArchiveSource.open(path: path)
@@ -416,7 +416,7 @@ final class FactsCacheTests: XCTestCase {
         XCTAssertEqual(
             try read(second).prefix(count), given.prefix(count), "the archives are read")
         second.save()
-        let third = try XCTUnwrap(cache()?.facts(ofStore: store))
+        let third = try XCTUnwrap(cache()?.facts(ofStore: FilePath(store)))
         third.begin(paths.count)
         for path in paths {
             let found = third.find(path).facts?.info.recordCount ?? 40
@@ -482,11 +482,11 @@ final class FactsCacheTests: XCTestCase {
             XCTAssertEqual(try remembered(cache(["XDG_CACHE_HOME": folder])), 0)
         }
         let made = try XCTUnwrap(cache(["XDG_CACHE_HOME": scratch.path + "/xdg"]))
-        XCTAssertNil(FileFacts(at: scratch.path + "/xdg"), "nothing to write yet")
+        XCTAssertNil(FileFacts(at: FilePath(scratch.path + "/xdg")), "nothing to write yet")
         XCTAssertEqual(try read(made), plain)
         made.save()
         XCTAssertEqual(try remembered(cache(["XDG_CACHE_HOME": scratch.path + "/xdg"])), 32)
-        XCTAssertEqual(DirectoryListing(home, hidden: true).names, [])
+        XCTAssertEqual(DirectoryListing(FilePath(home), hidden: true).names, [])
     }
 
     func testAFullDiskLeavesNothingBehind() throws {
@@ -503,7 +503,7 @@ final class FactsCacheTests: XCTestCase {
         setrlimit(fileSize, &small)
         full.save()
         setrlimit(fileSize, &limit)
-        XCTAssertEqual(DirectoryListing(folder, hidden: true).names, [])
+        XCTAssertEqual(DirectoryListing(FilePath(folder), hidden: true).names, [])
         XCTAssertEqual(try read(cache()), found)
     }
 
@@ -515,7 +515,7 @@ final class FactsCacheTests: XCTestCase {
             let caches = try (0..<4).map { _ in try XCTUnwrap(cache()) }
             for each in caches { XCTAssertEqual(try read(each), plain) }
             Threads.all(caches) { $0.save() }
-            XCTAssertEqual(DirectoryListing(folder, hidden: true).names.count, 1)
+            XCTAssertEqual(DirectoryListing(FilePath(folder), hidden: true).names.count, 1)
             XCTAssertEqual(try remembered(cache()), 32)
             unlink(try XCTUnwrap(file))
         }
@@ -537,7 +537,7 @@ final class FactsCacheTests: XCTestCase {
         for number in 0..<80 { make("2-\(number).facts", daysOld: 10) }
         try archive(90)
         try learn()
-        let names = Set(DirectoryListing(folder, hidden: true).names)
+        let names = Set(DirectoryListing(FilePath(folder), hidden: true).names)
         XCTAssertFalse(names.contains("1-1.facts"))
         XCTAssertFalse(names.contains("1-2.facts"), "64 stay")
         XCTAssertFalse(names.contains(".1-3.facts.5-6"))

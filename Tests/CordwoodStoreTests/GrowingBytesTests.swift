@@ -165,7 +165,7 @@ final class GrowingBytesTests: XCTestCase {
         let path = directory + "/sparse"
         TestFiles.write([1, 2, 3], to: path)
         XCTAssertEqual(truncate(path, 8 << 30), 0)
-        let file = try ReadFile(path: path)
+        let file = try ReadFile(path: FilePath(path))
         XCTAssertThrowsError(try file.copy(at: 0, count: 4 << 30)) {
             guard case ReadProblem.system(_, ENOMEM) = $0 else { return XCTFail("\($0)") }
         }

@@ -20,7 +20,8 @@ final class LineHeadsTests: XCTestCase {
         let cover = ArchiveCover(
             laneID: LaneID(high: 1, low: seed), first: 0, last: 3, laneName: "lane\(seed)")
         let path = try ArchiveWriter.write(
-            source: source, covers: [cover], archivesDirectory: scratch.path, codec: .zstd,
+            source: source, covers: [cover], archivesDirectory: FilePath(scratch.path),
+            codec: .zstd,
             level: 1, now: 5, method: seed % 2 == 0 ? .dense : .plain, blockBytes: 4_000
         ).path
         return try ArchiveSource.open(path: path)

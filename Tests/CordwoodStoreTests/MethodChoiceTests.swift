@@ -153,7 +153,8 @@ final class MethodChoiceTests: XCTestCase {
         }
         let scratch = Scratch()
         let info = try ArchiveWriter.write(
-            source: FakeSource(records), covers: [coverForTests], archivesDirectory: scratch.path,
+            source: FakeSource(records), covers: [coverForTests],
+            archivesDirectory: FilePath(scratch.path),
             codec: .zstd, level: 3, now: 1, method: .dense)
         XCTAssertEqual(drain(try ArchiveSource.open(path: info.path)).records.count, 2_000)
         let file = try ArchiveFile(path: info.path)

@@ -20,15 +20,15 @@ final class OpenFilesTests: XCTestCase {
                 ArchiveCover(
                     laneID: LaneID(high: 1, low: seed), first: 0, last: 3, laneName: "lane\(seed)")
             ],
-            archivesDirectory: scratch.path, codec: .zstd, level: 1, now: 5,
+            archivesDirectory: FilePath(scratch.path), codec: .zstd, level: 1, now: 5,
             method: dense ? .dense : .plain, blockBytes: 4_000
-        ).path
+        ).path.description
     }
 
     /// How many descriptors of archives this process has now.
     private func opened() -> Int {
         DirectoryListing("/proc/self/fd").names.count { name in
-            let target = Files.target(of: "/proc/self/fd/\(name)") ?? ""
+            let target = Files.target(of: FilePath("/proc/self/fd/\(name)")) ?? ""
             return target.hasPrefix(scratch.path) && target.contains(".cwa")
         }
     }
@@ -209,13 +209,13 @@ final class OpenFilesTests: XCTestCase {
     func testALaneThatCannotBeOpenedNowKeepsItsArchive() throws {
         let store = scratch.path + "/first"
         let (lane, _) = laneWithGrownNames(store)
-        let lanes = LaneListing(directory: store)
+        let lanes = LaneListing(directory: FilePath(store))
         let archive = "\(lane.name).00000000-00000000.0123456789abcdef.cwa"
-        XCTAssertTrue(lanes.isCovered(archive: archive, store))
-        try withDescriptors(0) { XCTAssertTrue(lanes.isCovered(archive: archive, store)) }
+        XCTAssertTrue(lanes.isCovered(archive: archive, FilePath(store)))
+        try withDescriptors(0) { XCTAssertTrue(lanes.isCovered(archive: archive, FilePath(store))) }
         lane.archivedBelow = 1
         lane.write()
-        XCTAssertFalse(lanes.isCovered(archive: archive, store))
+        XCTAssertFalse(lanes.isCovered(archive: archive, FilePath(store)))
     }
 
     /// The lane's file lost its header, a segment has one: the lane is neither damaged nor gone.
@@ -233,7 +233,7 @@ final class OpenFilesTests: XCTestCase {
             if hasFile {
                 writeAll([UInt8](repeating: 0, count: 65_536), lane.lanePath)
             } else {
-                XCTAssertTrue(Files.remove(lane.lanePath))
+                XCTAssertTrue(Files.remove(FilePath(lane.lanePath)))
             }
             let lost = hasFile ? "no lane header" : "errno: \(ENOENT))"
             var lacks = 0
@@ -268,7 +268,7 @@ final class OpenFilesTests: XCTestCase {
         let (lane, names) = laneWithGrownNames(store)
         let source = try lane.source()
         writeAll(names, "\(store)/lanes/\(lane.name).catalog-1")
-        let listed = try LaneFiles.list(store: store).first
+        let listed = try LaneFiles.list(store: FilePath(store)).first
         try source.refresh(files: listed)
         let record = try XCTUnwrap(source.advance())
         XCTAssertEqual(String(decoding: record.logger, as: UTF8.self), "grown")
@@ -282,19 +282,19 @@ final class OpenFilesTests: XCTestCase {
             for _ in 0..<100 { XCTAssertNotNil(reader.nextRecord()) }
             // The archive that is open now is read to its end.
             let held = DirectoryListing("/proc/self/fd").names.compactMap {
-                Files.target(of: "/proc/self/fd/\($0)")
+                Files.target(of: FilePath("/proc/self/fd/\($0)"))
             }.first { $0.hasPrefix(scratch.path) }
             let gone = try XCTUnwrap(paths.first { $0 != held })
             if isReplaced { writeAll(readAll(gone), gone + ".new") }
-            XCTAssertTrue(Files.remove(gone))
-            if isReplaced { XCTAssertTrue(Files.move(gone + ".new", to: gone)) }
+            XCTAssertTrue(Files.remove(FilePath(gone)))
+            if isReplaced { XCTAssertTrue(Files.move(FilePath(gone + ".new"), to: FilePath(gone))) }
             var count = 100
             while reader.nextRecord() != nil { count += 1 }
             XCTAssertLessThan(count, 600)
             XCTAssertGreaterThanOrEqual(count, 300)
             XCTAssertEqual(reader.problemCount, 1)
             XCTAssertTrue("\(reader.problems)".contains(gone), "\(reader.problems)")
-            Files.remove(gone)
+            Files.remove(FilePath(gone))
         }
     }
 }

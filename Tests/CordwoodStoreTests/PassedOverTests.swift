@@ -27,7 +27,8 @@ final class PassedOverTests: XCTestCase {
             covers: [
                 ArchiveCover(laneID: LaneID(high: 1, low: 2), first: 0, last: 3, laneName: "lane")
             ],
-            archivesDirectory: scratch.path, codec: Codec.allCases[random.below(3)], level: 1,
+            archivesDirectory: FilePath(scratch.path), codec: Codec.allCases[random.below(3)],
+            level: 1,
             now: 5, method: seed % 2 == 0 ? .plain : .dense,
             blockBytes: 2_000 + random.below(20_000))
     }
@@ -51,16 +52,16 @@ final class PassedOverTests: XCTestCase {
         for seed in SplitMix.seeds(40) {
             let scratch = Scratch()
             let info = try archive(seed, scratch)
-            let bytes = readAll(info.path)
-            dense += blockOffsets(info.path).count {
+            let bytes = readAll("\(info.path)")
+            dense += blockOffsets("\(info.path)").count {
                 bytes[$0 + 8 + BlockHeader.method] == BlockHeader.methodDense
             }
             var random = SplitMix(seed)
-            let all = try read(info.path, ReaderOptions()).records
+            let all = try read("\(info.path)", ReaderOptions()).records
             XCTAssertEqual(all.count, 600)
             for _ in 0..<40 {
                 let options = options(info, &random)
-                let (given, made) = try read(info.path, options)
+                let (given, made) = try read("\(info.path)", options)
                 XCTAssertEqual(
                     given, all.filter { Self.isWanted($0, options) }, "seed \(seed) \(options)")
                 seen += given.count
@@ -79,8 +80,8 @@ final class PassedOverTests: XCTestCase {
             var random = SplitMix(seed)
             for round in 0..<10 {
                 let options = round == 0 ? ReaderOptions() : options(info, &random)
-                let stats = try StoreInspector.stats(path: info.path, options: options)
-                let records = try read(info.path, options).records
+                let stats = try StoreInspector.stats(path: "\(info.path)", options: options)
+                let records = try read("\(info.path)", options).records
                 var byLevel = [UInt64](repeating: 0, count: 25)
                 for record in records { byLevel[Int(record.level)] += 1 }
                 XCTAssertEqual(stats.records, UInt64(records.count), "seed \(seed)")
@@ -101,14 +102,15 @@ final class PassedOverTests: XCTestCase {
             covers: [
                 ArchiveCover(laneID: LaneID(high: 1, low: 2), first: 0, last: 0, laneName: "lane")
             ],
-            archivesDirectory: scratch.path, codec: .zstd, level: 1, now: 5, blockBytes: 1 << 20)
+            archivesDirectory: FilePath(scratch.path), codec: .zstd, level: 1, now: 5,
+            blockBytes: 1 << 20)
         XCTAssertEqual(info.blockCount, 1)
-        let bytes = readAll(info.path)
+        let bytes = readAll("\(info.path)")
         for place in stride(from: 200, to: bytes.count - 200, by: bytes.count / 40) {
             var damaged = bytes
             damaged[place] ^= 4
-            writeAll(damaged, info.path)
-            let stats = try StoreInspector.stats(path: info.path)
+            writeAll(damaged, "\(info.path)")
+            let stats = try StoreInspector.stats(path: "\(info.path)")
             XCTAssertEqual(stats.problems.count, 1, "\(place)")
             XCTAssertEqual(stats.records, 0, "\(place)")
         }
@@ -159,21 +161,22 @@ final class PassedOverTests: XCTestCase {
                     ArchiveCover(
                         laneID: LaneID(high: 1, low: 2), first: 0, last: 0, laneName: "lane")
                 ],
-                archivesDirectory: scratch.path, codec: Codec.allCases[random.below(3)], level: 1,
+                archivesDirectory: FilePath(scratch.path), codec: Codec.allCases[random.below(3)],
+                level: 1,
                 now: 5, method: seed % 2 == 0 ? .plain : .dense, blockBytes: 4_000)
             XCTAssertGreaterThan(info.blockCount, 20)
-            var bytes = readAll(info.path)
+            var bytes = readAll("\(info.path)")
             for _ in 0..<random.below(4) {
                 bytes[500 + random.below(bytes.count * 3 / 4)] ^= UInt8(1 + random.below(255))
             }
-            writeAll(bytes, info.path)
+            writeAll(bytes, "\(info.path)")
             for round in 0..<6 {
                 var options = round == 0 ? ReaderOptions() : options(info, &random)
-                let alone = try events(info.path, options)
+                let alone = try events("\(info.path)", options)
                 options.readsAhead = true
-                XCTAssertEqual(try events(info.path, options), alone, "seed \(seed)")
+                XCTAssertEqual(try events("\(info.path)", options), alone, "seed \(seed)")
                 // Ends while blocks are being loaded.
-                let reader = try StoreReader(path: info.path, options: options)
+                let reader = try StoreReader(path: "\(info.path)", options: options)
                 _ = reader.nextRecord()
             }
         }

@@ -302,24 +302,25 @@ final class QueryTests: XCTestCase {
             let cover = ArchiveCover(
                 laneID: LaneID(high: 7, low: 0), first: 0, last: 0, laneName: "lane")
             let info = try ArchiveWriter.write(
-                source: source, covers: [cover], archivesDirectory: store, codec: .lz4, level: 1,
+                source: source, covers: [cover], archivesDirectory: FilePath(store), codec: .lz4,
+                level: 1,
                 now: 5, blockBytes: 400 + random.below(6_000))
             var maker = QueryMaker(random: random)
             for _ in 0..<40 {
                 let query = Query(maker.node())
-                let wanted = try read(info.path, ReaderOptions()) { query.matches($0) }
+                let wanted = try read("\(info.path)", ReaderOptions()) { query.matches($0) }
                 var options = ReaderOptions()
                 options.query = query
-                let seen = try read(info.path, options) { _ in true }
+                let seen = try read("\(info.path)", options) { _ in true }
                 guard seen == wanted else {
                     return XCTFail("seed \(seed): \(query): \(seen), not \(wanted)")
                 }
                 options.last = 5
-                let last = try read(info.path, options) { _ in true }
+                let last = try read("\(info.path)", options) { _ in true }
                 XCTAssertEqual(last, Array(wanted.suffix(5)), "seed \(seed): \(query)")
                 found += wanted.count
                 asked += 1
-                given += try looked(info.path, options)
+                given += try looked("\(info.path)", options)
                 all += 300
             }
         }
@@ -339,7 +340,7 @@ final class QueryTests: XCTestCase {
 
     /// How many records the archive returns.
     private func looked(_ path: String, _ options: ReaderOptions) throws -> UInt64 {
-        let source = try ArchiveSource.open(path: path)
+        let source = try ArchiveSource.open(path: FilePath(path))
         ArchiveShelf.prepare(source, options.narrowed)
         var count: UInt64 = 0
         var record = RecordRef()

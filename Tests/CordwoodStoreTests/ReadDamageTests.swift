@@ -106,7 +106,7 @@ final class ReadDamageTests: XCTestCase {
             TestFiles.write(bytes, to: lane.path(segment))
             guard
                 let source = try? SegmentFileSource.open(
-                    path: lane.path(segment), runningBoot: lane.bootID)
+                    path: FilePath(lane.path(segment)), runningBoot: lane.bootID)
             else { continue }
             _ = Drained(source, limit: 200_000)
         }

@@ -467,8 +467,8 @@ final class ReadLaneTests: XCTestCase {
             XCTAssertTrue((-1...60).contains(age), "\(what): \(age) s old")
         }
         try look("live")
-        _ = try StoreArchiver.archiveDead(directory: store)
-        XCTAssertEqual(try LaneFiles.names(in: store + "/lanes"), [])
+        _ = try StoreArchiver.archiveDead(directory: FilePath(store))
+        XCTAssertEqual(try LaneFiles.names(in: FilePath(store + "/lanes")), [])
         try look("archived")
     }
 
@@ -562,14 +562,15 @@ final class ReadLaneTests: XCTestCase {
         let segment = lane.segment(1)
         segment.chunk(thread: 1, sequence: 1, base: 0).text("one", at: 2, logger: 1)
         lane.write()
-        let first = Drained(try SegmentFileSource.open(path: lane.lanePath, runningBoot: .zero))
+        let first = Drained(
+            try SegmentFileSource.open(path: FilePath(lane.lanePath), runningBoot: .zero))
         XCTAssertEqual(first.messages, ["zero"])
         let path = lane.path(segment)
-        let second = Drained(try SegmentFileSource.open(path: path, runningBoot: .zero))
+        let second = Drained(try SegmentFileSource.open(path: FilePath(path), runningBoot: .zero))
         XCTAssertEqual(second.messages, ["one"])
         XCTAssertTrue(second.json[0].contains("\"logger\":\"n\""))
         unlink(lane.lanePath)
-        let third = Drained(try SegmentFileSource.open(path: path, runningBoot: .zero))
+        let third = Drained(try SegmentFileSource.open(path: FilePath(path), runningBoot: .zero))
         XCTAssertEqual(third.messages, ["one"])
         XCTAssertTrue(third.json[0].contains("\"pid\":812"))
     }

@@ -346,7 +346,8 @@ final class ReadPartsTests: XCTestCase {
         let name = lane.name
         return { () throws(ReadProblem) -> (any RecordSource)? in
             return try LaneSource.open(
-                directory: store, lane: name, segments: number...number, runningBoot: .zero)
+                directory: FilePath(store), lane: name, segments: number...number,
+                runningBoot: .zero)
         }
     }
 

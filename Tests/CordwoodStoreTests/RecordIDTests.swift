@@ -75,7 +75,7 @@ final class RecordIDTests: XCTestCase {
                 laneID: lane.laneID, first: 0, last: 1, laneName: lane.name)
             let info = try ArchiveWriter.write(
                 source: try part(.zero, nil), covers: [cover],
-                archivesDirectory: store + "/archives", codec: .zstd, level: 1, now: 42)
+                archivesDirectory: FilePath(store + "/archives"), codec: .zstd, level: 1, now: 42)
             XCTAssertEqual(try ids(ArchiveSource.open(path: info.path)), found)
             for (text, id) in found { live["\(number) \(text)"] = id }
             sealed.append((cover, info))
@@ -90,7 +90,8 @@ final class RecordIDTests: XCTestCase {
                 })
         }
         let merged = try ArchiveWriter.write(
-            source: merge, covers: sealed.map(\.0), archivesDirectory: store + "/archives",
+            source: merge, covers: sealed.map(\.0),
+            archivesDirectory: FilePath(store + "/archives"),
             codec: .zstd, level: 1, now: 42)
         var found: Set<String> = []
         let source = try ArchiveSource.open(path: merged.path)

@@ -450,7 +450,8 @@ final class LaneBuilder {
     }
 
     func source(boot: LaneID = .zero, _ range: ClosedRange<UInt64>? = nil) throws -> LaneSource {
-        try LaneSource.open(directory: store, lane: name, segments: range, runningBoot: boot)
+        try LaneSource.open(
+            directory: FilePath(store), lane: name, segments: range, runningBoot: boot)
     }
 }
 
@@ -475,7 +476,7 @@ enum TestFiles {
     }
 
     static func remove(_ path: String) {
-        for name in (try? LaneFiles.names(in: path)) ?? [] { remove("\(path)/\(name)") }
+        for name in (try? LaneFiles.names(in: FilePath(path))) ?? [] { remove("\(path)/\(name)") }
         _ = Glibc.remove(path)
     }
 }

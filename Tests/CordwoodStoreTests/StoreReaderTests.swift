@@ -42,7 +42,7 @@ final class StoreReaderTests: XCTestCase {
             laneID: lane.laneID, first: range.lowerBound, last: range.upperBound,
             laneName: lane.name, seals: try source.content().seals)
         _ = try ArchiveWriter.write(
-            source: source, covers: [cover], archivesDirectory: store + "/archives",
+            source: source, covers: [cover], archivesDirectory: FilePath(store + "/archives"),
             codec: .zstd, level: 3, now: 5)
     }
 
@@ -135,7 +135,7 @@ final class StoreReaderTests: XCTestCase {
         defer { TestFiles.remove(other) }
         try archive(lane, 1...2, in: other)
         XCTAssertEqual(all(try StoreReader(path: other)), Array(whole[..<6]))
-        let name = try XCTUnwrap(LaneFiles.names(in: other + "/archives").first)
+        let name = try XCTUnwrap(LaneFiles.names(in: FilePath(other + "/archives")).first)
         let file = "\(other)/archives/\(name)"
         XCTAssertEqual(all(try StoreReader(path: file)), Array(whole[..<6]))
         XCTAssertEqual(
@@ -443,7 +443,8 @@ final class StoreReaderTests: XCTestCase {
             laneID: lane.laneID, first: 3, last: 3, laneName: lane.name,
             seals: try source.content().seals)
         _ = try ArchiveWriter.write(
-            source: source, covers: [cover], archivesDirectory: archives(), codec: .zstd, level: 3,
+            source: source, covers: [cover], archivesDirectory: FilePath(archives()), codec: .zstd,
+            level: 3,
             now: 5)
         report = try StoreInspector.verify(directory: store)
         XCTAssertTrue(report.isWhole, "\(report.problems)")

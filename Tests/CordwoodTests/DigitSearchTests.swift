@@ -22,7 +22,8 @@ final class DigitSearchTests: XCTestCase {
             laneID: LaneID(high: 7, low: 1), first: 0, last: 0,
             laneName: "20261121T081530Z-812-9f3c5a0de1b27788")
         return try ArchiveWriter.write(
-            source: source, covers: [cover], archivesDirectory: store, codec: .zstd, level: 1,
+            source: source, covers: [cover], archivesDirectory: FilePath(store), codec: .zstd,
+            level: 1,
             now: 5, method: method, blockBytes: bytes)
     }
 
@@ -49,19 +50,19 @@ final class DigitSearchTests: XCTestCase {
             let source = NumbersSource(count: 100, forms: .any, random: &random)
             let info = try write(
                 source, seed % 3 == 0 ? .dense : .plain, 400 + Int(random.next() % 5_000))
-            for asked in try answers(info.path, &random) {
+            for asked in try answers("\(info.path)", &random) {
                 let text = String(decoding: asked.needle, as: UTF8.self)
                 let replay = "seed \(seed): '\(text)'"
                 var options = ReaderOptions()
                 options.containing = asked.needle
-                XCTAssertEqual(try sequences(options, info.path), asked.inMessages, replay)
+                XCTAssertEqual(try sequences(options, "\(info.path)"), asked.inMessages, replay)
                 options.containing = []
                 options.showing = asked.needle
-                let shown = Set(try sequences(options, info.path))
+                let shown = Set(try sequences(options, "\(info.path)"))
                 XCTAssertTrue(shown.isSuperset(of: asked.inLines), replay)
                 options.showing = []
                 options.query = asked.query
-                XCTAssertEqual(try sequences(options, info.path), asked.inQuery, replay)
+                XCTAssertEqual(try sequences(options, "\(info.path)"), asked.inQuery, replay)
                 searched += 1
                 found += asked.inQuery.count
             }

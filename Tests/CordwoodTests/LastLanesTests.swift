@@ -109,7 +109,7 @@ extension LastRecordsTests {
                 ArchiveCover(laneID: lane.laneID, first: 1, last: 1, laneName: lane.name))
         }
         _ = try ArchiveWriter.write(
-            source: merge, covers: covers, archivesDirectory: store + "/archives",
+            source: merge, covers: covers, archivesDirectory: FilePath(store + "/archives"),
             codec: .zstd, level: 1, now: 5,
             blockBytes: blockBytes)
         for lane in lanes {

@@ -104,7 +104,7 @@ final class LastRecordsTests: XCTestCase {
     func testAnArchiveMakesOnlyWhatIsWanted() throws {
         let lane = try simple { $0 % 100 == 0 ? 17 : 9 }
         let path = try archivePath(lane, 2)
-        let source = try ArchiveSource.open(path: path)
+        let source = try ArchiveSource.open(path: FilePath(path))
         source.select { $0.level >= 17 }
         var levels: [UInt8: Int] = [:]
         while let record = try source.advance() { levels[record.level, default: 0] += 1 }
@@ -151,7 +151,7 @@ final class LastRecordsTests: XCTestCase {
             laneID: lane.laneID, first: number, last: number, laneName: lane.name)
         _ = try ArchiveWriter.write(
             source: try lane.source(number...number), covers: [cover],
-            archivesDirectory: store + "/archives", codec: .zstd, level: 1, now: 5,
+            archivesDirectory: FilePath(store + "/archives"), codec: .zstd, level: 1, now: 5,
             method: method, blockBytes: blockBytes)
         unlink(lane.path(lane.segments[Int(number) - 1]))
     }

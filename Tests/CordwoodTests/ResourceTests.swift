@@ -79,7 +79,7 @@ final class ResourceTests: XCTestCase {
             }
             XCTAssertTrue(try engine.close())
             try compare(written, "seed \(seed), closed")
-            _ = try StoreArchiver.archiveDead(directory: store)
+            _ = try StoreArchiver.archiveDead(directory: FilePath(store))
             try compare(written, "seed \(seed), archived")
             TestFiles.remove(store)
             store = TestFiles.directory()
@@ -120,7 +120,7 @@ final class ResourceTests: XCTestCase {
         try compare(written, "\(written.count) changes")
         XCTAssertGreaterThan(Set(try read().map(\.lane)).count, 1)
         XCTAssertTrue(try engine.close(timeout: .seconds(60)))
-        _ = try StoreArchiver.archiveDead(directory: store)
+        _ = try StoreArchiver.archiveDead(directory: FilePath(store))
         try compare(written, "archived")
         let reader = try StoreReader(path: store)
         var warnings = 0

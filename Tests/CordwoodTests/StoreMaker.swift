@@ -68,7 +68,7 @@ struct StoreMaker {
                     laneName: lane.name))
         }
         _ = try ArchiveWriter.write(
-            source: merge, covers: covers, archivesDirectory: store + "/archives",
+            source: merge, covers: covers, archivesDirectory: FilePath(store + "/archives"),
             codec: .zstd, level: 1, now: 5,
             blockBytes: 100 + below(3_000))
         for (lane, segments) in left {
@@ -158,7 +158,7 @@ struct StoreMaker {
             laneName: lane.name)
         let source = try lane.source(boot: running, range)
         _ = try ArchiveWriter.write(
-            source: source, covers: [cover], archivesDirectory: store + "/archives",
+            source: source, covers: [cover], archivesDirectory: FilePath(store + "/archives"),
             codec: chance(50) ? .zstd : .lz4, level: 1, now: 5,
             method: range.lowerBound % 2 == 0 ? .dense : .plain, blockBytes: 100 + below(3_000))
         for segment in lane.segments where range.contains(segment.number) {
@@ -168,7 +168,7 @@ struct StoreMaker {
 
     /// One archive is cut, or one of its bytes is changed.
     private mutating func damage() {
-        let names = ((try? LaneFiles.names(in: store + "/archives")) ?? []).sorted()
+        let names = ((try? LaneFiles.names(in: FilePath(store + "/archives"))) ?? []).sorted()
         guard !names.isEmpty else { return }
         let path = "\(store)/archives/\(names[below(names.count)])"
         let size = StoreMaker.bytes(of: path)

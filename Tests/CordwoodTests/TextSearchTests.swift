@@ -25,18 +25,18 @@ final class TextSearchTests: XCTestCase {
                 laneID: LaneID(high: 7, low: 1), first: 0, last: 0, laneName: lane)
             let isLarge = seed % 2 == 0
             let info = try ArchiveWriter.write(
-                source: source, covers: [cover], archivesDirectory: store,
+                source: source, covers: [cover], archivesDirectory: FilePath(store),
                 codec: isLarge ? .zstd : .lz4, level: 1, now: 5,
                 method: seed % 3 == 0 ? .plain : .dense,
                 blockBytes: (isLarge ? 10_000 : 200) + Int(random.next() % 4_000))
-            if isDense(info.path) { dense += 1 } else { plain += 1 }
-            let texts = try all(ReaderOptions(), info.path)
+            if isDense("\(info.path)") { dense += 1 } else { plain += 1 }
+            let texts = try all(ReaderOptions(), "\(info.path)")
             XCTAssertEqual(texts.count, 300)
             for _ in 0..<125 {
                 var options = ReaderOptions()
                 options.containing = needle(texts, &random)
                 let wanted = texts.filter { Self.has($0, options.containing) }
-                let seen = try all(options, info.path)
+                let seen = try all(options, "\(info.path)")
                 guard seen == wanted else {
                     let text = String(decoding: options.containing, as: UTF8.self)
                     return XCTFail(
@@ -44,7 +44,7 @@ final class TextSearchTests: XCTestCase {
                 }
                 searched += 1
                 found += wanted.count
-                made += try given(options.containing, info.path)
+                made += try given(options.containing, "\(info.path)")
             }
         }
         XCTAssertGreaterThan(found, searched)
@@ -84,11 +84,11 @@ final class TextSearchTests: XCTestCase {
             laneID: LaneID(high: 7, low: 1), first: 0, last: 0, laneName: "lane")
         let info = try ArchiveWriter.write(
             source: Generated(count: 2_000, characters: false, random: &random), covers: [cover],
-            archivesDirectory: store, codec: .zstd, level: 1, now: 5, blockBytes: 2_000)
+            archivesDirectory: FilePath(store), codec: .zstd, level: 1, now: 5, blockBytes: 2_000)
         XCTAssertGreaterThan(info.blockCount, 5)
         // One for each block: the order of others may depend on it.
         XCTAssertLessThanOrEqual(
-            try given(Array("~no such~".utf8), info.path), UInt64(info.blockCount) * 2)
+            try given(Array("~no such~".utf8), "\(info.path)"), UInt64(info.blockCount) * 2)
     }
 
     /// A block without a text that has the bytes is loaded all the same.
@@ -98,8 +98,8 @@ final class TextSearchTests: XCTestCase {
             laneID: LaneID(high: 7, low: 1), first: 0, last: 0, laneName: "lane")
         let info = try ArchiveWriter.write(
             source: Generated(count: 2_000, characters: false, random: &random), covers: [cover],
-            archivesDirectory: store, codec: .none, level: 1, now: 5, blockBytes: 2_000)
-        let file = open(info.path, O_RDWR)
+            archivesDirectory: FilePath(store), codec: .none, level: 1, now: 5, blockBytes: 2_000)
+        let file = open("\(info.path)", O_RDWR)
         var byte: UInt8 = 0
         pread(file, &byte, 1, off_t(info.fileBytes / 2))
         byte ^= 1
@@ -109,7 +109,7 @@ final class TextSearchTests: XCTestCase {
         for wanted in ["", "~no such~"] {
             var options = ReaderOptions()
             options.containing = Array(wanted.utf8)
-            let reader = try StoreReader(path: info.path, options: options)
+            let reader = try StoreReader(path: "\(info.path)", options: options)
             while reader.next({ _ in }) == .record {}
             problems.append(reader.problems)
         }
@@ -138,7 +138,7 @@ final class TextSearchTests: XCTestCase {
 
     /// How many records the archive returns, made or not.
     private func given(_ wanted: [UInt8], _ path: String) throws -> UInt64 {
-        let source = try ArchiveSource.open(path: path)
+        let source = try ArchiveSource.open(path: FilePath(path))
         source.look(for: TextSearch(wanted))
         var count: UInt64 = 0
         var record = RecordRef()

@@ -67,14 +67,18 @@ static int is_ours_path(const char *path) {
     return is_any;
 }
 
-static int is_ours(int fd) {
+/* A name below an open directory, or the open file itself. */
+static int is_ours_at(int fd, const char *name) {
     char link[64], path[4096];
+    if (fd == AT_FDCWD || name[0] == '/') return is_ours_path(name);
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     ssize_t n = readlink(link, path, sizeof path - 1);
     if (n <= 0) return 0;
-    path[n] = 0;
+    snprintf(path + n, sizeof path - (size_t)n, "%s%s", name[0] ? "/" : "", name);
     return is_ours_path(path);
 }
+
+static int is_ours(int fd) { return is_ours_at(fd, ""); }
 
 /* -1, with errno: the call is not made. */
 static int meets(int call) {
@@ -110,20 +114,12 @@ int fdatasync(int fd) {
     if (is_ours(fd) && meets(SYNC)) return -1;
     return (int)syscall(SYS_fdatasync, fd);
 }
-int rename(const char *from, const char *to) {
-    if (is_ours_path(from) && meets(RENAME)) return -1;
-    return (int)syscall(SYS_rename, from, to);
-}
 int renameat(int from_fd, const char *from, int to_fd, const char *to) {
-    if (is_ours(from_fd) && meets(RENAME)) return -1;
+    if (is_ours_at(from_fd, from) && meets(RENAME)) return -1;
     return (int)syscall(SYS_renameat, from_fd, from, to_fd, to);
 }
-int unlink(const char *path) {
-    if (is_ours_path(path) && meets(UNLINK)) return -1;
-    return (int)syscall(SYS_unlink, path);
-}
 int unlinkat(int fd, const char *path, int flags) {
-    if (is_ours(fd) && meets(UNLINK)) return -1;
+    if (is_ours_at(fd, path) && meets(UNLINK)) return -1;
     return (int)syscall(SYS_unlinkat, fd, path, flags);
 }
 int ftruncate(int fd, off_t length) {
@@ -143,8 +139,6 @@ int open(const char *path, int flags, ...) {
     int mode = va_arg(rest, int);
     va_end(rest);
     if (words->system_clock && strstr(path, "/current_clocksource")) return untrusted();
-    int is_met = flags & (O_WRONLY | O_RDWR | O_CREAT) || words->only[0][0];
-    if (is_met && is_ours_path(path) && meets(OPEN)) return -1;
     return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
 }
 int openat(int fd, const char *path, int flags, ...) {
@@ -152,7 +146,8 @@ int openat(int fd, const char *path, int flags, ...) {
     va_start(rest, flags);
     int mode = va_arg(rest, int);
     va_end(rest);
-    if ((flags & O_CREAT) && is_ours(fd) && meets(OPEN)) return -1;
+    int is_met = flags & (O_WRONLY | O_RDWR | O_CREAT) || words->only[0][0];
+    if (is_met && is_ours_at(fd, path) && meets(OPEN)) return -1;
     return (int)syscall(SYS_openat, fd, path, flags, mode);
 }
 

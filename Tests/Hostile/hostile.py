@@ -440,9 +440,9 @@ def opens(suite):
     for line in record.read_text(errors="replace").splitlines():
         call, flags, mode, path = line.split(" ", 3)
         flags, mode = int(flags), int(mode, 8)
-        if call == "mkdir":
+        if call == "mkdirat":
             if mode != 0o700:
-                raise Failed(f"mkdir with {mode:o}: {path}")
+                raise Failed(f"mkdirat with {mode:o}: {path}")
             continue
         if FOLLOWED.match(path):
             continue

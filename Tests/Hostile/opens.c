@@ -41,26 +41,37 @@ int open(const char *path, int flags, ...) {
     return real(path, flags, mode);
 }
 
+/* The whole path of a name below an open directory. */
+static void find_whole(char whole[1024], int at, const char *path) {
+    char link[64];
+    whole[0] = 0;
+    if (path[0] != '/' && at >= 0) {
+        snprintf(link, sizeof link, "/proc/self/fd/%d", at);
+        ssize_t n = readlink(link, whole, 600);
+        if (n < 0) n = 0;
+        whole[n] = '/';
+        whole[n + 1] = 0;
+    }
+    strncat(whole, path, 400);
+}
+
 int openat(int at, const char *path, int flags, ...) {
     MODE(flags)
     static int (*real)(int, const char *, int, ...);
     if (!real) real = (int (*)(int, const char *, int, ...))dlsym(RTLD_NEXT, "openat");
-    char link[64], whole[1024] = "";
-    if (path[0] != '/' && at >= 0) {
-        snprintf(link, sizeof link, "/proc/self/fd/%d", at);
-        ssize_t n = readlink(link, whole, 600);
-        whole[n > 0 ? n : 0] = '/';
-    }
-    strncat(whole, path, 400);
+    char whole[1024];
+    find_whole(whole, at, path);
     note("openat", whole, flags, mode);
     return real(at, path, flags, mode);
 }
 
-int mkdir(const char *path, mode_t mode) {
-    static int (*real)(const char *, mode_t);
-    if (!real) real = (int (*)(const char *, mode_t))dlsym(RTLD_NEXT, "mkdir");
-    note("mkdir", path, 0, mode);
-    return real(path, mode);
+int mkdirat(int at, const char *path, mode_t mode) {
+    static int (*real)(int, const char *, mode_t);
+    if (!real) real = (int (*)(int, const char *, mode_t))dlsym(RTLD_NEXT, "mkdirat");
+    char whole[1024];
+    find_whole(whole, at, path);
+    note("mkdirat", whole, 0, mode);
+    return real(at, path, mode);
 }
 
 FILE *fopen(const char *path, const char *how) {

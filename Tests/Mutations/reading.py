@@ -113,7 +113,7 @@ mutation("read", "no-file-is-given-up", STORE + "Archive/Pieces/OpenFiles.swift"
 mutation("read", "names-lack-a-letter", "Sources/CordwoodCore/System/DirectoryListing.swift",
          "                names[index].key = names[index].key &<< 8 | UInt64(byte)\n",
          "                names[index].key = names[index].key &<< 4 | UInt64(byte)\n",
-         "swift SortedPathsTests/testPathsAreSortedByTheBytesOfTheirNames",
+         "swift SortedNamesTests/testPathsAreSortedByTheBytesOfTheirNames",
          "archives come in another order than the facts of them, and are opened anew")
 mutation("read", "facts-are-anybodys", STORE + "Facts/StoreFacts.swift",
          "status.isRegular, FactsCache.isOwn(status),\n", "status.isRegular,\n",

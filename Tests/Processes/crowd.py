@@ -220,7 +220,7 @@ def listings(bench):
 
     def listed_at_most(bound, what):
         text = bench.finish([bench.command, "archive", bench.store], environment=environment)
-        listed = int(text.rsplit("opendir ", 1)[1].split()[0])
+        listed = int(text.rsplit("listings ", 1)[1].split()[0])
         bench.note(f"{listed} listings for {what}")
         if listed > bound:
             raise Failed(f"{listed} directory listings for {what}")

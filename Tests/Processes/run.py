@@ -23,6 +23,7 @@ import cases  # noqa: E402
 import copies  # noqa: E402
 import crowd  # noqa: E402
 import identity  # noqa: E402
+import moved  # noqa: E402
 import owners  # noqa: E402
 from cases import Failed, Skipped, sized, until  # noqa: E402
 from checking import cat, compare, read_ledger  # noqa: E402
@@ -357,6 +358,7 @@ CASES = {
     "python_forkserver": python_host("forkserver", (3, 12, 100), 100),
     "python_prefork": python_host("prefork", (12, 60, 600), 50),
     **owners.CASES,
+    **moved.CASES,
     "crowd": crowd.crowd,
     "adopters": crowd.adopters,
     "short_lived": crowd.short_lived,
@@ -383,7 +385,7 @@ def compile_all(directory, swift):
     def gcc(*words):
         subprocess.run(["gcc", *FLAGS, *words], check=True)
     linked = ["-L", LIBRARIES, "-lcordwood", "-lpthread", f"-Wl,-rpath,{LIBRARIES}"]
-    for name in ("forks", "many", "life", "owners", "ids"):
+    for name in ("forks", "many", "life", "owners", "ids", "moved"):
         gcc(HERE / f"{name}.c", "-o", directory / name, *linked)
     static = LIBRARIES / "libcordwood.a"
     gcc(HERE / "loader.c", "-o", directory / "loader", static, *SYSTEM)

@@ -49,7 +49,7 @@ static void find_real(void);
 #define REAL(name) (*(real_##name ? &real_##name : (find_real(), &real_##name)))
 static int (*real_open)(const char *, int, ...);
 static int (*real_openat)(int, const char *, int, ...);
-static int (*real_mkdir)(const char *, mode_t);
+static int (*real_mkdirat)(int, const char *, mode_t);
 static int (*real_rmdir)(const char *);
 static int (*real_rename)(const char *, const char *);
 static int (*real_renameat)(int, const char *, int, const char *);
@@ -66,7 +66,7 @@ static long (*real_syscall)(long, ...);
 
 static void find_real(void) {
 #define FIND(name) *(void **)&real_##name = dlsym(RTLD_NEXT, #name)
-    FIND(open), FIND(openat), FIND(mkdir), FIND(rmdir), FIND(rename), FIND(renameat);
+    FIND(open), FIND(openat), FIND(mkdirat), FIND(rmdir), FIND(rename), FIND(renameat);
     FIND(unlink), FIND(unlinkat), FIND(symlinkat), FIND(write), FIND(pwrite), FIND(pwritev);
     FIND(ftruncate), FIND(fsync), FIND(fdatasync), FIND(syscall);
 }
@@ -535,10 +535,10 @@ static void made(int directory, const char *path, const char *target) {
     if (target) trace_add(trace, EVENT_DATA, id, 0, 0, target, (uint32_t)strlen(target));
 }
 
-int mkdir(const char *path, mode_t mode) {
-    if (!enter()) return REAL(mkdir)(path, mode);
-    int result = REAL(mkdir)(path, mode), saved = errno;
-    if (result == 0) made(AT_FDCWD, path, NULL);
+int mkdirat(int directory, const char *path, mode_t mode) {
+    if (!enter()) return REAL(mkdirat)(directory, path, mode);
+    int result = REAL(mkdirat)(directory, path, mode), saved = errno;
+    if (result == 0) made(directory, path, NULL);
     leave();
     errno = saved;
     return result;

@@ -30,11 +30,10 @@ void cwi_fd_identity(int fd, uint64_t *device, uint64_t *inode);
 bool cwi_fd_is(int fd, uint64_t device, uint64_t inode);
 
 /* Open a file that every forked child closes; cwi_file_close closes it here. They return what
- * cw_open_file returns. The last does so only on the engine's own threads: hosts may
- * open such files too (a reader's files). */
-int cwi_file_open(const char *path, int flags, mode_t mode);
+ * cw_open_at returns. The second does so only on the engine's own threads: hosts may open such
+ * files too (a reader's files). */
 int cwi_file_open_at(int directory, const char *name, int flags, mode_t mode);
-int cwi_file_open_own(const char *path, int flags, mode_t mode);
+int cwi_file_open_own(int directory, const char *name, int flags, mode_t mode);
 /* The same for an empty, nameless file in memory. */
 int cwi_file_memory(void);
 /* Closes the descriptor. If it was noted and now refers to another file, it belongs to the host

@@ -74,9 +74,10 @@ struct ArchiveCommand: ParsableCommand {
         let recipients = try encryption.recipients()
         var summary = ArchivingSummary()
         let witness = AdoptionWitness(adoptsForeign: foreign)
+        let opened = FilePath(opening: store)
         do throws(CordwoodError) {
             summary = try StoreArchiver.archiveDead(
-                directory: store, codec: chosen, level: level, method: method,
+                directory: opened, codec: chosen, level: level, method: method,
                 timeStepNs: UInt64(timeStep), recipients: recipients, witness: witness,
                 progress: ReadProgress.add)
             if witness.waiting > 0 {
@@ -85,7 +86,7 @@ struct ArchiveCommand: ParsableCommand {
                 let (live, foreign) = (summary.lanesLive, summary.lanesForeign)
                 summary.add(
                     try StoreArchiver.archiveDead(
-                        directory: store, codec: chosen, level: level, method: method,
+                        directory: opened, codec: chosen, level: level, method: method,
                         timeStepNs: UInt64(timeStep), recipients: recipients, witness: witness,
                         progress: ReadProgress.add))
                 summary.lanesLive -= live

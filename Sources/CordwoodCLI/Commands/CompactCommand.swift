@@ -49,7 +49,8 @@ struct CompactCommand: ParsableCommand {
         let summary: CompactingSummary
         do throws(CordwoodError) {
             summary = try StoreCompactor.compact(
-                directory: store, ageSeconds: UInt64(hours) * 3_600, level: level,
+                directory: FilePath(opening: store), ageSeconds: UInt64(hours) * 3_600,
+                level: level,
                 identities: identities, progress: ReadProgress.add)
         } catch {
             throw Failure(.cannotOpen, error.text)

@@ -49,7 +49,7 @@ struct KeygenCommand: ParsableCommand {
     }
 
     private static func write(_ content: [UInt8], to path: String) throws(Failure) {
-        let file = Files.openKept(path, [.write, .new])
+        let file = Files.openKept(FilePath(path), [.write, .new])
         guard file >= 0 else {
             throw Failure(
                 Errno.last == Errno.EEXIST ? .usage : .cannotOpen,
@@ -63,7 +63,7 @@ struct KeygenCommand: ParsableCommand {
         let number = error == 0 ? Errno.last : error
         FileCalls.close(file)
         guard isKept else {
-            Files.remove(path)
+            Files.remove(FilePath(path))
             throw Failure(.failed, "\(path): \(Errno.text(number))")
         }
     }

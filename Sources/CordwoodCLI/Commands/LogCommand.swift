@@ -54,7 +54,7 @@ struct LogCommand: ParsableCommand {
     func run() throws {
         let number = try Selection.level(level)
         guard let recordLevel = Level(number: number) else { throw Failure(.usage, "no level") }
-        for path in files where path != "-" && !Files.isReadable(path) {
+        for path in files where path != "-" && !Files.isReadable(FilePath(path)) {
             throw Failure(.cannotOpen, "\(path): \(Errno.text(Errno.last))")
         }
         let store = try Sources.resolved(self.store.map { [$0] } ?? [])[0]
@@ -112,7 +112,7 @@ struct LogCommand: ParsableCommand {
     private func read(
         _ path: String, _ engine: Engine, _ writer: inout LineWriter
     ) throws(Failure) {
-        let descriptor = path == "-" ? 0 : Files.openFollowing(path, .read)
+        let descriptor = path == "-" ? 0 : Files.openFollowing(FilePath(path), .read)
         guard descriptor >= 0 else {
             throw Failure(.cannotOpen, "\(path): \(Errno.text(Errno.last))")
         }

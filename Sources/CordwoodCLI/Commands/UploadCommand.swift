@@ -127,7 +127,8 @@ struct UploadCommand: ParsableCommand {
         ReadProgress.restart()
         defer { ReadProgress.clear() }
         let archived = try StoreArchiver.archiveDead(
-            directory: store, recipients: keys.recipients, progress: ReadProgress.add)
+            directory: FilePath(opening: store), recipients: keys.recipients,
+            progress: ReadProgress.add)
         for problem in archived.damage { Complaint.tell("damaged: \(problem)") }
     }
 

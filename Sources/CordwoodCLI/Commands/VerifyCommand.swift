@@ -60,7 +60,7 @@ struct VerifyCommand: ParsableCommand {
     private func look(
         _ path: String, _ identities: [AgeIdentity]
     ) throws(ReadProblem) -> VerifyReport {
-        guard FileFacts(following: path)?.isRegular == true else {
+        guard FileFacts(following: FilePath(path))?.isRegular == true else {
             return try StoreInspector.verify(
                 directory: path, identities: identities, progress: ReadProgress.update(_:of:))
         }

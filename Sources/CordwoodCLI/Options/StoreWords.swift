@@ -20,6 +20,6 @@ enum StoreWords {
     }
 
     private static func isDirectoryWithoutOther(_ word: String) -> Bool {
-        Sources.environmentStore == nil && FileFacts(following: word)?.isDirectory == true
+        Sources.environmentStore == nil && FileFacts(following: FilePath(word))?.isDirectory == true
     }
 }

@@ -13,8 +13,8 @@ package struct DirectoryListing {
     /// - Parameters:
     ///   - hidden: also names that begin with a dot.
     ///   - prefix: only names that begin with it, to find one in a large directory.
-    package init(_ path: String, hidden: Bool = false, prefix: String = "") {
-        guard let directory = unsafe opendir(path) else {
+    package init(_ path: FilePath, hidden: Bool = false, prefix: String = "") {
+        guard let directory = unsafe path.openNames() else {
             error = errno
             return
         }
@@ -38,10 +38,9 @@ package struct DirectoryListing {
     }
 }
 
-/// The paths of many files in a directory, in the order of their names. Names are sorted as bytes,
-/// and become strings at the end.
-package struct SortedPaths {
-    package private(set) var paths: [String] = []
+/// Many names in a directory, in order. They are sorted as bytes, and become strings at the end.
+package struct SortedNames {
+    package private(set) var names: [String] = []
     /// An errno. If it is not 0, there may be more names. ENOENT: no such directory.
     package private(set) var error: Int32 = 0
 
@@ -56,8 +55,8 @@ package struct SortedPaths {
     }
 
     /// Takes names that end in `suffix` and do not begin with a dot.
-    package init(in directory: String, suffix: String) {
-        guard let opened = unsafe opendir(directory) else {
+    package init(in directory: FilePath, suffix: String) {
+        guard let opened = unsafe directory.openNames() else {
             error = errno
             return
         }
@@ -82,9 +81,7 @@ package struct SortedPaths {
         }
         error = errno
         Self.sort(&names, text)
-        let folder = Array((directory + "/").utf8)
-        paths.reserveCapacity(names.count)
-        for name in names { paths.append(Self.path(folder, text, name)) }
+        self.names = names.map { String(decoding: text[$0.start..<$0.end], as: UTF8.self) }
     }
 
     private static func sort(_ names: inout [Name], _ text: [UInt8]) {
@@ -151,15 +148,5 @@ package struct SortedPaths {
             swap(&from, &sorted)
         }
         for (offset, name) in from.enumerated() { names[range.lowerBound &+ offset] = name }
-    }
-
-    private static func path(_ folder: [UInt8], _ text: [UInt8], _ name: Name) -> String {
-        let size = folder.count &+ name.end &- name.start
-        return unsafe String(unsafeUninitializedCapacity: size) { room in
-            _ = unsafe room.update(fromContentsOf: folder)
-            let rest = unsafe UnsafeMutableBufferPointer(rebasing: room[folder.count...])
-            _ = unsafe rest.update(fromContentsOf: text[name.start..<name.end])
-            return size
-        }
     }
 }

@@ -3,6 +3,7 @@
 // descriptor.
 // SAFETY: the events are read into a buffer of this call and thrown away.
 
+import CShims
 import Glibc
 
 package final class DirectoryWatch: Sendable {
@@ -11,12 +12,17 @@ package final class DirectoryWatch: Sendable {
     package let descriptor: Int32
 
     /// Directories that do not exist are left out.
-    package init(_ directories: [String]) {
+    package init(_ directories: [FilePath]) {
         descriptor = inotify_init1(Int32(IN_NONBLOCK | IN_CLOEXEC))
         guard descriptor >= 0 else { return }
         for path in directories {
+            let opened = unsafe path.lend { unsafe cw_open_at($0, $1, O_RDONLY | O_DIRECTORY, 0) }
+            guard opened >= 0 else { continue }
+            // inotify takes no directory's descriptor, but its path in /proc.
             _ = unsafe inotify_add_watch(
-                descriptor, path, UInt32(IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_ONLYDIR))
+                descriptor, "/proc/self/fd/\(opened)",
+                UInt32(IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_ONLYDIR))
+            close(opened)
         }
     }
 

@@ -14,21 +14,23 @@ package struct FileFacts {
     }
 
     /// Describes a link of that name itself.
-    package init?(at path: String) {
-        var status = stat()
-        guard unsafe lstat(path, &status) == 0 else { return nil }
-        self.status = status
+    package init?(at path: FilePath) {
+        self.init(path, AT_SYMLINK_NOFOLLOW)
     }
 
     /// Follows a link of that name.
-    package init?(following path: String) {
+    package init?(following path: FilePath) {
+        self.init(path, 0)
+    }
+
+    private init?(_ path: FilePath, _ flags: Int32) {
         var status = stat()
-        guard unsafe stat(path, &status) == 0 else { return nil }
+        guard unsafe path.lend({ unsafe fstatat($0, $1, &status, flags) }) == 0 else { return nil }
         self.status = status
     }
 
     /// True if the name still leads to the open file.
-    package static func isNamed(_ descriptor: Int32, _ path: String) -> Bool {
+    package static func isNamed(_ descriptor: Int32, _ path: FilePath) -> Bool {
         guard let held = FileFacts(of: descriptor), let named = FileFacts(at: path) else {
             return false
         }

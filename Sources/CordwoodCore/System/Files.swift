@@ -2,7 +2,7 @@
 // is one system call, repeated only if its comment says so. On failure it returns -1 or false, with
 // the reason in `Errno.last`; each module words its own errors. Any thread. Signal handlers and
 // forked children may use the calls that take no path.
-// SAFETY: a path is lent to one call; reads and writes take at most the view's bytes.
+// SAFETY: a name is lent to one call; reads and writes take at most the view's bytes.
 
 import CShims
 import Glibc
@@ -32,8 +32,8 @@ package enum Files {
     // MARK: Opening. Links are followed only where it says so.
 
     /// A file that every forked child closes. If a child kept it, its lock would stay.
-    package static func open(_ path: String, _ flags: OpenFlags) -> Int32 {
-        unsafe cwi_file_open(path, flags.rawValue, 0o600)
+    package static func open(_ path: FilePath, _ flags: OpenFlags) -> Int32 {
+        unsafe path.lend { unsafe cwi_file_open_at($0, $1, flags.rawValue, 0o600) }
     }
 
     package static func open(_ name: String, in directory: Int32, _ flags: OpenFlags) -> Int32 {
@@ -41,19 +41,19 @@ package enum Files {
     }
 
     /// Children close it if one of the engine's own threads opened it, and keep it if a host's did.
-    package static func openOwn(_ path: String, _ flags: OpenFlags) -> Int32 {
-        unsafe cwi_file_open_own(path, flags.rawValue, 0)
+    package static func openOwn(_ path: FilePath, _ flags: OpenFlags) -> Int32 {
+        unsafe path.lend { unsafe cwi_file_open_own($0, $1, flags.rawValue, 0) }
     }
 
     /// Children keep it; `FileCalls.close` closes it.
-    package static func openKept(_ path: String, _ flags: OpenFlags) -> Int32 {
-        unsafe cw_open_file(path, flags.rawValue, 0o600)
+    package static func openKept(_ path: FilePath, _ flags: OpenFlags) -> Int32 {
+        unsafe path.lend { unsafe cw_open_at($0, $1, flags.rawValue, 0o600) }
     }
 
     /// The same, for a path that the user chose: links are followed, and the standard streams'
     /// numbers are not avoided.
-    package static func openFollowing(_ path: String, _ flags: OpenFlags) -> Int32 {
-        unsafe Glibc.open(path, flags.rawValue | O_CLOEXEC)
+    package static func openFollowing(_ path: FilePath, _ flags: OpenFlags) -> Int32 {
+        unsafe path.lend { unsafe openat($0, $1, flags.rawValue | O_CLOEXEC) }
     }
 
     /// An empty, nameless file in memory, which every forked child closes.
@@ -127,7 +127,7 @@ package enum Files {
 
     /// Reads a whole file, also one of /proc, whose size is not known before. Follows links. nil:
     /// it cannot be read, or has more bytes.
-    package static func content(_ path: String, bytesMax: Int) -> [UInt8]? {
+    package static func content(_ path: FilePath, bytesMax: Int) -> [UInt8]? {
         let descriptor = openFollowing(path, [.read, .nonBlocking, .noTerminal])
         guard descriptor >= 0 else { return nil }
         defer { _ = Glibc.close(descriptor) }
@@ -204,36 +204,50 @@ package enum Files {
 
     // MARK: Names
 
-    package static func makeDirectory(_ path: String) -> Bool { unsafe mkdir(path, 0o700) == 0 }
+    package static func makeDirectory(_ path: FilePath) -> Bool {
+        unsafe path.lend { unsafe mkdirat($0, $1, 0o700) == 0 }
+    }
 
-    package static func move(_ from: String, to: String) -> Bool { unsafe rename(from, to) == 0 }
+    package static func move(_ from: FilePath, to: FilePath) -> Bool {
+        unsafe from.lend { fromBase, from in
+            unsafe to.lend { unsafe renameat(fromBase, from, $0, $1) == 0 }
+        }
+    }
 
     package static func move(_ from: String, to: String, in directory: Int32) -> Bool {
         unsafe renameat(directory, from, directory, to) == 0
     }
 
     @discardableResult
-    package static func remove(_ path: String) -> Bool { unsafe unlink(path) == 0 }
+    package static func remove(_ path: FilePath) -> Bool {
+        unsafe path.lend { unsafe unlinkat($0, $1, 0) == 0 }
+    }
 
     package static func remove(_ name: String, in directory: Int32) {
         unsafe unlinkat(directory, name, 0)
     }
 
-    package static func removeDirectory(_ path: String) { unsafe rmdir(path) }
+    package static func removeDirectory(_ path: FilePath) {
+        _ = unsafe path.lend { unsafe unlinkat($0, $1, AT_REMOVEDIR) }
+    }
 
-    package static func exists(following path: String) -> Bool { unsafe access(path, F_OK) == 0 }
+    package static func exists(following path: FilePath) -> Bool { isAllowed(path, F_OK) }
 
-    package static func isReadable(_ path: String) -> Bool { unsafe access(path, R_OK) == 0 }
+    package static func isReadable(_ path: FilePath) -> Bool { isAllowed(path, R_OK) }
 
     /// True if files may be made in that directory; false on read-only media, too.
-    package static func mayChange(directory path: String) -> Bool {
-        unsafe access(path, W_OK | X_OK) == 0
+    package static func mayChange(directory path: FilePath) -> Bool { isAllowed(path, W_OK | X_OK) }
+
+    private static func isAllowed(_ path: FilePath, _ mode: Int32) -> Bool {
+        unsafe path.lend { unsafe faccessat($0, $1, mode, 0) == 0 }
     }
 
     /// The target of a link; nil: not a link, or its target has more than `bytesMax` bytes.
-    package static func target(of path: String, bytesMax: Int = 4_095) -> String? {
+    package static func target(of path: FilePath, bytesMax: Int = 4_095) -> String? {
         unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: bytesMax + 1) { buffer in
-            let count = unsafe readlink(path, buffer.baseAddress!, bytesMax)
+            let count = unsafe path.lend {
+                unsafe readlinkat($0, $1, buffer.baseAddress!, bytesMax)
+            }
             guard count > 0 else { return nil }
             unsafe buffer[count] = 0
             return unsafe String(cString: buffer.baseAddress!)

@@ -8,10 +8,10 @@ package enum SegmentLink {
     static let folder: StaticString = "/dev/shm/cordwood-segments-"
 
     /// The target of a link in lanes/. nil: it is a file, or not one of our links.
-    package static func target(_ path: String) -> String? {
+    package static func target(_ path: FilePath) -> String? {
         unsafe withUnsafeTemporaryAllocation(byteCount: 128, alignment: 1) { buffer in
             let start = unsafe buffer.baseAddress!.assumingMemoryBound(to: CChar.self)
-            let count = unsafe readlink(path, start, buffer.count)
+            let count = unsafe path.lend { unsafe readlinkat($0, $1, start, buffer.count) }
             guard count > 0, count < buffer.count else { return nil }
             let text = unsafe String(
                 decoding: UnsafeRawBufferPointer(rebasing: buffer[..<count]), as: UTF8.self)
@@ -28,8 +28,8 @@ package enum SegmentLink {
     }
 
     /// Removes a segment's file. The link's target goes first: a link to nothing is harmless.
-    package static func remove(_ path: String) {
-        if let target = target(path) { unsafe unlink(target) }
-        unsafe unlink(path)
+    package static func remove(_ path: FilePath) {
+        if let target = target(path) { Files.remove(FilePath(target)) }
+        Files.remove(path)
     }
 }

@@ -15,6 +15,7 @@ import CordwoodTrace
     /// The store's directory, absolute. For ":memory:", the place where the store lives until
     /// close.
     public let directory: String
+    let store: OpenDirectory
     private let settings: Settings
     package let transactionTable = TransactionTable()
     /// Retained Services of this process; 0 once closed. A forked child replaces it.
@@ -33,7 +34,8 @@ import CordwoodTrace
             ? try MemoryStore.make() : try Directories.absolute(settings.directory)
         self.directory = path
         unsafe slot.storeBytes(of: 0, as: UInt64.self)
-        let lanes = try Directories.openStore(path, consent: settings.options.consent)
+        let (store, lanes) = try Directories.openStore(path, consent: settings.options.consent)
+        self.store = store
         var memory: Int32 = -1
         if options.segmentsInMemory {
             memory = MemorySegments.openFolder()
@@ -100,7 +102,7 @@ import CordwoodTrace
 
     private func makeServices() throws(CordwoodError) -> Services {
         try unsafe Services(
-            engine: block, settings: settings, directory: directory,
+            engine: block, settings: settings, store: store,
             levels: LevelTable(root: settings.rootLevel, settings.levels),
             transactions: transactionTable)
     }
@@ -382,7 +384,7 @@ import CordwoodTrace
     public func setConsent(_ consent: Consent) throws(CordwoodError) {
         let services = try services()
         do {
-            _ = try StoreFile.setConsent(storeDirectory: directory, to: consent)
+            _ = try StoreFile.setConsent(storeDirectory: FilePath(store), to: consent)
             services.monitor.locked { services.keeping.consent = consent }
             if consent == .denied { _ = try services.uploads.removeWaiting() }
         } catch {
@@ -437,7 +439,7 @@ import CordwoodTrace
         let totals = services.totals
         let uploads = services.uploads.totals
         var stats = Stats()
-        stats.lanes = UInt32(LaneListing(directory: directory).lanes.count)
+        stats.lanes = UInt32(LaneListing(directory: FilePath(store)).lanes.count)
         stats.recordsWritten = counts.records
         stats.recordsDropped = counts.dropped
         stats.bytesWritten = counts.bytes

@@ -73,7 +73,7 @@ extension Engine {
     ) throws(CordwoodError) -> [TransactionSummary] {
         let services = try services()
         let list = try TransactionList(
-            directory: directory, identities: services.settings.identities)
+            directory: FilePath(store), identities: services.settings.identities)
         problem = list.problem.map { CordwoodError($0) }
         return list.all
     }
@@ -103,7 +103,7 @@ extension Engine {
         // before the call is older than this, every record logged after the call is younger.
         let until = StoreMoment.now(plusNs: Engine.deletionMarginNs)
         do throws(UploadError) {
-            try DeletedFile.forget(storeDirectory: directory, id: wanted, until: until)
+            try DeletedFile.forget(storeDirectory: FilePath(store), id: wanted, until: until)
         } catch {
             throw CordwoodError(error.status.rawValue, error.text)
         }

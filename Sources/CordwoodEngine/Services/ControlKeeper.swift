@@ -18,7 +18,7 @@ struct ControlKeeper {
     /// The changes to make; nil: none.
     /// - Parameter complain: gets the reason a file cannot be read; nil: the file is checked again.
     mutating func look(
-        _ directory: String, now: UInt64, complain: ((String) -> Void)?
+        _ directory: FilePath, now: UInt64, complain: ((String) -> Void)?
     ) -> ControlFile? {
         guard now >= next else { return nil }
         next = now &+ ControlKeeper.intervalNs

@@ -11,7 +11,7 @@ final class Echo: @unchecked Sendable {
     // SAFETY: `source`, `lines` and what makes lines are used under `monitor` only.
     private let monitor = Monitor()
     private let level: UInt8
-    private let store: String
+    private let store: FilePath
     private let isJSON: Bool
     private let isTerminal: Bool
     private let json = JSONLines()
@@ -21,7 +21,7 @@ final class Echo: @unchecked Sendable {
     private var isWoken = false
 
     /// nil: the console is off.
-    init?(console: Console, level: UInt8, store: String) {
+    init?(console: Console, level: UInt8, store: FilePath) {
         isTerminal = Machine.isTerminal(2)
         switch console {
         case .off: return nil

@@ -11,7 +11,7 @@ import CordwoodStore
 
 @safe final class LimitKeeper: @unchecked Sendable {
     private let engine: EngineBlock
-    private let directory: String
+    private let directory: FilePath
     private let uploads: UploadService
     /// Held while files are counted and removed, also during the callbacks.
     private let keeping = Monitor()
@@ -28,7 +28,7 @@ import CordwoodStore
     /// The number of segments in a store that has room for no archive.
     private static let segmentsMin: UInt64 = 8
 
-    init(engine: EngineBlock, directory: String, settings: Settings, uploads: UploadService) {
+    init(engine: EngineBlock, directory: FilePath, settings: Settings, uploads: UploadService) {
         unsafe self.engine = engine
         self.directory = directory
         self.uploads = uploads
@@ -76,7 +76,7 @@ import CordwoodStore
     }
 
     /// Retention may have something to do at open.
-    var hasArchives: Bool { !Directories.names("\(directory)/archives").isEmpty }
+    var hasArchives: Bool { !Directories.names(directory + "/archives").isEmpty }
 
     /// Runs retention and sets how much may be made from here on.
     func keep() {
@@ -197,9 +197,9 @@ import CordwoodStore
 
     private func look(_ folder: String) -> [UInt64: (name: String, bytes: UInt64)] {
         var files: [UInt64: (name: String, bytes: UInt64)] = [:]
-        for name in Directories.names("\(directory)/\(folder)") {
+        for name in Directories.names(directory + "/\(folder)") {
             // Skips files that are gone by now, and links, whose files are not the store's.
-            guard let file = FileFacts(at: "\(directory)/\(folder)/\(name)"), file.isRegular
+            guard let file = FileFacts(at: directory + "/\(folder)/\(name)"), file.isRegular
             else { continue }
             files[file.inode] = (name, file.bytesOnDisk)
         }

@@ -12,7 +12,7 @@ final class PolicyKeeper: @unchecked Sendable {
     // SAFETY: `isStopping` and `isWanted` are read and written under the monitor. The rest belongs
     // to the thread that calls `begin`, and after that to the thread that runs `run`.
     let source: PolicySource
-    private let directory: String
+    private let directory: FilePath
     /// Explicit uploads in quick succession must not cause as many requests.
     private let soonMs: UInt64
     private let monitor = Monitor()
@@ -24,7 +24,7 @@ final class PolicyKeeper: @unchecked Sendable {
 
     private static let warn: UInt8 = 13
 
-    init(_ source: PolicySource, directory: String, soonMs: UInt64 = 1_000) {
+    init(_ source: PolicySource, directory: FilePath, soonMs: UInt64 = 1_000) {
         self.source = source
         self.directory = directory
         self.soonMs = soonMs

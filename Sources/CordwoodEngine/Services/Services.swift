@@ -12,7 +12,8 @@ import CordwoodTrace
     // SAFETY: everything below `monitor` is read and written under it; the rest never changes.
     let engine: EngineBlock
     let settings: Settings
-    let directory: String
+    let store: OpenDirectory
+    var directory: FilePath { FilePath(store) }
     let transactions: TransactionTable
     /// Tells these services from those of the process that forked this one; never 0.
     let mark = UInt32.random(in: 1 ... .max)
@@ -97,12 +98,13 @@ import CordwoodTrace
     private var finished = false
 
     init(
-        engine: EngineBlock, settings: Settings, directory: String, levels: LevelTable,
+        engine: EngineBlock, settings: Settings, store: OpenDirectory, levels: LevelTable,
         transactions: TransactionTable = TransactionTable()
     ) throws(CordwoodError) {
         unsafe self.engine = engine
         self.settings = settings
-        self.directory = directory
+        self.store = store
+        let directory = FilePath(store)
         self.levels = levels
         self.transactions = transactions
         archiveMethod = settings.options.archiveMethod
@@ -577,7 +579,7 @@ import CordwoodTrace
         }
         guard ended else { return false }
         monitor.locked { finished = true }
-        if settings.isMemory { MemoryStore.remove(directory) }
+        if settings.isMemory { MemoryStore.remove(store.path) }
         return true
     }
 }

@@ -27,6 +27,10 @@ struct LaneKeeping {
     /// The consent in that file, or the one the host set since. Guarded by the services' monitor.
     var consent: Consent?
     var hasGivenUp = false
+    /// Used only by the supply thread. Where the moved store was last reported to lie; "": the
+    /// system does not say. nil: it is at its path.
+    var toldPlace: String?
+    var nextPlace: UInt64 = 0
 
     static let pauseNs: UInt64 = 1_000_000_000
 }
@@ -48,6 +52,7 @@ extension Services {
         guard trouble != .none else {
             keeping.lastWhole = now
             watchStore(now: now)
+            watchPlace(now: now)
             return
         }
         keeping.next = now + LaneKeeping.pauseNs
@@ -88,6 +93,24 @@ extension Services {
             let lanes = makeDirectoryAgain()
             if lanes >= 0 { FileCalls.close(lanes) }
         }
+    }
+
+    /// Records go where the open directory is. If it was moved, its new place is reported once.
+    private func watchPlace(now: UInt64) {
+        guard now >= keeping.nextPlace else { return }
+        keeping.nextPlace = now + LaneKeeping.pauseNs
+        let place = store.isMoved ? store.place ?? "" : nil
+        guard place != keeping.toldPlace else { return }
+        keeping.toldPlace = place
+        let message =
+            place == nil
+            ? "the store's directory is back at its path"
+            : "the store's directory was moved; records go on to it"
+        var fields: [(key: String, value: DiagnosticValue)] = [("path", .text(store.path))]
+        if let place, !place.isEmpty { fields.append(("place", .text(place))) }
+        report(
+            UploadDiagnostic(level: UploadDiagnostic.warn, message: message, fields: fields),
+            as: "Cordwood.Store")
     }
 
     private func giveUp() {
@@ -147,21 +170,30 @@ extension Services {
         }
     }
 
-    /// Makes the directory only if its parent still exists: nothing is written below a disk that is
-    /// not mounted. Returns a descriptor of lanes/, or -1.
+    /// Makes what is missing of the store again. If its directory is gone, a new one is made at the
+    /// path, but only if the parent still exists: nothing is written below a disk that is not
+    /// mounted. Returns a descriptor of lanes/, or -1.
     private func makeDirectoryAgain() -> Int32 {
         guard !settings.isMemory else { return -1 }
-        let parent = directory.lastIndex(of: "/").map { String(directory[..<$0]) } ?? ""
-        guard FileFacts(following: parent.isEmpty ? "/" : parent) != nil else { return -1 }
         let consent = monitor.locked { keeping.consent } ?? settings.options.consent
-        return (try? Directories.openStore(directory, consent: consent)) ?? -1
+        do throws(CordwoodError) {
+            if store.isGone {
+                let path = FilePath(store.path)
+                guard FileFacts(following: path.parent) != nil else { return -1 }
+                try Directories.make(path, lasts: true)
+                guard store.beginAnew() else { return -1 }
+            }
+            return try Directories.openLanes(store, consent: consent)
+        } catch {
+            return -1
+        }
     }
 
     /// Syncs every file of a lane that has no writers any more. Returns 0 or an errno.
     private func syncLane(_ name: String) -> Int32 {
         guard let lane = try? StoreArchiver.files(directory, name) else { return Errno.EAGAIN }
         for path in lane.segments.map(\.path) + [lane.lanePath]
-            + lane.catalogs.map({ "\(directory)/lanes/\(name).catalog-\($0)" })
+            + lane.catalogs.map({ directory + "/lanes/\(name).catalog-\($0)" })
         {
             let error = Directories.sync(path)
             guard error == 0 || error == Errno.ENOENT else { return error }
@@ -173,7 +205,7 @@ extension Services {
     /// holds and the disk may not have. Once the lane is gone, an archive has them.
     var leftLaneError: Int32 {
         for (name, error) in keeping.unsynced {
-            guard FileFacts(at: "\(directory)/lanes/\(name).lane") == nil,
+            guard FileFacts(at: directory + "/lanes/\(name).lane") == nil,
                 Errno.last == Errno.ENOENT
             else {
                 if error != 0 { return error }
@@ -186,8 +218,8 @@ extension Services {
 }
 
 extension LaneKeeping {
-    fileprivate static func state(ofStore directory: String) -> [UInt64]? {
-        FileFacts(at: "\(directory)/\(StoreFile.fileName)").map {
+    fileprivate static func state(ofStore directory: FilePath) -> [UInt64]? {
+        FileFacts(at: directory + "/\(StoreFile.fileName)").map {
             [$0.device, $0.inode, $0.changedNs]
         }
     }

@@ -32,7 +32,7 @@ enum Environment {
     }
 
     private static func firstLine(_ path: String) -> String? {
-        let descriptor = Files.openKept(path, .read)
+        let descriptor = Files.openKept(FilePath(path), .read)
         guard descriptor >= 0 else { return nil }
         defer { FileCalls.close(descriptor) }
         return unsafe withUnsafeTemporaryAllocation(byteCount: 256, alignment: 1) { buffer in

@@ -18,16 +18,17 @@ public enum MemoryStore {
     static func make() throws(CordwoodError) -> String {
         removeLeftovers()
         for parent in parents {
-            let path = "\(parent)/cordwood-\(Machine.processID())-\(UInt64.random(in: 1 ... .max))"
-            guard Files.makeDirectory(path) else { continue }
+            let path = parent + "/cordwood-\(Machine.processID())-\(UInt64.random(in: 1 ... .max))"
+            guard Files.makeDirectory(FilePath(path)) else { continue }
             monitor.locked { newest = path }
             return path
         }
-        throw Directories.failure("make directory", "/dev/shm/cordwood-\(Machine.processID())")
+        throw Directories.failure(
+            "make directory", FilePath("/dev/shm/cordwood-\(Machine.processID())"))
     }
 
     static func remove(_ path: String) {
-        Directories.removeTree(path)
+        Directories.removeTree(FilePath(path))
         monitor.locked { if newest == path { newest = nil } }
     }
 
@@ -38,23 +39,24 @@ public enum MemoryStore {
     /// Removes stores that killed processes left behind.
     private static func removeLeftovers() {
         for parent in Set(parents) {
+            let parent = FilePath(parent)
             for name in Directories.names(parent) where name.hasPrefix("cordwood-") {
                 let parts = name.split(separator: "-")
                 guard parts.count == 3, let owner = UInt32(parts[1]), owner != Machine.processID(),
                     UInt64(parts[2]) != nil, Machine.isGone(owner, startedAt: 0),
-                    isLeft("\(parent)/\(name)")
+                    isLeft(parent + "/" + name)
                 else { continue }
-                Directories.removeTree("\(parent)/\(name)")
+                Directories.removeTree(parent + "/" + name)
             }
         }
     }
 
     /// True if no process writes there. A forked child may outlive the process that made the store,
     /// and the number of a process in another pid namespace means nothing here.
-    private static func isLeft(_ path: String) -> Bool {
+    private static func isLeft(_ path: FilePath) -> Bool {
         let lanes = Directories.names(path + "/lanes").filter { $0.hasSuffix(".lane") }
         guard lanes.isEmpty else {
-            return !lanes.contains { LaneFiles.isLocked("\(path)/lanes/\($0)") }
+            return !lanes.contains { LaneFiles.isLocked(path + "/lanes/\($0)") }
         }
         guard let file = FileFacts(at: path) else { return false }
         return file.secondsSinceModified > unusedSecondsMin

@@ -43,9 +43,9 @@ package struct LevelWordError: Error {
 extension StoreSettings {
     /// Reads the control file. Without one the result is empty: every host decides for itself.
     public static func control(directory: String) throws(CordwoodError) -> ControlFile {
-        try requireStore(directory)
+        let store = try requireStore(directory)
         do throws(UploadError) {
-            return try ControlFile.read(storeDirectory: directory) ?? ControlFile()
+            return try ControlFile.read(storeDirectory: store) ?? ControlFile()
         } catch {
             throw CordwoodError(error.status.rawValue, error.text)
         }
@@ -100,9 +100,9 @@ extension StoreSettings {
         _ directory: String, if isKnown: (ControlFile) -> Bool = { _ in true },
         _ body: (inout ControlFile) -> Void
     ) throws(CordwoodError) -> Bool {
-        try requireStore(directory)
+        let store = try requireStore(directory)
         do throws(UploadError) {
-            return try ControlFile.change(storeDirectory: directory, if: isKnown, body)
+            return try ControlFile.change(storeDirectory: store, if: isKnown, body)
         } catch {
             throw CordwoodError(error.status.rawValue, error.text)
         }

@@ -11,13 +11,13 @@ public enum StoreSettings {
     public static func make(
         directory: String, consent: Consent = .granted
     ) throws(CordwoodError) {
-        try Directories.makeStore(directory, consent: consent)
+        try Directories.makeStore(FilePath(directory), consent: consent)
     }
 
     public static func targets(directory: String) throws(CordwoodError) -> [RegisteredTarget] {
-        try requireStore(directory)
+        let store = try requireStore(directory)
         do throws(UploadError) {
-            return try TargetRegistry(storeDirectory: directory).list()
+            return try TargetRegistry(storeDirectory: store).list()
         } catch {
             throw CordwoodError(error.status.rawValue, error.text)
         }
@@ -25,9 +25,9 @@ public enum StoreSettings {
 
     /// Removes a target: archives no longer wait for it. Throws if no target has that name.
     public static func removeTarget(_ name: String, directory: String) throws(CordwoodError) {
-        try requireStore(directory)
+        let store = try requireStore(directory)
         do throws(UploadError) {
-            try TargetRegistry(storeDirectory: directory).remove(name: name)
+            try TargetRegistry(storeDirectory: store).remove(name: name)
         } catch {
             throw CordwoodError(error.status.rawValue, error.text)
         }
@@ -83,10 +83,10 @@ public enum StoreSettings {
         identities: [AgeIdentity], shouldStop: @escaping () -> Bool,
         begin: (PreviewedRequest) -> Bool, piece: ([UInt8]) -> Bool
     ) throws(CordwoodError) {
-        try requireStore(directory)
+        let store = try requireStore(directory)
         do throws(UploadError) {
             try UploadPreview(
-                storeDirectory: directory, archive: archive, target: target,
+                storeDirectory: store, archive: archive, target: target,
                 identities: identities
             ).make(
                 number, isEncoded: isEncoded, shouldStop: shouldStop, begin: begin, piece: piece)
@@ -98,18 +98,18 @@ public enum StoreSettings {
     private static func onQueue<Result>(
         _ directory: String, _ body: (QueueListing) throws(UploadError) -> Result
     ) throws(CordwoodError) -> Result {
-        try requireStore(directory)
+        let store = try requireStore(directory)
         do throws(UploadError) {
-            return try body(QueueListing(storeDirectory: directory))
+            return try body(QueueListing(storeDirectory: store))
         } catch {
             throw CordwoodError(error.status.rawValue, error.text)
         }
     }
 
     public static func consent(directory: String) throws(CordwoodError) -> Consent {
-        try requireStore(directory)
+        let store = try requireStore(directory)
         do throws(UploadError) {
-            return try StoreFile.read(storeDirectory: directory)?.consent ?? .pending
+            return try StoreFile.read(storeDirectory: store)?.consent ?? .pending
         } catch {
             throw CordwoodError(error.status.rawValue, error.text)
         }
@@ -126,13 +126,13 @@ public enum StoreSettings {
     package static func setConsent(
         _ consent: Consent, from known: Consent?, directory: String
     ) throws(CordwoodError) -> Bool {
-        try requireStore(directory)
+        let store = try requireStore(directory)
         do throws(UploadError) {
             let file = try StoreFile.setConsent(
-                storeDirectory: directory, to: consent, from: known)
+                storeDirectory: store, to: consent, from: known)
             guard file.consent == consent else { return false }
             guard consent == .denied else { return true }
-            _ = try UploadService(storeDirectory: directory).removeWaiting()
+            _ = try UploadService(storeDirectory: store).removeWaiting()
             return true
         } catch {
             throw CordwoodError(error.status.rawValue, error.text)
@@ -141,18 +141,19 @@ public enum StoreSettings {
 
     /// The policy that a URL left in the store; nil: none.
     public static func policy(directory: String) throws(CordwoodError) -> StoredPolicy? {
-        try requireStore(directory)
+        let store = try requireStore(directory)
         do throws(UploadError) {
-            return try PolicyFile.read(storeDirectory: directory).map { StoredPolicy($0) }
+            return try PolicyFile.read(storeDirectory: store).map { StoredPolicy($0) }
         } catch {
             throw CordwoodError(error.status.rawValue, error.text)
         }
     }
 
     /// Throws if no store exists there; makes nothing.
-    static func requireStore(_ directory: String) throws(CordwoodError) {
+    static func requireStore(_ directory: String) throws(CordwoodError) -> FilePath {
+        let store = FilePath(opening: directory)
         do throws(UploadError) {
-            if try StoreFile.read(storeDirectory: directory) != nil { return }
+            if try StoreFile.read(storeDirectory: store) != nil { return store }
         } catch {
             throw CordwoodError(error.status.rawValue, error.text)
         }

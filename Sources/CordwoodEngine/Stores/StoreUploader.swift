@@ -20,7 +20,7 @@ public enum StoreUploader {
     public struct Session: Sendable {
         private let service: UploadService
         private let notes: Notes
-        private let directory: String
+        private let directory: FilePath
 
         /// Registers the target; archives paused for it may be tried again. With identities,
         /// encrypted archives also go to targets that need plain records.
@@ -28,12 +28,12 @@ public enum StoreUploader {
             directory: String, target options: TargetOptions,
             callbacks: TargetCallbacks = TargetCallbacks(), identities: [AgeIdentity] = []
         ) throws(CordwoodError) {
-            try StoreSettings.requireStore(directory)
-            self.directory = directory
+            let store = try StoreSettings.requireStore(directory)
+            self.directory = store
             notes = Notes()
             do throws(UploadError) {
                 let target = try Target(options, callbacks: callbacks)
-                service = try makeService(directory, identities)
+                service = try makeService(store, identities)
                 service.delegate = notes
                 _ = try service.addTarget(target)
             } catch {
@@ -78,9 +78,9 @@ public enum StoreUploader {
         directory: String, target options: TargetOptions, identities: [AgeIdentity] = [],
         begin: (PlannedRequest) -> Bool?, piece: (UnsafeRawBufferPointer) -> Bool
     ) throws(CordwoodError) -> Int {
-        try StoreSettings.requireStore(directory)
+        let store = try StoreSettings.requireStore(directory)
         do throws(UploadError) {
-            return try unsafe makeService(directory, identities).plan(
+            return try unsafe makeService(store, identities).plan(
                 try Target(options), begin: begin, piece: piece)
         } catch {
             throw CordwoodError(error.status.rawValue, error.text)
@@ -97,7 +97,7 @@ public enum StoreUploader {
     }
 
     private static func makeService(
-        _ directory: String, _ identities: [AgeIdentity]
+        _ directory: FilePath, _ identities: [AgeIdentity]
     ) throws(UploadError) -> UploadService {
         let service = try UploadService(storeDirectory: directory, identities: identities)
         try obey(directory, service)
@@ -106,7 +106,7 @@ public enum StoreUploader {
 
     /// A policy that binds the store's programs also binds the program that sends in their place.
     private static func obey(
-        _ directory: String, _ service: UploadService
+        _ directory: FilePath, _ service: UploadService
     ) throws(UploadError) {
         let policy = try PolicyFile.read(storeDirectory: directory).map { StoredPolicy($0) }
         service.setEnabled(policy?.document?.isEnabled ?? true)

@@ -85,7 +85,7 @@ struct ArchiveParts: ~Copyable {
         var isTaken = false
         defer { if !isTaken { Files.close(descriptor) } }
         var sink = try CompressingSink(
-            descriptor: descriptor, path: paths.queue, encoding: encoding)
+            descriptor: descriptor, path: "\(paths.queue)", encoding: encoding)
         var filled = Filled()
         encoder.begin(&filled.out)
         while let record = try peek(), end.map({ nextOrdinal < $0 }) ?? true {
@@ -245,7 +245,7 @@ struct ArchiveParts: ~Copyable {
     }
 
     /// Skips damage up to a limit; beyond it, the archive is no longer read.
-    private mutating func note(_ problem: ReadProblem, _ path: String) throws(UploadError) {
+    private mutating func note(_ problem: ReadProblem, _ path: FilePath) throws(UploadError) {
         switch problem {
         case .damaged(let text):
             problems += 1
@@ -256,15 +256,16 @@ struct ArchiveParts: ~Copyable {
             }
         case .version(let text): throw .version(ArchiveParts.told(text, of: path))
         case .system(let text, let code):
-            let call = text.hasSuffix(" " + path) ? text.dropLast(path.count + 1) : text[...]
-            throw .system(call: String(call), path: path, errno: code)
+            let end = " \(path)"
+            let call = text.hasSuffix(end) ? text.dropLast(end.count) : text[...]
+            throw .system(call: String(call), path: "\(path)", errno: code)
         case .locked(let text): throw .locked(text)
         }
     }
 
     /// Adds the path unless the problem already names it.
-    private static func told(_ text: String, of path: String) -> String {
-        text.holds(path) ? text : "\(path): \(text)"
+    private static func told(_ text: String, of path: FilePath) -> String {
+        text.holds("\(path)") ? text : "\(path): \(text)"
     }
 }
 
@@ -309,7 +310,7 @@ enum TemporaryBody {
         Files.remove(path)
         let descriptor = Files.open(path, .newReadWrite)
         guard descriptor >= 0 else {
-            throw UploadError.system(call: "open", path: path, errno: Errno.last)
+            throw UploadError.system(call: "open", path: "\(path)", errno: Errno.last)
         }
         // CRASH: leaves an empty file; Outbox.removeOrphans removes it once the archive is gone.
         Files.remove(path)
@@ -325,7 +326,7 @@ enum TemporaryBody {
         var isTaken = false
         defer { if !isTaken { Files.close(descriptor) } }
         var sink = try CompressingSink(
-            descriptor: descriptor, path: paths.queue, encoding: encoding)
+            descriptor: descriptor, path: "\(paths.queue)", encoding: encoding)
         var buffer = [UInt8](repeating: 0, count: CompressingSink.chunkBytes)
         var offset: UInt64 = 0
         while offset < archive.bytes {
@@ -333,7 +334,7 @@ enum TemporaryBody {
             let got = Files.readOnce(archive.descriptor, into: &buffer, buffer.count, at: offset)
             guard got > 0 else {
                 throw UploadError.system(
-                    call: "pread", path: paths.archive(archive.stem),
+                    call: "pread", path: "\(paths.archive(archive.stem))",
                     errno: got < 0 ? Errno.last : Errno.EIO)
             }
             try sink.append(buffer[0..<got])
@@ -362,7 +363,7 @@ enum TemporaryBody {
         var isTaken = false
         defer { if !isTaken { Files.close(descriptor) } }
         var sink = try CompressingSink(
-            descriptor: descriptor, path: paths.queue, encoding: encoding)
+            descriptor: descriptor, path: "\(paths.queue)", encoding: encoding)
         var trouble: UploadError?
         let outcome: PlainCopy.Outcome
         do throws(ReadProblem) {
@@ -380,7 +381,7 @@ enum TemporaryBody {
         } catch {
             if case .system(let call, let number) = error {
                 throw UploadError.system(
-                    call: call, path: paths.archive(archive.stem), errno: number)
+                    call: call, path: "\(paths.archive(archive.stem))", errno: number)
             }
             return .same
         }

@@ -4,6 +4,7 @@
 // hold secrets. A kept policy of another URL, or an unreadable one, counts as missing. Any thread,
 // any process.
 
+import CordwoodCore
 import CordwoodStore
 
 package struct PolicyFile: Equatable, Sendable {
@@ -44,12 +45,12 @@ package struct PolicyFile: Equatable, Sendable {
     }
 
     /// nil: the file is missing, or has another version.
-    package static func read(storeDirectory: String) throws(UploadError) -> PolicyFile? {
+    package static func read(storeDirectory: FilePath) throws(UploadError) -> PolicyFile? {
         guard let bytes = try StoreFiles.read(storeDirectory + "/" + fileName) else { return nil }
         return parse(bytes)
     }
 
-    func write(storeDirectory: String) throws(UploadError) {
+    func write(storeDirectory: FilePath) throws(UploadError) {
         let lock = try StoreFiles.lockStore(storeDirectory)
         defer { _ = lock.number }
         try StoreFiles.replace(PolicyFile.fileName, inStore: storeDirectory, with: bytes)
@@ -68,7 +69,7 @@ package struct PolicyFile: Equatable, Sendable {
         let ends = zip(bytes.indices, bytes.indices.dropFirst())
         guard let end = ends.first(where: { bytes[$0] == 0x0A && bytes[$1] == 0x0A }),
             let head = try? KeyValueFile(
-                bytes[..<end.0], firstLine: firstLine, path: fileName),
+                bytes[..<end.0], firstLine: firstLine, path: FilePath(fileName)),
             head.format == 1
         else { return nil }
         for line in head.lines {

@@ -2,6 +2,7 @@
 // policy than ours. It knows nothing about engines and only reports the answer. Owned by one thread
 // (PolicyKeeper), which may wait here as long as the server lets it.
 
+import CordwoodCore
 import CordwoodStore
 
 public struct PolicyOptions: Equatable, Sendable {
@@ -67,7 +68,7 @@ package struct PolicySource: Sendable {
     }
 
     /// The policy that this source left in the store; nil: none, or no valid one.
-    package func kept(storeDirectory: String) -> (PolicyDocument, PolicyFile)? {
+    package func kept(storeDirectory: FilePath) -> (PolicyDocument, PolicyFile)? {
         guard let file = try? PolicyFile.read(storeDirectory: storeDirectory),
             file.urlHash == PolicyFile.hash(url),
             let document = try? PolicyDocument(json: file.json)
@@ -76,7 +77,7 @@ package struct PolicySource: Sendable {
     }
 
     /// Stores a policy that was applied.
-    package func keep(_ file: PolicyFile, storeDirectory: String) throws(UploadError) {
+    package func keep(_ file: PolicyFile, storeDirectory: FilePath) throws(UploadError) {
         try file.write(storeDirectory: storeDirectory)
     }
 

@@ -19,7 +19,7 @@ struct ArchiveOrigin: Equatable, Sendable {
     /// - Throws: problems that may be gone at the next attempt. Damage lasts, so it counts as
     ///   unknown.
     static func read(
-        _ path: String, timeUnixMs: UInt64, _ identities: [AgeIdentity]
+        _ path: FilePath, timeUnixMs: UInt64, _ identities: [AgeIdentity]
     ) throws(UploadError) -> ArchiveOrigin {
         var origin = ArchiveOrigin(timeUnixMs: timeUnixMs)
         origin.isEncrypted = try isAge(path)
@@ -32,20 +32,20 @@ struct ArchiveOrigin: Equatable, Sendable {
             origin.service = attribute("service.name") ?? process.name
             origin.host = attribute("host.name") ?? ""
         } catch .system(let text, let code) {
-            throw .system(call: text, path: path, errno: code)
+            throw .system(call: text, path: "\(path)", errno: code)
         } catch {}
         return origin
     }
 
     /// FORMAT §11.5: the start of every age file.
-    private static func isAge(_ path: String) throws(UploadError) -> Bool {
+    private static func isAge(_ path: FilePath) throws(UploadError) -> Bool {
         let start: StaticString = "age-encryption.org/"
         let wanted = start.utf8CodeUnitCount
         let file = try FileDescriptor(path: path, flags: [.read, .nonBlocking])
         defer { _ = file.number }
         var bytes = [UInt8](repeating: 0, count: wanted)
         let got = Files.readOnce(file.number, into: &bytes, wanted, at: 0)
-        guard got >= 0 else { throw .system(call: "read", path: path, errno: Errno.last) }
+        guard got >= 0 else { throw .system(call: "read", path: "\(path)", errno: Errno.last) }
         return got == wanted && start.withUTF8Buffer { unsafe bytes.elementsEqual($0) }
     }
 }

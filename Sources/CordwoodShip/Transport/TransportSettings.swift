@@ -164,7 +164,7 @@ struct TransportSettings: Equatable, Sendable {
             .argument("\(option) '\(path)': \(cause)")
         }
         // Links are followed: certificates are often replaced by switching a link.
-        let descriptor = Files.openFollowing(path, [.read, .nonBlocking, .noTerminal])
+        let descriptor = Files.openFollowing(FilePath(path), [.read, .nonBlocking, .noTerminal])
         guard descriptor >= 0 else { throw refuse(Errno.text(Errno.last)) }
         defer { FileCalls.close(descriptor) }
         guard StoreFiles.isRegular(descriptor) else { throw refuse("is not a regular file") }

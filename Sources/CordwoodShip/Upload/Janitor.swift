@@ -71,7 +71,7 @@ struct Janitor {
             for removal in removed { tell(removal) }
             return UInt32(removed.count)
         } catch {
-            if service.isNews(service.paths.archives) {
+            if service.isNews("\(service.paths.archives)") {
                 service.report(
                     UploadDiagnostic.error, "the limits of the store cannot be kept",
                     [("cause", .text(error.text))])
@@ -189,7 +189,7 @@ struct Janitor {
 
     /// Once per archive: every round tries again.
     private func complain(_ stem: String, _ error: UploadError) {
-        guard service.isNews(service.paths.archive(stem)) else { return }
+        guard service.isNews("\(service.paths.archive(stem))") else { return }
         service.report(
             UploadDiagnostic.error, "an archive cannot be deleted; it stays, the others go",
             [("archive", .text(StorePaths.file(ofStem: stem))), ("cause", .text(error.text))])

@@ -22,7 +22,7 @@ public struct QueueEntry: Sendable {
 package struct QueueListing: Sendable {
     private let paths: StorePaths
 
-    package init(storeDirectory: String) { paths = StorePaths(storeDirectory) }
+    package init(storeDirectory: FilePath) { paths = StorePaths(storeDirectory) }
 
     /// Every archive with every registered target, oldest archive first.
     package func list() throws(UploadError) -> [QueueEntry] {
@@ -157,7 +157,8 @@ package struct QueueListing: Sendable {
                         // A quarantined pair is not being sent: its lock is only unavailable right
                         // now.
                         if seen.state(stem, target.key).isFinal, StoreFiles.exists(path) {
-                            throw UploadError.system(call: "lock", path: path, errno: Errno.EAGAIN)
+                            throw UploadError.system(
+                                call: "lock", path: "\(path)", errno: Errno.EAGAIN)
                         }
                         continue
                     }

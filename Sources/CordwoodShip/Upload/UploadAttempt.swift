@@ -74,7 +74,7 @@ struct UploadAttempt {
         do throws(ReadProblem) {
             return try service.summary(stem)
         } catch .system(let call, let code) {
-            throw .system(call: call, path: service.paths.archive(stem), errno: code)
+            throw .system(call: call, path: "\(service.paths.archive(stem))", errno: code)
         } catch .locked(let text) {
             throw .locked(text)
         } catch {

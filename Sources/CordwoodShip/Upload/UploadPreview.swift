@@ -36,7 +36,7 @@ package struct UploadPreview {
     private let target: String
 
     package init(
-        storeDirectory: String, archive: String, target: String, identities: [AgeIdentity]
+        storeDirectory: FilePath, archive: String, target: String, identities: [AgeIdentity]
     ) {
         paths = StorePaths(storeDirectory)
         self.identities = identities
@@ -105,7 +105,7 @@ package struct UploadPreview {
         } catch .locked(let text) {
             throw .locked(text)
         } catch .system(let call, let code) {
-            throw .system(call: call, path: path, errno: code)
+            throw .system(call: call, path: "\(path)", errno: code)
         } catch {
             throw .damaged(error.line)
         }

@@ -61,7 +61,7 @@ package final class UploadService: @unchecked Sendable {
     ///   - coveredMs: how long an explicit call waits for segments to go after their archive was
     ///     made.
     package init(
-        storeDirectory: String, identities: [AgeIdentity] = [], lines: LineRenderers = .standard,
+        storeDirectory: FilePath, identities: [AgeIdentity] = [], lines: LineRenderers = .standard,
         clock: UploadClock = .system, settleMs: UInt64 = UploadService.settleMs,
         coveredMs: UInt64 = 1_000,
         random: @escaping @Sendable () -> UInt64 = { .random(in: .min ... .max) }
@@ -461,7 +461,7 @@ package final class UploadService: @unchecked Sendable {
     /// True if a segment that the archive covers exists or may exist: such an archive stays.
     func isCovered(_ stem: String) -> Bool {
         let lanes = LaneListing(directory: paths.root)
-        if !lanes.isWhole, isNews(paths.lanes) {
+        if !lanes.isWhole, isNews("\(paths.lanes)") {
             report(
                 UploadDiagnostic.error,
                 "archives wait: whether their segments are gone cannot be seen",

@@ -48,7 +48,7 @@ struct ArchiveSummary: Sendable {
     let replaced: Set<String>
 
     /// Throws the reason that it cannot be read.
-    init(path: String, identities: [AgeIdentity] = []) throws(ReadProblem) {
+    init(path: FilePath, identities: [AgeIdentity] = []) throws(ReadProblem) {
         let info = try ArchiveInfo.peek(path: path, identities: identities)
         idText = info.idText
         writtenNs = info.writtenNs

@@ -143,7 +143,7 @@ public struct AgeIdentity: Sendable {
     /// SAFETY: each read fills at most the rest of the array.
     private static func read(_ path: String) throws(AgeError) -> AgeSecret {
         // The caller chose this path, unlike the files of a store: links and pipes are allowed.
-        let descriptor = Files.openFollowing(path, [.read, .noTerminal])
+        let descriptor = Files.openFollowing(FilePath(path), [.read, .noTerminal])
         guard descriptor >= 0 else { throw .system("open \(path)", errno: Errno.last) }
         defer { FileCalls.close(descriptor) }
         var bytes = [UInt8](repeating: 0, count: fileBytesMax)

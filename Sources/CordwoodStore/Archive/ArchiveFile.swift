@@ -9,14 +9,14 @@ import CordwoodCore
 struct ArchiveFile: ~Copyable {
     private let file: OpenFile
     private let sealed: SealedFile?
-    let path: String
+    let path: FilePath
     /// Size of the archive, which may be inside an age file.
     let size: UInt64
     /// Size of the file.
     let fileBytes: UInt64
 
     /// identities: keys for an encrypted archive.
-    init(path: String, identities: [AgeIdentity] = []) throws(ReadProblem) {
+    init(path: FilePath, identities: [AgeIdentity] = []) throws(ReadProblem) {
         let opened = Files.openOwn(path, [.read, .nonBlocking])
         guard opened >= 0 else { throw .system("open \(path)", errno: Errno.last) }
         guard let facts = FileFacts(of: opened) else {

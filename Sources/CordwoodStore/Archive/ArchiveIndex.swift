@@ -148,7 +148,7 @@ struct ArchiveIndex {
     }
 
     /// A file that has the form of an archive's name must be that archive.
-    private mutating func checkName(_ path: String) {
+    private mutating func checkName(_ path: FilePath) {
         guard let name = ArchiveName(path: path), !name.names(info) else { return }
         let wanted = ArchiveIdentity.fileName(of: info.covers, info.id)
         problems.append(.damaged("\(path): is not what its name says, but \(wanted)"))
@@ -304,7 +304,7 @@ extension ArchiveInfo {
     /// an encrypted archive, reads its public facts: that needs no key, unless age itself made the
     /// file.
     package static func peek(
-        path: String, identities: [AgeIdentity] = [], seals: Bool = false
+        path: FilePath, identities: [AgeIdentity] = [], seals: Bool = false
     ) throws(ReadProblem) -> ArchiveInfo {
         let file = try ArchiveFile(path: path, identities: identities)
         return try ArchiveIndex.load(file, salvage: false, seals: seals).info

@@ -60,7 +60,7 @@ package struct ArchiveInfo: Sendable {
     /// FORMAT §11.2.
     package var levels: UInt32
     package var kinds: UInt32
-    package var path: String
+    package var path: FilePath
     /// Damage that the source of the records reported during writing, cut at 64 texts; empty for an
     /// archive that was opened.
     package var damage: [String] = []
@@ -197,9 +197,8 @@ struct ArchiveName {
         digits = isPart ? "" : parts[2]
     }
 
-    init?(path: String) {
-        guard let name = path.split(separator: "/").last else { return nil }
-        self.init(String(name))
+    init?(path: FilePath) {
+        self.init(String(path.lastName))
     }
 
     /// Whether the archive is the one that the name says.

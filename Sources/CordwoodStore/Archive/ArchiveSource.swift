@@ -33,7 +33,7 @@ package final class ArchiveSource: RunSource, RecordSource {
     /// `.locked` once. If the file does not even say which archive it is, this throws `.locked`.
     /// `files`: gives up idle descriptors if needed.
     static func open(
-        path: String, identities: [AgeIdentity], files: OpenFiles?
+        path: FilePath, identities: [AgeIdentity], files: OpenFiles?
     ) throws(ReadProblem) -> ArchiveSource {
         guard let files else { return try open(path: path, identities: identities) }
         return try files.making { () throws(ReadProblem) in
@@ -43,7 +43,7 @@ package final class ArchiveSource: RunSource, RecordSource {
 
     /// The same, with the descriptors that are free.
     package static func open(
-        path: String, identities: [AgeIdentity] = []
+        path: FilePath, identities: [AgeIdentity] = []
     ) throws(ReadProblem) -> ArchiveSource {
         try ArchiveSource(ArchiveFile(path: path, identities: identities))
     }

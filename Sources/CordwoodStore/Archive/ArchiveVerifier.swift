@@ -36,7 +36,7 @@ package enum ArchiveVerifier {
     /// opens an encrypted archive, only the outside is checked.
     /// - Parameter progress: called after each block, with the bytes of the file up to its end.
     package static func verify(
-        path: String, identities: [AgeIdentity] = [], rawBytesMax: UInt64 = .max,
+        path: FilePath, identities: [AgeIdentity] = [], rawBytesMax: UInt64 = .max,
         progress: (_ bytes: UInt64) -> Void = { _ in }
     ) throws(ReadProblem) -> ArchiveVerification {
         let file = try ArchiveFile(path: path, identities: identities)

@@ -35,7 +35,7 @@ package struct ArchiveWriter: ~Copyable {
     /// `accepts`: asked before the archive gets its name; false: it is dropped, and `.unwanted` is
     /// thrown.
     package static func write(
-        source: any RecordSource, covers: [ArchiveCover], archivesDirectory: String,
+        source: any RecordSource, covers: [ArchiveCover], archivesDirectory: FilePath,
         name: String? = nil, codec: Codec, level: Int32, now: UInt64,
         recipients: [AgeRecipient] = [], method: ArchiveMethod = .plain, blockBytes: Int? = nil,
         timeStepNs: UInt64 = 1, replaced: [ReplacedArchive] = [], lostPlaces: UInt32 = 0,

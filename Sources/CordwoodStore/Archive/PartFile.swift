@@ -10,7 +10,7 @@ import CordwoodCore
 struct PartFile: ~Copyable {
     private let directory: Int32
     private let descriptor: Int32
-    private let directoryPath: String
+    private let directoryPath: FilePath
     private let name: String
     private var published = false
     private var sealing: SealingPart?
@@ -19,13 +19,14 @@ struct PartFile: ~Copyable {
     /// Bytes of the file.
     var fileBytes: UInt64 { sealing?.written ?? written }
 
-    var path: String { directoryPath + "/" + name }
+    var path: FilePath { directoryPath + "/" + name }
     private let partName: String
+    private var partPath: FilePath { directoryPath + "/" + partName }
 
-    init(directory path: String, name: String, partName: String) throws(ArchiveError) {
+    init(directory path: FilePath, name: String, partName: String) throws(ArchiveError) {
         let opened = Files.openKept(path, .directory)
         guard opened >= 0 else {
-            throw .system(operation: "open", path: path, errno: Errno.last)
+            throw .system(operation: "open", path: "\(path)", errno: Errno.last)
         }
         var made = Self.create(opened, partName)
         if made < 0, Errno.last == Errno.EEXIST {
@@ -35,7 +36,7 @@ struct PartFile: ~Copyable {
         guard made >= 0 else {
             let problem = Errno.last
             FileCalls.close(opened)
-            throw .system(operation: "create", path: path + "/" + partName, errno: problem)
+            throw .system(operation: "create", path: "\(path)/\(partName)", errno: problem)
         }
         directory = opened
         descriptor = made
@@ -59,7 +60,7 @@ struct PartFile: ~Copyable {
         to recipients: [AgeRecipient], _ info: ArchiveInfo
     ) throws(ArchiveError) {
         sealing = try SealingPart(
-            descriptor, path: directoryPath + "/" + partName, recipients: recipients, info: info)
+            descriptor, path: partPath, recipients: recipients, info: info)
     }
 
     /// Nothing may be appended after this. `info` is complete.
@@ -91,6 +92,6 @@ struct PartFile: ~Copyable {
     }
 
     private func failure(_ operation: String, _ code: Int32) -> ArchiveError {
-        .system(operation: operation, path: directoryPath + "/" + partName, errno: code)
+        .system(operation: operation, path: "\(partPath)", errno: code)
     }
 }

@@ -16,7 +16,7 @@ package enum PlainCopy {
     /// - Parameter write: takes the copy, piece by piece; false: it cannot, and copying ends.
     /// Throws if the archive is encrypted or damaged.
     package static func make(
-        path: String, shouldStop: () -> Bool, write: (UnsafeRawBufferPointer) -> Bool
+        path: FilePath, shouldStop: () -> Bool, write: (UnsafeRawBufferPointer) -> Bool
     ) throws(ReadProblem) -> Outcome {
         let file = try ArchiveFile(path: path)
         let index = try ArchiveIndex.load(file, salvage: false)
@@ -45,9 +45,9 @@ package enum PlainCopy {
         private var loader = BlockLoader(isStrict: true)
         private let compressor: BlockCompressor
         private var written: UInt64
-        private let path: String
+        private let path: FilePath
 
-        init(_ compressor: consuming BlockCompressor, _ path: String, headerSpan: UInt64) {
+        init(_ compressor: consuming BlockCompressor, _ path: FilePath, headerSpan: UInt64) {
             self.compressor = compressor
             self.path = path
             written = headerSpan

@@ -19,7 +19,7 @@ struct SealedFile {
 
     /// nil: not an age file. The text form of age (armour) does not count as one.
     static func find(
-        _ descriptor: Int32, path: String, fileBytes: UInt64, identities: [AgeIdentity]
+        _ descriptor: Int32, path: FilePath, fileBytes: UInt64, identities: [AgeIdentity]
     ) throws(ReadProblem) -> SealedFile? {
         do throws(AgeError) {
             guard let header = try header(descriptor, fileBytes) else { return nil }
@@ -30,7 +30,7 @@ struct SealedFile {
     }
 
     private init(
-        _ descriptor: Int32, _ path: String, _ fileBytes: UInt64, _ header: AgeHeader,
+        _ descriptor: Int32, _ path: FilePath, _ fileBytes: UInt64, _ header: AgeHeader,
         _ identities: [AgeIdentity]
     ) throws(AgeError) {
         var damage: String?
@@ -68,7 +68,7 @@ struct SealedFile {
     /// The recipients of an age file. A header does not name them: nil if one of them is not among
     /// the identities.
     static func recipients(
-        _ descriptor: Int32, path: String, fileBytes: UInt64, identities: [AgeIdentity]
+        _ descriptor: Int32, path: FilePath, fileBytes: UInt64, identities: [AgeIdentity]
     ) throws(ReadProblem) -> [AgeRecipient]? {
         do throws(AgeError) {
             guard let header = try header(descriptor, fileBytes) else { return nil }
@@ -104,7 +104,7 @@ struct SealedFile {
         }
     }
 
-    static func problem(_ error: AgeError, _ path: String) -> ReadProblem {
+    static func problem(_ error: AgeError, _ path: FilePath) -> ReadProblem {
         switch error {
         case .damaged(let text), .argument(let text): .damaged("\(path): \(text)")
         case .version(let text): .version("\(path): \(text)")
@@ -116,7 +116,7 @@ struct SealedFile {
     /// written.
     /// SAFETY: reads and sums at most the buffer's own count.
     func check(
-        _ descriptor: Int32, path: String, fileBytes: UInt64
+        _ descriptor: Int32, path: FilePath, fileBytes: UInt64
     ) throws(ReadProblem) -> String? {
         guard let facts else { return nil }
         guard fileBytes >= payloadStart, fileBytes - payloadStart == facts.payloadBytes else {

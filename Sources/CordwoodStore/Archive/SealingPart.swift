@@ -10,7 +10,7 @@ import CordwoodCore
 
 final class SealingPart {
     private let descriptor: Int32
-    private let path: String
+    private let path: FilePath
     private let fileKey = AgeSecret(AgeCrypto.random(AgeHeader.fileKeyBytes))
     private let recipients: [AgeStanza]
     private let headerBytes: Int
@@ -23,7 +23,7 @@ final class SealingPart {
 
     /// The descriptor is the caller's and is at the beginning of an empty file.
     init(
-        _ descriptor: Int32, path: String, recipients keys: [AgeRecipient], info: ArchiveInfo
+        _ descriptor: Int32, path: FilePath, recipients keys: [AgeRecipient], info: ArchiveInfo
     ) throws(ArchiveError) {
         self.descriptor = descriptor
         self.path = path
@@ -84,6 +84,6 @@ final class SealingPart {
     }
 
     private func failure(_ code: Int32) -> ArchiveError {
-        .system(operation: "write", path: path, errno: code)
+        .system(operation: "write", path: "\(path)", errno: code)
     }
 }

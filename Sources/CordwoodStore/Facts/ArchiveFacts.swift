@@ -98,7 +98,7 @@ import CordwoodCore
 
     // MARK: As bytes
 
-    init?(_ cursor: inout ByteCursor, path: String, key: FileKey) {
+    init?(_ cursor: inout ByteCursor, path: FilePath, key: FileKey) {
         guard let info = ArchiveInfo(&cursor, path: path, fileBytes: key.bytes),
             let count = cursor.varint(), count <= UInt64(Self.blocksMax) + 1
         else { return nil }
@@ -173,7 +173,7 @@ import CordwoodCore
 }
 
 extension ArchiveInfo {
-    fileprivate init?(_ cursor: inout ByteCursor, path: String, fileBytes: UInt64) {
+    fileprivate init?(_ cursor: inout ByteCursor, path: FilePath, fileBytes: UInt64) {
         guard let id = cursor.id(), let created = cursor.word(UInt64.self),
             let records = cursor.varint(), let timeMin = cursor.word(UInt64.self),
             let timeMax = cursor.word(UInt64.self), let writtenMin = cursor.word(UInt64.self),

@@ -13,8 +13,8 @@ package final class FactsCache: @unchecked Sendable {
     private static let secondsMax = 90 * 86_400
     private static let suffix = ".facts"
 
-    private let parent: String
-    private var folder: String { parent + "/cordwood" }
+    private let parent: FilePath
+    private var folder: FilePath { parent + "/cordwood" }
     private var stores: [String: StoreFacts] = [:]
 
     /// nil: CORDWOOD_CACHE is `off`, no folder is named, or it is not the user's own.
@@ -29,11 +29,11 @@ package final class FactsCache: @unchecked Sendable {
         guard let parent = path("XDG_CACHE_HOME") ?? path("HOME").map({ $0 + "/.cache" }) else {
             return nil
         }
-        let cache = FactsCache(parent: parent)
+        let cache = FactsCache(parent: FilePath(parent))
         return FileFacts(at: cache.folder).map(isOwnFolder) ?? true ? cache : nil
     }
 
-    private init(parent: String) { self.parent = parent }
+    private init(parent: FilePath) { self.parent = parent }
 
     private static func isOwnFolder(_ file: FileFacts) -> Bool { file.isDirectory && isOwn(file) }
 
@@ -52,13 +52,12 @@ package final class FactsCache: @unchecked Sendable {
     }
 
     /// The facts of a store's archives, shared by all its readers; nil: there is no store.
-    func facts(ofStore path: String) -> StoreFacts? {
-        if let found = stores[path] { return found }
+    func facts(ofStore path: FilePath) -> StoreFacts? {
         guard let store = FileFacts(following: path), store.isDirectory else { return nil }
-        let made = StoreFacts(
-            file: "\(folder)/\(store.device)-\(store.inode)\(Self.suffix)", device: store.device,
-            inode: store.inode)
-        stores[path] = made
+        let name = "\(store.device)-\(store.inode)\(Self.suffix)"
+        if let found = stores[name] { return found }
+        let made = StoreFacts(folder, name: name, device: store.device, inode: store.inode)
+        stores[name] = made
         return made
     }
 
@@ -74,9 +73,9 @@ package final class FactsCache: @unchecked Sendable {
     /// Stores come and go; files of old ones are removed.
     private func prune() {
         let names = DirectoryListing(folder, hidden: true).names
-        var kept: [(age: Int, path: String)] = []
+        var kept: [(age: Int, path: FilePath)] = []
         for name in names {
-            let path = "\(folder)/\(name)"
+            let path = folder + "/\(name)"
             guard let file = FileFacts(at: path), file.isRegular else { continue }
             if name.hasSuffix(Self.suffix), !name.hasPrefix(".") {
                 kept.append((file.secondsSinceModified, path))

@@ -1,15 +1,15 @@
-// The facts of archives by path. Readers mostly ask for them repeatedly in the order of their
-// names; as long as they do, no path is hashed and no table is made. One thread at a time.
+// The facts of archives by name. Readers mostly ask for them repeatedly in the order of their
+// names; as long as they do, no name is hashed and no table is made. One thread at a time.
 
 struct KnownFacts {
-    typealias Entry = (path: String, key: FileKey, facts: ArchiveFacts)
+    typealias Entry = (name: String, key: FileKey, facts: ArchiveFacts)
 
     private var entries: [Entry?] = []
     private var removed = 0
-    /// The path of the last entry; while `isSorted`, all entries before it have lesser paths.
+    /// The name of the last entry; while `isSorted`, all entries before it have lesser names.
     private var last = ""
     private var isSorted = true
-    /// The last lookup was for a path beyond the last entry.
+    /// The last lookup was for a name beyond the last entry.
     private var isBeyond = false
     /// The entry that the last lookup found.
     private var at = 0
@@ -28,79 +28,79 @@ struct KnownFacts {
 
     mutating func reserve(_ count: Int) { entries.reserveCapacity(count) }
 
-    mutating func find(_ path: String) -> (key: FileKey, facts: ArchiveFacts)? {
-        place(of: path).flatMap { entries[$0] }.map { ($0.key, $0.facts) }
+    mutating func find(_ name: String) -> (key: FileKey, facts: ArchiveFacts)? {
+        place(of: name).flatMap { entries[$0] }.map { ($0.key, $0.facts) }
     }
 
-    mutating func set(_ path: String, _ key: FileKey, _ facts: ArchiveFacts) {
-        if let place = place(of: path) {
+    mutating func set(_ name: String, _ key: FileKey, _ facts: ArchiveFacts) {
+        if let place = place(of: name) {
             if entries[place] == nil { removed -= 1 }
-            entries[place] = (path, key, facts)
+            entries[place] = (name, key, facts)
             return
         }
-        add(path, key, facts)
+        add(name, key, facts)
     }
 
-    /// Likewise, for a path that `find` has just not found.
-    mutating func add(_ path: String, _ key: FileKey, _ facts: ArchiveFacts) {
-        if !isBeyond, !entries.isEmpty, path < last { isSorted = false }
+    /// Likewise, for a name that `find` has just not found.
+    mutating func add(_ name: String, _ key: FileKey, _ facts: ArchiveFacts) {
+        if !isBeyond, !entries.isEmpty, name < last { isSorted = false }
         isBeyond = false
-        last = path
-        entries.append((path, key, facts))
+        last = name
+        entries.append((name, key, facts))
     }
 
     /// False: it was not there.
-    mutating func remove(_ path: String) -> Bool {
-        guard let place = place(of: path), entries[place] != nil else { return false }
+    mutating func remove(_ name: String) -> Bool {
+        guard let place = place(of: name), entries[place] != nil else { return false }
         entries[place] = nil
         removed += 1
-        // A removed entry has no path to search for: only the table finds it.
+        // A removed entry has no name to search for: only the table finds it.
         fill()
-        places[path] = place
+        places[name] = place
         return true
     }
 
-    private mutating func place(of path: String) -> Int? {
-        isBeyond = isSorted && (entries.isEmpty || last < path)
+    private mutating func place(of name: String) -> Int? {
+        isBeyond = isSorted && (entries.isEmpty || last < name)
         if isBeyond { return nil }
-        if isAt(at, path) { return at }
-        if isAt(at + 1, path) {
+        if isAt(at, name) { return at }
+        if isAt(at + 1, name) {
             at += 1
             return at
         }
-        if isAt(0, path) {
+        if isAt(0, name) {
             at = 0
             return at
         }
-        guard let place = isSorted && removed == 0 ? search(path) : placeInTable(path)
+        guard let place = isSorted && removed == 0 ? search(name) : placeInTable(name)
         else { return nil }
         at = place
         return place
     }
 
-    private mutating func placeInTable(_ path: String) -> Int? {
+    private mutating func placeInTable(_ name: String) -> Int? {
         fill()
-        return places[path]
+        return places[name]
     }
 
     /// Requires that all entries are in order.
-    private func search(_ path: String) -> Int? {
+    private func search(_ name: String) -> Int? {
         var (low, high) = (0, entries.count)
         while low < high {
             let middle = low + (high - low) / 2
-            guard let found = entries[middle]?.path else { return nil }
-            if found < path { low = middle + 1 } else { high = middle }
+            guard let found = entries[middle]?.name else { return nil }
+            if found < name { low = middle + 1 } else { high = middle }
         }
-        return isAt(low, path) ? low : nil
+        return isAt(low, name) ? low : nil
     }
 
-    private func isAt(_ place: Int, _ path: String) -> Bool {
-        place < entries.count && entries[place]?.path == path
+    private func isAt(_ place: Int, _ name: String) -> Bool {
+        place < entries.count && entries[place]?.name == name
     }
 
     private mutating func fill() {
         while placed < entries.count {
-            if let path = entries[placed]?.path { places[path] = placed }
+            if let name = entries[placed]?.name { places[name] = placed }
             placed += 1
         }
     }

@@ -51,7 +51,9 @@ final class StoreFacts {
     /// With less than this share of news, the file is not written again, unless archives are gone.
     private static let newsShare = 64
 
-    private let file: String
+    private let folder: FilePath
+    private let name: String
+    private var file: FilePath { folder + "/" + name }
     private let device: UInt64
     private let inode: UInt64
 
@@ -73,8 +75,9 @@ final class StoreFacts {
     /// All archives of the store have been asked for.
     private var isComplete = false
 
-    init(file: String, device: UInt64, inode: UInt64) {
-        self.file = file
+    init(_ folder: FilePath, name: String, device: UInt64, inode: UInt64) {
+        self.folder = folder
+        self.name = name
         self.device = device
         self.inode = inode
     }
@@ -99,47 +102,45 @@ final class StoreFacts {
     // MARK: Asking
 
     /// The facts of the archive as it is now, and its key for `note`.
-    func find(_ path: String) -> (key: FileKey?, facts: ArchiveFacts?) {
+    func find(_ path: FilePath) -> (key: FileKey?, facts: ArchiveFacts?) {
         guard isComplete, let status = FileFacts(at: path), status.isRegular else {
             return (nil, nil)
         }
         let key = FileKey(status)
-        let old = known.find(path)
+        let name = String(path.lastName)
+        let old = known.find(name)
         if let old, old.key == key { return (key, old.facts) }
         let isKnown = old != nil
-        guard let content = unsafe entry(path) else { return (key, nil) }
+        guard let content = unsafe entry(name) else { return (key, nil) }
         var cursor = ByteCursor(content)
         guard FileKey(&cursor) == key, let facts = ArchiveFacts(&cursor, path: path, key: key)
         else { return (key, nil) }
         found += 1
-        if isKnown { known.set(path, key, facts) } else { known.add(path, key, facts) }
+        if isKnown { known.set(name, key, facts) } else { known.add(name, key, facts) }
         return (key, facts)
     }
 
     /// Facts that `find` returned or `note` stored.
-    func facts(of path: String) -> ArchiveFacts? { known.find(path)?.facts }
+    func facts(of path: FilePath) -> ArchiveFacts? { known.find(String(path.lastName))?.facts }
 
     /// Remembers an archive that was opened, unless it is damaged or encrypted.
-    func note(_ path: String, _ key: FileKey?, _ info: ArchiveInfo, _ blocks: [BlockEntry]?) {
+    func note(_ path: FilePath, _ key: FileKey?, _ info: ArchiveInfo, _ blocks: [BlockEntry]?) {
         guard let key, let blocks, info.isWhole, !info.isEncrypted, info.fileBytes == key.bytes
         else { return }
-        known.set(path, key, ArchiveFacts(info, blocks))
+        known.set(String(path.lastName), key, ArchiveFacts(info, blocks))
         news += 1
     }
 
     /// The archive disagrees with its facts: the archive is right.
-    func forget(_ path: String) {
-        if known.remove(path) { news += entries.count }
+    func forget(_ path: FilePath) {
+        if known.remove(String(path.lastName)) { news += entries.count }
     }
 
     /// Names are asked for in order: looking at the next entry suffices.
-    private func entry(_ path: String) -> UnsafeRawBufferPointer? {
-        var path = path
-        return path.withUTF8 { all in
-            var start = all.count
-            while start > 0, unsafe all[start - 1] != 0x2f { start -= 1 }
-            let wanted = unsafe UnsafeRawBufferPointer(
-                rebasing: UnsafeRawBufferPointer(all)[start...])
+    private func entry(_ name: String) -> UnsafeRawBufferPointer? {
+        var name = name
+        return name.withUTF8 { utf8 in
+            let wanted = UnsafeRawBufferPointer(utf8)
             while next < entries.count {
                 let entry = entries[next]
                 let shared = min(entry.name.count, wanted.count)
@@ -205,11 +206,8 @@ final class StoreFacts {
     func write() -> Bool {
         let out = made()
         if out.failed || out.count > Int(Self.bytesMax) { return false }
-        var name = file
-        if let slash = file.lastIndex(of: "/") {
-            name = file[...slash] + "." + file[file.index(after: slash)...]
-        }
-        let temporary = "\(name).\(Machine.processID())-\(UInt32.random(in: 0 ... .max))"
+        let number = UInt32.random(in: 0 ... .max)
+        let temporary = folder + "/.\(name).\(Machine.processID())-\(number)"
         let opened = Files.open(temporary, [.write, .new])
         guard opened >= 0 else { return false }
         let isWhole = unsafe Files.write(opened, out.bytes) == 0
@@ -231,13 +229,12 @@ final class StoreFacts {
         out.append(word: device)
         out.append(word: inode)
         var content = GrowingBytes()
-        for (path, key, facts) in known.all.sorted(by: { $0.path < $1.path }) {
+        for (name, key, facts) in known.all.sorted(by: { $0.name < $1.name }) {
             content.removeAll()
             key.append(to: &content)
             facts.append(to: &content)
-            let start = path.lastIndex(of: "/").map(path.index(after:)) ?? path.startIndex
             out.append(word: UInt32(truncatingIfNeeded: content.count))
-            out.append(string: String(path[start...]), max: 4_096)
+            out.append(string: name, max: 4_096)
             out.append(unsafe content.bytes)
         }
         out.append(word: unsafe checksum(out.bytes, from: 0))

@@ -28,7 +28,7 @@ package struct ArchiveLock: ~Copyable {
             {
                 return nil
             }
-            throw UploadError.system(call: "open", path: path, errno: Errno.last)
+            throw UploadError.system(call: "open", path: "\(path)", errno: Errno.last)
         }
         guard StoreFiles.isRegular(opened) else {
             Files.close(opened)

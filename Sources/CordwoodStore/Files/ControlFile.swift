@@ -27,15 +27,15 @@ public struct ControlFile: Equatable, Sendable {
     public init() {}
 
     /// nil: there is no such file.
-    public static func read(storeDirectory: String) throws(UploadError) -> ControlFile? {
+    package static func read(storeDirectory: FilePath) throws(UploadError) -> ControlFile? {
         guard let bytes = try StoreFiles.read(storeDirectory + "/" + fileName) else { return nil }
         return try parse(bytes, path: storeDirectory + "/" + fileName)
     }
 
     /// Changes the file, or makes it. Concurrent changes happen one after the other. A file that
     /// cannot be read is left untouched: a later version may have written it.
-    public static func change(
-        storeDirectory: String, _ body: (inout ControlFile) -> Void
+    package static func change(
+        storeDirectory: FilePath, _ body: (inout ControlFile) -> Void
     ) throws(UploadError) {
         _ = try change(storeDirectory: storeDirectory, if: { _ in true }, body)
     }
@@ -43,7 +43,7 @@ public struct ControlFile: Equatable, Sendable {
     /// The same, if the file still says what the caller knows. False: it does not, and stays
     /// unchanged.
     package static func change(
-        storeDirectory: String, if isKnown: (ControlFile) -> Bool,
+        storeDirectory: FilePath, if isKnown: (ControlFile) -> Bool,
         _ body: (inout ControlFile) -> Void
     ) throws(UploadError) -> Bool {
         let lock = try StoreFiles.lockStore(storeDirectory)
@@ -75,7 +75,7 @@ public struct ControlFile: Equatable, Sendable {
         return KeyValueFile.bytes(ControlFile.firstLine, http + levels)
     }
 
-    static func parse(_ bytes: [UInt8], path: String) throws(UploadError) -> ControlFile {
+    static func parse(_ bytes: [UInt8], path: FilePath) throws(UploadError) -> ControlFile {
         var file = ControlFile()
         for line in try KeyValueFile(bytes, firstLine: firstLine, path: path).lines {
             switch line.key {
@@ -126,7 +126,7 @@ public struct ControlFile: Equatable, Sendable {
         var bytes: UInt64
     }
 
-    public static func stamp(storeDirectory: String) -> Stamp? {
+    package static func stamp(storeDirectory: FilePath) -> Stamp? {
         guard let file = FileFacts(at: storeDirectory + "/" + fileName) else { return nil }
         return Stamp(
             inode: file.inode, modifiedNs: file.modifiedNs, changedNs: file.changedNs,

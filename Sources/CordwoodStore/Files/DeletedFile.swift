@@ -67,7 +67,7 @@ package struct DeletedFile: Equatable, Sendable {
     }
 
     /// Empty if there is no file.
-    package static func read(storeDirectory: String) throws(UploadError) -> DeletedFile {
+    package static func read(storeDirectory: FilePath) throws(UploadError) -> DeletedFile {
         let path = storeDirectory + "/" + fileName
         guard let bytes = try StoreFiles.read(path, bytesMax: bytesMax) else {
             return DeletedFile()
@@ -78,7 +78,7 @@ package struct DeletedFile: Equatable, Sendable {
     /// Adds a deletion that takes effect now.
     /// - Parameter id: nil: everything in the store.
     package static func forget(
-        storeDirectory: String, id: TransactionID?, until: StoreMoment
+        storeDirectory: FilePath, id: TransactionID?, until: StoreMoment
     ) throws(UploadError) {
         let lock = try StoreFiles.lockStore(storeDirectory)
         defer { _ = lock.number }
@@ -155,7 +155,7 @@ package struct DeletedFile: Equatable, Sendable {
     }
 
     /// Ignores unknown keys.
-    static func parse(_ bytes: [UInt8], path: String) throws(UploadError) -> DeletedFile {
+    static func parse(_ bytes: [UInt8], path: FilePath) throws(UploadError) -> DeletedFile {
         var file = DeletedFile()
         let read = try KeyValueFile(bytes, firstLine: firstLine, path: path)
         for (index, line) in read.lines.enumerated() where !line.value.isEmpty {
@@ -173,7 +173,7 @@ package struct DeletedFile: Equatable, Sendable {
 
     /// A time, with its boot and monotonic time if they are known.
     private static func moment(
-        _ text: Substring, _ path: String, _ line: Int
+        _ text: Substring, _ path: FilePath, _ line: Int
     ) throws(UploadError) -> StoreMoment {
         let words = text.split(separator: " ")
         guard let first = words.first, let ns = UInt64(first) else {

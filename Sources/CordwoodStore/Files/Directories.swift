@@ -6,7 +6,7 @@ import CordwoodCore
 package enum Directories {
     /// Makes a directory and its missing parents, 0700. lasts: makes their names survive a power
     /// cut; their contents are worth nothing without them.
-    package static func make(_ path: String, lasts: Bool = false) throws(CordwoodError) {
+    package static func make(_ path: FilePath, lasts: Bool = false) throws(CordwoodError) {
         if let found = FileFacts(following: path) {
             guard found.isDirectory else {
                 throw CordwoodError(Status.notDirectory, "\(path) is not a directory")
@@ -16,11 +16,8 @@ package enum Directories {
         if Errno.last == Errno.ENOTDIR {
             throw CordwoodError(Status.notDirectory, "a part of \(path) is not a directory")
         }
-        var parent = path.hasPrefix("/") ? "/" : "."
-        if let slash = path.lastIndex(of: "/"), slash != path.startIndex {
-            parent = String(path[..<slash])
-            try make(parent, lasts: lasts)
-        }
+        let parent = path.parent
+        if parent != path { try make(parent, lasts: lasts) }
         if !Files.makeDirectory(path) {
             if Errno.last == Errno.EEXIST { return }
             throw failure("make directory", path)
@@ -31,7 +28,7 @@ package enum Directories {
 
     /// Makes one of the store's own directories. Refuses a link: files would be made and removed
     /// elsewhere.
-    package static func makeOwn(_ path: String) throws(CordwoodError) {
+    package static func makeOwn(_ path: FilePath) throws(CordwoodError) {
         if let found = FileFacts(at: path), !found.isDirectory {
             throw CordwoodError(Status.notDirectory, "\(path) is not a directory")
         }
@@ -42,22 +39,22 @@ package enum Directories {
     package static func absolute(_ path: String) throws(CordwoodError) -> String {
         if path.hasPrefix("/") { return path }
         guard let here = Files.workingDirectory() else {
-            throw failure("find the working directory for", path)
+            throw failure("find the working directory for", FilePath(path))
         }
         return here == "/" ? here + path : here + "/" + path
     }
 
-    package static func open(_ path: String) throws(CordwoodError) -> Int32 {
+    package static func open(_ path: FilePath) throws(CordwoodError) -> Int32 {
         let descriptor = Files.openKept(path, .directory)
         guard descriptor >= 0 else { throw failure("open directory", path) }
         return descriptor
     }
 
     /// Names in a directory, unsorted; empty if it does not exist or cannot be read.
-    package static func names(_ path: String) -> [String] { list(path) ?? [] }
+    package static func names(_ path: FilePath) -> [String] { list(path) ?? [] }
 
     /// The same, but nil if the directory cannot be read.
-    static func list(_ path: String) -> [String]? {
+    static func list(_ path: FilePath) -> [String]? {
         let listing = DirectoryListing(path, hidden: true)
         guard listing.error == 0 || listing.error == Errno.ENOENT else {
             Errno.last = listing.error
@@ -67,10 +64,10 @@ package enum Directories {
     }
 
     /// Makes a directory's names, or a file's content, durable. Returns 0 or an errno.
-    package static func sync(_ path: String) -> Int32 {
+    package static func sync(_ path: FilePath) -> Int32 {
         var descriptor = Files.openKept(path, [.read, .nonBlocking])
         if descriptor < 0, Errno.last == Errno.ELOOP, let target = SegmentLink.target(path) {
-            descriptor = Files.openKept(target, [.read, .nonBlocking])
+            descriptor = Files.openKept(FilePath(target), [.read, .nonBlocking])
         }
         guard descriptor >= 0 else { return Errno.last }
         defer { FileCalls.close(descriptor) }
@@ -78,7 +75,7 @@ package enum Directories {
     }
 
     /// Turns the last errno into an error that names the action and the path.
-    package static func failure(_ action: String, _ path: String) -> CordwoodError {
+    package static func failure(_ action: String, _ path: FilePath) -> CordwoodError {
         let number = Errno.last
         return CordwoodError(
             Status.of(errno: number),
@@ -86,7 +83,7 @@ package enum Directories {
     }
 
     /// Removes a directory that holds files and directories of ours; only for ":memory:" stores.
-    package static func removeTree(_ path: String) {
+    package static func removeTree(_ path: FilePath) {
         for name in names(path) {
             let child = path + "/" + name
             if !Files.remove(child), Errno.last == Errno.EISDIR || Errno.last == Errno.EPERM {
@@ -98,7 +95,7 @@ package enum Directories {
 
     /// Makes a directory and its missing parents and sets it up as a store; leaves an existing
     /// store unchanged.
-    package static func makeStore(_ path: String, consent: Consent) throws(CordwoodError) {
+    package static func makeStore(_ path: FilePath, consent: Consent) throws(CordwoodError) {
         try make(path, lasts: true)
         do throws(UploadError) {
             _ = try StoreFile.open(
@@ -112,11 +109,22 @@ package enum Directories {
         try makeOwn(path + "/archives")
     }
 
-    /// The same; also opens lanes/ and returns its descriptor.
+    /// The same, and keeps it open. Returns a descriptor of lanes/, too.
     package static func openStore(
         _ path: String, consent: Consent
+    ) throws(CordwoodError) -> (store: OpenDirectory, lanes: Int32) {
+        try make(FilePath(path), lasts: true)
+        guard let store = OpenDirectory(path) else {
+            throw failure("open directory", FilePath(path))
+        }
+        return (store, try openLanes(store, consent: consent))
+    }
+
+    /// Sets an open directory up as a store, as far as it is none; returns a descriptor of lanes/.
+    package static func openLanes(
+        _ store: OpenDirectory, consent: Consent
     ) throws(CordwoodError) -> Int32 {
-        try makeStore(path, consent: consent)
-        return try open(path + "/lanes")
+        try makeStore(FilePath(store), consent: consent)
+        return try open(FilePath(store) + "/lanes")
     }
 }

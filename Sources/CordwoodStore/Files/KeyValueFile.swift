@@ -1,6 +1,8 @@
 // The common form of a store's small text files (FORMAT §2): a first line that names the kind of
 // file, then lines `key value`, `format` among them; replaced as a whole. Any thread.
 
+import CordwoodCore
+
 package struct KeyValueFile {
     package struct Line {
         /// Up to the first space; empty if the line holds nothing but spaces.
@@ -17,7 +19,7 @@ package struct KeyValueFile {
     package let format: UInt64
 
     package init(
-        _ bytes: some Collection<UInt8>, firstLine: String, path: String
+        _ bytes: some Collection<UInt8>, firstLine: String, path: FilePath
     ) throws(UploadError) {
         let all = KeyValueFile.lines(bytes)
         guard all.first?.text == firstLine else {
@@ -52,16 +54,16 @@ package struct KeyValueFile {
 /// A store's own directory may be a link: the user who names the store has chosen it. Files inside
 /// it may not be links.
 extension StoreFiles {
-    package static func lockStore(_ directory: String) throws(UploadError) -> FileDescriptor {
+    package static func lockStore(_ directory: FilePath) throws(UploadError) -> FileDescriptor {
         try lockDirectory(directory + "/.")
     }
 
     /// Replaces a file of the store. The caller holds a lock that keeps others away from it.
     package static func replace(
-        _ name: String, inStore directory: String, with bytes: [UInt8]
+        _ name: String, inStore directory: FilePath, with bytes: [UInt8]
     ) throws(UploadError) {
         try replace(
-            "\(directory)/\(name)", temporary: "\(directory)/.\(name).new",
+            directory + "/\(name)", temporary: directory + "/.\(name).new",
             directory: directory + "/.", with: bytes)
     }
 }

@@ -12,28 +12,28 @@ package struct LaneFiles: Sendable {
         package let number: UInt64
         package let generation: UInt32
         package let isSealed: Bool
-        package let path: String
+        package let path: FilePath
     }
 
     package let lane: String
     /// The directory of the files: `lanes` of a store.
-    package let directory: String
+    package let directory: FilePath
     package internal(set) var hasLaneFile = false
     package internal(set) var hasJournal = false
     package internal(set) var catalogs: [Int] = []
     /// By number. Excludes segment 0, which lies in the lane file.
     package internal(set) var segments: [Segment] = []
 
-    package var lanePath: String { "\(directory)/\(lane).lane" }
-    package var journalPath: String { "\(directory)/\(lane).journal" }
+    package var lanePath: FilePath { directory + "/\(lane).lane" }
+    package var journalPath: FilePath { directory + "/\(lane).journal" }
 
-    package init(lane: String, directory: String) {
+    package init(lane: String, directory: FilePath) {
         self.lane = lane
         self.directory = directory
     }
 
     /// All lanes of the store at `store`, by name. A store without lanes/ has none.
-    package static func list(store: String) throws(ReadProblem) -> [LaneFiles] {
+    package static func list(store: FilePath) throws(ReadProblem) -> [LaneFiles] {
         let directory = store + "/lanes"
         var lanes: [String: LaneFiles] = [:]
         let names = Set(try names(in: directory)).union(try names(in: directory))
@@ -49,7 +49,7 @@ package struct LaneFiles: Sendable {
     }
 
     /// The names in a directory, unsorted; empty if it does not exist.
-    package static func names(in directory: String) throws(ReadProblem) -> [String] {
+    package static func names(in directory: FilePath) throws(ReadProblem) -> [String] {
         let listing = DirectoryListing(directory)
         guard listing.error == 0 || listing.error == Errno.ENOENT else {
             throw .system("list \(directory)", errno: listing.error)
@@ -65,7 +65,7 @@ package struct LaneFiles: Sendable {
         {
             catalogs.append(k)
         }
-        if let segment = LaneFiles.segment(rest, path: "\(directory)/\(name)") {
+        if let segment = LaneFiles.segment(rest, path: directory + "/\(name)") {
             segments.append(segment)
         }
     }
@@ -77,7 +77,7 @@ package struct LaneFiles: Sendable {
     }
 
     /// `<number>-<generation>.seg` or `.sealed`.
-    static func segment(_ rest: Substring, path: String) -> Segment? {
+    static func segment(_ rest: Substring, path: FilePath) -> Segment? {
         let parts = rest.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 2, parts[1] == "seg" || parts[1] == "sealed" else { return nil }
         let numbers = parts[0].split(separator: "-", omittingEmptySubsequences: false)
@@ -109,7 +109,7 @@ package struct LaneFiles: Sendable {
 extension LaneFiles {
     /// Whether a process holds that lane file (FORMAT §2). Tests it by taking a shared lock for a
     /// moment.
-    package static func isLocked(_ path: String) -> Bool {
+    package static func isLocked(_ path: FilePath) -> Bool {
         let fd = Files.openKept(path, [.read, .nonBlocking, .noTerminal])
         guard fd >= 0 else { return false }
         defer { FileCalls.close(fd) }

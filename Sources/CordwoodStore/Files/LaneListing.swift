@@ -17,13 +17,13 @@ package struct LaneListing {
     package let cause: String
     package var isWhole: Bool { cause.isEmpty }
 
-    package init(directory: String) {
+    package init(directory: FilePath) {
         let names = Directories.list(directory + "/lanes")
         cause = names == nil ? Directories.failure("list", directory + "/lanes").text : ""
         for name in names ?? [] { add(name, directory) }
     }
 
-    private mutating func add(_ fileName: String, _ directory: String) {
+    private mutating func add(_ fileName: String, _ directory: FilePath) {
         let isHidden = fileName.hasPrefix(".")
         let visible = fileName.dropFirst(isHidden ? 1 : 0)
         guard let (lane, rest) = LaneFiles.parts(visible) else { return }
@@ -41,7 +41,7 @@ package struct LaneListing {
         } else if rest.hasPrefix("catalog-") || rest == "journal" {
             entry.others.append(fileName)
         } else {
-            let path = "\(directory)/lanes/\(fileName)"
+            let path = directory + "/lanes/\(fileName)"
             guard let segment = LaneFiles.segment(rest, path: path) else { return }
             entry.segments.append(segment)
         }
@@ -51,10 +51,10 @@ package struct LaneListing {
     /// Whether a lane has a file now, published or still being made. A listing that runs beside a
     /// rename may miss both names of a file, but a lookup by name finds it. The hidden name is
     /// looked up first: a rename leads from the hidden name to the other one, never back.
-    static func hasFile(_ lane: String, _ directory: String) -> Bool {
+    static func hasFile(_ lane: String, _ directory: FilePath) -> Bool {
         for name in [".\(lane).lane", "\(lane).lane"] {
             // If it cannot be looked at, it may exist.
-            if FileFacts(at: "\(directory)/lanes/\(name)") != nil || Errno.last != Errno.ENOENT {
+            if FileFacts(at: directory + "/lanes/\(name)") != nil || Errno.last != Errno.ENOENT {
                 return true
             }
         }

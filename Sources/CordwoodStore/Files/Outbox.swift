@@ -5,6 +5,7 @@
 // refused records, if any (PairRefusals).
 
 import CShims
+import CordwoodCore
 
 /// All states at one moment.
 package struct OutboxSnapshot: Sendable {

@@ -3,6 +3,7 @@
 // unchanged. Creating and updating hold the lock of the store's directory, so two processes that
 // open a new store at once agree on one identity. Any thread.
 
+import CordwoodCore
 import CordwoodFormats
 
 public enum Consent: UInt32, Sendable {
@@ -43,7 +44,7 @@ package struct StoreFile: Equatable, Sendable {
     private var others: [String]
 
     /// nil: there is no store file yet.
-    package static func read(storeDirectory: String) throws(UploadError) -> StoreFile? {
+    package static func read(storeDirectory: FilePath) throws(UploadError) -> StoreFile? {
         let path = storeDirectory + "/" + fileName
         guard let bytes = try StoreFiles.read(path) else { return nil }
         return try parse(bytes, path: path)
@@ -52,7 +53,7 @@ package struct StoreFile: Equatable, Sendable {
     /// Reads the file, or makes it with this id and consent if it is missing.
     /// - Parameter idBytes: 16 random bytes.
     package static func open(
-        storeDirectory: String, consent: Consent, idBytes: (UInt64, UInt64),
+        storeDirectory: FilePath, consent: Consent, idBytes: (UInt64, UInt64),
         createdUnixSeconds: Int64
     ) throws(UploadError) -> StoreFile {
         if let found = try read(storeDirectory: storeDirectory) { return found }
@@ -70,7 +71,7 @@ package struct StoreFile: Equatable, Sendable {
     /// - Parameter known: the consent that the caller expects; if it differs, the file stays
     /// unchanged. nil: anything.
     package static func setConsent(
-        storeDirectory: String, to consent: Consent, from known: Consent? = nil
+        storeDirectory: FilePath, to consent: Consent, from known: Consent? = nil
     ) throws(UploadError) -> StoreFile {
         let lock = try StoreFiles.lockStore(storeDirectory)
         defer { _ = lock.number }
@@ -86,7 +87,7 @@ package struct StoreFile: Equatable, Sendable {
         return file
     }
 
-    static func parse(_ bytes: [UInt8], path: String) throws(UploadError) -> StoreFile {
+    static func parse(_ bytes: [UInt8], path: FilePath) throws(UploadError) -> StoreFile {
         let read = try KeyValueFile(bytes, firstLine: firstLine, path: path)
         var file = StoreFile(id: "", consent: .granted, created: "", compat: 0, others: [])
         var incompat: UInt64 = 0
@@ -119,7 +120,7 @@ package struct StoreFile: Equatable, Sendable {
         return KeyValueFile.bytes(StoreFile.firstLine, known + others)
     }
 
-    private func write(storeDirectory: String) throws(UploadError) {
+    private func write(storeDirectory: FilePath) throws(UploadError) {
         try StoreFiles.replace(StoreFile.fileName, inStore: storeDirectory, with: bytes)
     }
 

@@ -21,11 +21,11 @@ extension UploadError {
 package struct FileDescriptor: ~Copyable {
     package let number: Int32
 
-    package init(path: String, flags: OpenFlags) throws(UploadError) {
+    package init(path: FilePath, flags: OpenFlags) throws(UploadError) {
         // A child that kept it would keep its lock, too.
         let opened = Files.open(path, flags)
         guard opened >= 0 else {
-            throw UploadError.system(call: "open", path: path, errno: Errno.last)
+            throw UploadError.system(call: "open", path: "\(path)", errno: Errno.last)
         }
         number = opened
     }
@@ -46,14 +46,14 @@ package enum StoreFiles {
     /// Small files only: identity, registrations.
     static let readBytesMax = 1 << 20
 
-    static func makeDirectory(_ path: String) throws(UploadError) {
+    static func makeDirectory(_ path: FilePath) throws(UploadError) {
         if Files.makeDirectory(path) { return }
         guard Errno.last == Errno.EEXIST else {
-            throw UploadError.system(call: "mkdir", path: path, errno: Errno.last)
+            throw UploadError.system(call: "mkdir", path: "\(path)", errno: Errno.last)
         }
         // Through a link, files would be made and removed elsewhere.
         guard FileFacts(at: path)?.isDirectory == true else {
-            throw UploadError.system(call: "mkdir", path: path, errno: Errno.ENOTDIR)
+            throw UploadError.system(call: "mkdir", path: "\(path)", errno: Errno.ENOTDIR)
         }
     }
 
@@ -61,11 +61,11 @@ package enum StoreFiles {
     /// - Parameter prefix: only names with this prefix, for example to look through a large
     /// directory.
     package static func list(
-        _ path: String, hidden: Bool = false, prefix: String = ""
+        _ path: FilePath, hidden: Bool = false, prefix: String = ""
     ) throws(UploadError) -> [String] {
         let listing = DirectoryListing(path, hidden: hidden, prefix: prefix)
         guard listing.error == 0 || listing.error == Errno.ENOENT else {
-            throw UploadError.system(call: "readdir", path: path, errno: listing.error)
+            throw UploadError.system(call: "readdir", path: "\(path)", errno: listing.error)
         }
         return listing.names
     }
@@ -74,20 +74,20 @@ package enum StoreFiles {
         FileFacts(of: descriptor)?.isRegular == true
     }
 
-    package static func exists(_ path: String) -> Bool { FileFacts(at: path) != nil }
+    package static func exists(_ path: FilePath) -> Bool { FileFacts(at: path) != nil }
 
     /// When the content was last changed, in UTC ns; 0: there is no file.
-    package static func modifiedNs(_ path: String) -> UInt64 {
+    package static func modifiedNs(_ path: FilePath) -> UInt64 {
         FileFacts(at: path)?.modifiedNs ?? 0
     }
 
     /// Size in bytes; 0: there is no file.
-    package static func size(_ path: String) -> UInt64 {
+    package static func size(_ path: FilePath) -> UInt64 {
         FileFacts(at: path)?.bytes ?? 0
     }
 
     /// The disk space of a regular file, as quotas count it; nil: there is no such file.
-    package static func bytesOnDisk(_ path: String) -> UInt64? {
+    package static func bytesOnDisk(_ path: FilePath) -> UInt64? {
         guard let file = FileFacts(at: path), file.isRegular else { return nil }
         return file.bytesOnDisk
     }
@@ -95,12 +95,12 @@ package enum StoreFiles {
     /// nil: there is no file. Anything but a regular file counts as damage: reading a FIFO or a
     /// device would block.
     package static func read(
-        _ path: String, bytesMax: Int = readBytesMax
+        _ path: FilePath, bytesMax: Int = readBytesMax
     ) throws(UploadError) -> [UInt8]? {
         let opened = Files.open(path, [.read, .nonBlocking, .noTerminal])
         guard opened >= 0 else {
             if Errno.last == Errno.ENOENT { return nil }
-            throw UploadError.system(call: "open", path: path, errno: Errno.last)
+            throw UploadError.system(call: "open", path: "\(path)", errno: Errno.last)
         }
         let file = FileDescriptor(owning: opened)
         guard isRegular(opened) else { throw UploadError.damaged("\(path) is not a file") }
@@ -112,7 +112,7 @@ package enum StoreFiles {
                     file.number, into: UnsafeMutableRawBufferPointer(rebasing: buffer[count...]))
             }
             guard got >= 0 else {
-                throw UploadError.system(call: "read", path: path, errno: Errno.last)
+                throw UploadError.system(call: "read", path: "\(path)", errno: Errno.last)
             }
             if got == 0 { break }
             count += got
@@ -142,15 +142,15 @@ package enum StoreFiles {
     /// one of our files.
     /// CRASH: before the rename the old content is in place, after it the new one.
     package static func replace(
-        _ path: String, temporary: String, directory: String, with bytes: [UInt8]
+        _ path: FilePath, temporary: FilePath, directory: FilePath, with bytes: [UInt8]
     ) throws(UploadError) {
         do throws(UploadError) {
             let file = try createNew(temporary, .write)
             try unsafe bytes.withUnsafeBufferPointer { (buffer) throws(UploadError) in
-                try write(file.number, UnsafeRawBufferPointer(buffer), path: temporary)
+                try write(file.number, UnsafeRawBufferPointer(buffer), path: "\(temporary)")
             }
             guard Files.sync(file.number) else {
-                throw UploadError.system(call: "fsync", path: temporary, errno: Errno.last)
+                throw UploadError.system(call: "fsync", path: "\(temporary)", errno: Errno.last)
             }
         } catch {
             Files.remove(temporary)
@@ -162,13 +162,13 @@ package enum StoreFiles {
     }
 
     /// Makes an empty file; it may exist already.
-    static func create(_ path: String) throws(UploadError) {
+    static func create(_ path: FilePath) throws(UploadError) {
         let file = try FileDescriptor(path: path, flags: [.write, .create, .nonBlocking])
         giveToOwner(file.number, path)
     }
 
     /// Writes a text for people; if that fails, nothing is lost.
-    static func note(_ text: String, in path: String) {
+    static func note(_ text: String, in path: FilePath) {
         guard !text.isEmpty || size(path) > 0,
             let file = try? FileDescriptor(path: path, flags: [.write, .empty, .nonBlocking])
         else { return }
@@ -180,7 +180,7 @@ package enum StoreFiles {
 
     /// Creates a file that did not exist: never a link, a FIFO or another name of somebody's file.
     static func createNew(
-        _ path: String, _ flags: OpenFlags
+        _ path: FilePath, _ flags: OpenFlags
     ) throws(UploadError) -> FileDescriptor {
         Files.remove(path)
         let file = try FileDescriptor(path: path, flags: flags.union(.new))
@@ -189,30 +189,30 @@ package enum StoreFiles {
     }
 
     /// A file that root makes in a user's store goes to that user, who could not read it otherwise.
-    private static func giveToOwner(_ descriptor: Int32, _ path: String) {
-        guard Machine.userID() == 0, let slash = path.lastIndex(of: "/"),
-            let parent = FileFacts(following: String(path[...slash])), parent.owner != 0
+    private static func giveToOwner(_ descriptor: Int32, _ path: FilePath) {
+        guard Machine.userID() == 0, let parent = FileFacts(following: path.parent),
+            parent.owner != 0
         else { return }
         Files.giveTo(descriptor, owner: parent.owner, group: parent.group)
     }
 
-    static func move(_ from: String, to: String) throws(UploadError) {
+    static func move(_ from: FilePath, to: FilePath) throws(UploadError) {
         guard Files.move(from, to: to) else {
-            throw UploadError.system(call: "rename", path: from, errno: Errno.last)
+            throw UploadError.system(call: "rename", path: "\(from)", errno: Errno.last)
         }
     }
 
     /// A missing file counts as removed.
-    static func remove(_ path: String) throws(UploadError) {
+    static func remove(_ path: FilePath) throws(UploadError) {
         guard Files.remove(path) || Errno.last == Errno.ENOENT else {
-            throw UploadError.system(call: "unlink", path: path, errno: Errno.last)
+            throw UploadError.system(call: "unlink", path: "\(path)", errno: Errno.last)
         }
     }
 
-    static func syncDirectory(_ path: String) throws(UploadError) {
+    static func syncDirectory(_ path: FilePath) throws(UploadError) {
         let directory = try FileDescriptor(path: path, flags: .directory)
         guard Files.sync(directory.number) else {
-            throw UploadError.system(call: "fsync", path: path, errno: Errno.last)
+            throw UploadError.system(call: "fsync", path: "\(path)", errno: Errno.last)
         }
     }
 
@@ -220,7 +220,7 @@ package enum StoreFiles {
 
     /// Holds an exclusive lock on a directory until the value goes away. It excludes both processes
     /// and threads, because each call opens the directory anew.
-    package static func lockDirectory(_ path: String) throws(UploadError) -> FileDescriptor {
+    package static func lockDirectory(_ path: FilePath) throws(UploadError) -> FileDescriptor {
         let directory = try FileDescriptor(path: path, flags: .directory)
         let bound = cw_monotonic_ns() + lockWaitNs
         while !Files.lock(directory.number) {
@@ -229,7 +229,7 @@ package enum StoreFiles {
                 Errno.last == Errno.EINTR
                     || Errno.last == Errno.EWOULDBLOCK && cw_monotonic_ns() < bound
             else {
-                throw UploadError.system(call: "flock", path: path, errno: Errno.last)
+                throw UploadError.system(call: "flock", path: "\(path)", errno: Errno.last)
             }
             ThreadIdentity.pause(microseconds: 1_000)
         }

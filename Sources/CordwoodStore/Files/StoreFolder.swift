@@ -6,7 +6,7 @@ import CordwoodFormats
 
 package enum StoreFolder {
     /// Throws if there is no store, or one of a newer format (FORMAT §2.1).
-    package static func check(_ path: String) throws(ReadProblem) {
+    package static func check(_ path: FilePath) throws(ReadProblem) {
         let names = try LaneFiles.names(in: path)
         guard isDirectory(path) else { throw .system("\(path): no store", errno: Errno.ENOENT) }
         guard names.contains("store") || names.contains("lanes") || names.contains("archives")
@@ -22,23 +22,23 @@ package enum StoreFolder {
         }
     }
 
-    package static func isDirectory(_ path: String) -> Bool {
+    package static func isDirectory(_ path: FilePath) -> Bool {
         FileFacts(following: path)?.isDirectory == true
     }
 
     /// Total size of the files directly in a directory.
-    static func bytes(of path: String) -> UInt64 {
+    static func bytes(of path: FilePath) -> UInt64 {
         FileFacts(following: path)?.bytes ?? 0
     }
 
     /// Paths of the archives, sorted by name.
-    static func archives(_ store: String) throws(ReadProblem) -> [String] {
+    static func archives(_ store: FilePath) throws(ReadProblem) -> [FilePath] {
         let directory = store + "/archives"
-        let listing = SortedPaths(in: directory, suffix: ".cwa")
+        let listing = SortedNames(in: directory, suffix: ".cwa")
         guard listing.error == 0 || listing.error == Errno.ENOENT else {
             throw .system("list \(directory)", errno: listing.error)
         }
-        return listing.paths
+        return listing.names.map { directory + "/" + $0 }
     }
 
     /// Lanes whose lane file is missing: their segments cannot be read without it. An adopter
@@ -60,7 +60,7 @@ package enum StoreFolder {
         }
     }
 
-    private static func isMissing(_ path: String) -> Bool {
+    private static func isMissing(_ path: FilePath) -> Bool {
         FileFacts(at: path) == nil && Errno.last == Errno.ENOENT
     }
 }

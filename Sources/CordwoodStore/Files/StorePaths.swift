@@ -1,14 +1,16 @@
 // Locations in a store (FORMAT §2), as far as uploading needs them, and the mapping between an
 // archive's file name and its name in the queue. Pure.
 
-package struct StorePaths: Sendable {
-    package let root: String
-    package var lanes: String { root + "/lanes" }
-    package var archives: String { root + "/archives" }
-    package var queue: String { root + "/queue" }
-    package var targets: String { root + "/targets" }
+import CordwoodCore
 
-    package init(_ root: String) {
+package struct StorePaths: Sendable {
+    package let root: FilePath
+    package var lanes: FilePath { root + "/lanes" }
+    package var archives: FilePath { root + "/archives" }
+    package var queue: FilePath { root + "/queue" }
+    package var targets: FilePath { root + "/targets" }
+
+    package init(_ root: FilePath) {
         self.root = root
     }
 
@@ -38,7 +40,7 @@ package struct StorePaths: Sendable {
     /// Callbacks and closures receive this name.
     package static func file(ofStem stem: String) -> String { stem + archiveSuffix }
 
-    package func archive(_ stem: String) -> String {
+    package func archive(_ stem: String) -> FilePath {
         archives + "/" + StorePaths.file(ofStem: stem)
     }
 

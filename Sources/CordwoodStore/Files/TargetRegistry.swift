@@ -2,6 +2,8 @@
 // needs to recognise the target, and no secret: only scheme, host and port of the URL. After upload
 // an archive is deleted once all targets registered here have it. Any thread, any process.
 
+import CordwoodCore
+
 public struct RegisteredTarget: Equatable, Sendable {
     public var key: TargetKey
     public var name: String
@@ -92,7 +94,7 @@ package struct TargetRegistry: Sendable {
     let paths: StorePaths
     private static let firstLine = "cordwood target"
 
-    package init(storeDirectory: String) {
+    package init(storeDirectory: FilePath) {
         paths = StorePaths(storeDirectory)
     }
 

@@ -17,12 +17,12 @@ import CordwoodCore
     package private(set) var next: UInt64 = 0
     private var ranNs: UInt64 = 0
     private let witness = AdoptionWitness()
-    private let directory: String
+    private let directory: FilePath
 
     /// When the first run is due, on the monotonic clock: soon after open.
     package let firstNs = cw_monotonic_ns() + 1_000_000_000
 
-    package init(directory: String) { self.directory = directory }
+    package init(directory: FilePath) { self.directory = directory }
 
     private static let everyNs: UInt64 = 60_000_000_000
     private static let everyShortNs: UInt64 = 1_000_000_000

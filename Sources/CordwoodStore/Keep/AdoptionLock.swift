@@ -13,8 +13,8 @@ import CordwoodCore
 struct AdoptionLock {
     private let descriptor: Int32
 
-    init?(directory: String, lane: String, witness: AdoptionWitness) {
-        let path = "\(directory)/lanes/\(lane).lane"
+    init?(directory: FilePath, lane: String, witness: AdoptionWitness) {
+        let path = directory + "/lanes/\(lane).lane"
         let descriptor = Files.open(path, .readWrite)
         guard descriptor >= 0 else { return nil }
         // R32: the name still leads to the inode that we locked.
@@ -28,8 +28,8 @@ struct AdoptionLock {
     }
 
     /// True if the lane's process no longer writes to it, whoever holds its lock.
-    static func isOver(directory: String, lane: String) -> Bool {
-        let path = "\(directory)/lanes/\(lane).lane"
+    static func isOver(directory: FilePath, lane: String) -> Bool {
+        let path = directory + "/lanes/\(lane).lane"
         let descriptor = Files.open(path, [.read, .nonBlocking])
         guard descriptor >= 0 else { return false }
         defer { Files.close(descriptor) }
@@ -48,7 +48,7 @@ struct AdoptionLock {
     /// lock means death, in every namespace and without /proc. Otherwise a descriptor holds it,
     /// which a child may have inherited or a host may have closed.
     private static func isFree(
-        _ descriptor: Int32, _ directory: String, _ lane: String, _ witness: AdoptionWitness
+        _ descriptor: Int32, _ directory: FilePath, _ lane: String, _ witness: AdoptionWitness
     ) -> Bool {
         let isLocked = Files.lock(descriptor)
         let owner = owner(descriptor)
@@ -134,7 +134,7 @@ struct AdoptionLock {
     /// Number of lanes that may be adopted once they have been quiet for long enough.
     public var waiting: Int { seen.count }
 
-    func isQuiet(directory: String, lane: String) -> Bool {
+    func isQuiet(directory: FilePath, lane: String) -> Bool {
         let now = cw_monotonic_ns()
         let digest = AdoptionWitness.digest(directory, lane)
         guard let known = seen[lane], known.digest == digest else {
@@ -152,11 +152,11 @@ struct AdoptionLock {
     }
 
     /// Digest of every byte of the lane's files.
-    private static func digest(_ directory: String, _ lane: String) -> UInt64 {
+    private static func digest(_ directory: FilePath, _ lane: String) -> UInt64 {
         var sum: UInt64 = 0
         let names = Directories.names(directory + "/lanes").filter { $0.hasPrefix(lane + ".") }
         for name in names.sorted() {
-            let path = "\(directory)/lanes/\(name)"
+            let path = directory + "/lanes/\(name)"
             let descriptor = Files.open(path, [.read, .nonBlocking])
             guard descriptor >= 0 else { continue }
             defer { Files.close(descriptor) }

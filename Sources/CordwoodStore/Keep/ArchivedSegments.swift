@@ -7,7 +7,7 @@ import CordwoodFormats
 extension LaneListing {
     /// True while a segment exists that the archive covers (FORMAT §11). Segment 0 exists in the
     /// lane file until the file says otherwise.
-    package func isCovered(archive name: String, _ directory: String) -> Bool {
+    package func isCovered(archive name: String, _ directory: FilePath) -> Bool {
         guard let covers = try? LaneListing.covers(of: name, directory) else {
             let unread = UnreadArchive(name: name, why: "", directory: directory)
             return !isWhole || lanes.values.contains(where: unread.mayCover)
@@ -36,12 +36,12 @@ extension LaneListing {
     /// The covers of an archive: from its name, or from its header if the name says there are more.
     /// An archive that is gone covers nothing. Throws if it exists and cannot be read.
     static func covers(
-        of name: String, _ directory: String
+        of name: String, _ directory: FilePath
     ) throws(ReadProblem) -> [(lane: String, range: ClosedRange<UInt64>)] {
         guard let parsed = ArchiveName(name), name.hasSuffix(".cwa") else { return [] }
         if parsed.others == 0 { return [(parsed.lane, parsed.range)] }
         do throws(ReadProblem) {
-            let info = try ArchiveInfo.peek(path: "\(directory)/archives/\(name)")
+            let info = try ArchiveInfo.peek(path: directory + "/archives/\(name)")
             return info.covers.filter { $0.first <= $0.last }
                 .map { ($0.laneName, $0.first...$0.last) }
         } catch .system(_, Errno.ENOENT) {
@@ -62,11 +62,11 @@ struct UnreadArchive {
     /// If a clock was set back since, an archive looks older than its lanes.
     private static let clockNs: UInt64 = 86_400_000_000_000
 
-    init(name: String, why: String, directory: String) {
+    init(name: String, why: String, directory: FilePath) {
         self.name = name
         self.why = why
         firstLane = name.prefix { $0 != "." }
-        let file = FileFacts(at: "\(directory)/archives/\(name)")
+        let file = FileFacts(at: directory + "/archives/\(name)")
         writtenNs = file.map { $0.modifiedSeconds &* 1_000_000_000 } ?? .max
     }
 
@@ -93,7 +93,7 @@ struct ListedArchives {
     private var known: Set<String> = []
 
     /// Throws if archives/ cannot be listed: its coverage is then unknown.
-    mutating func list(_ directory: String) throws(CordwoodError) {
+    mutating func list(_ directory: FilePath) throws(CordwoodError) {
         guard let names = Directories.list(directory + "/archives") else {
             throw Directories.failure("list", directory + "/archives")
         }
@@ -132,25 +132,25 @@ struct ListedArchives {
     }
 
     /// The segments of a lane that need no archive.
-    func proven(_ files: LaneFiles, _ directory: String) throws(ReadProblem) -> Set<UInt64> {
+    func proven(_ files: LaneFiles, _ directory: FilePath) throws(ReadProblem) -> Set<UInt64> {
         guard covered[files.lane] != nil else { return [] }
         return try proven(LaneSource(files: files), directory)
     }
 
-    func proven(_ source: LaneSource, _ directory: String) throws(ReadProblem) -> Set<UInt64> {
+    func proven(_ source: LaneSource, _ directory: FilePath) throws(ReadProblem) -> Set<UInt64> {
         proven(source.lane, try source.content().seals, directory).union(source.deadSegments)
     }
 
     /// The segments of a lane whose content is proven to be in an archive (FORMAT §11): that of the
     /// same number and digest. A cover alone proves nothing; it may be that of a copy of the lane.
     private func proven(
-        _ lane: String, _ seals: [SegmentSeal], _ directory: String
+        _ lane: String, _ seals: [SegmentSeal], _ directory: FilePath
     ) -> Set<UInt64> {
         var left = Set(seals)
         var found: Set<UInt64> = []
         for (name, range) in covered[lane] ?? []
         where left.contains(where: { range.contains($0.number) }) {
-            let path = "\(directory)/archives/\(name)"
+            let path = directory + "/archives/\(name)"
             guard let info = try? ArchiveInfo.peek(path: path, seals: true),
                 info.lostPlaces == 0
             else { continue }

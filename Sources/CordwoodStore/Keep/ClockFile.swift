@@ -10,7 +10,7 @@ package enum ClockFile {
     private static let firstLine = "cordwood clock"
 
     /// nil: it belongs to a later version and must be left alone, or it cannot be read now.
-    package static func read(storeDirectory: String) -> AgeTrust? {
+    package static func read(storeDirectory: FilePath) -> AgeTrust? {
         do throws(UploadError) {
             guard let bytes = try StoreFiles.read(storeDirectory + "/" + fileName) else {
                 return AgeTrust()
@@ -29,7 +29,7 @@ package enum ClockFile {
         }
     }
 
-    package static func write(_ trust: AgeTrust, storeDirectory: String) throws(UploadError) {
+    package static func write(_ trust: AgeTrust, storeDirectory: FilePath) throws(UploadError) {
         try StoreFiles.replace(fileName, inStore: storeDirectory, with: bytes(trust))
     }
 
@@ -45,7 +45,7 @@ package enum ClockFile {
 
     static func parse(_ bytes: [UInt8]) throws(UploadError) -> AgeTrust {
         var trust = AgeTrust()
-        for line in try KeyValueFile(bytes, firstLine: firstLine, path: fileName).lines {
+        for line in try KeyValueFile(bytes, firstLine: firstLine, path: FilePath(fileName)).lines {
             let words = line.value.split(separator: " ")
             guard line.key == "seen", words.count >= 4, let boot = LaneID(hex: words[0]),
                 let boottime = UInt64(words[1]), let realtime = UInt64(words[2]),

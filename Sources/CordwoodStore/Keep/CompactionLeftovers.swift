@@ -9,12 +9,12 @@ package enum CompactionLeftovers {
     /// the next call removes the others.
     /// - Returns: the number removed.
     @discardableResult
-    package static func remove(directory: String) throws(CordwoodError) -> Int {
+    package static func remove(directory: FilePath) throws(CordwoodError) -> Int {
         guard let names = Directories.list(directory + "/archives") else {
             throw Directories.failure("list", directory + "/archives")
         }
         let infos = names.sorted().filter { $0.hasSuffix(".cwa") }.compactMap {
-            try? ArchiveInfo.peek(path: "\(directory)/archives/\($0)")
+            try? ArchiveInfo.peek(path: directory + "/archives/\($0)")
         }
         var removed = 0
         for new in infos where !new.replaced.isEmpty {
@@ -64,13 +64,13 @@ package enum CompactionLeftovers {
     }
 
     private static func stem(_ info: ArchiveInfo) -> String? {
-        info.path.split(separator: "/").last.flatMap { StorePaths.stem(ofFile: String($0)) }
+        StorePaths.stem(ofFile: String(info.path.lastName))
     }
 
     /// The ids of replaced archives that could not be removed yet, and of those that replace them.
     /// They must not be merged, or records would exist twice.
-    static func unsettled(_ names: [String], directory: String) -> Set<LaneID> {
-        let infos = names.compactMap { try? ArchiveInfo.peek(path: "\(directory)/archives/\($0)") }
+    static func unsettled(_ names: [String], directory: FilePath) -> Set<LaneID> {
+        let infos = names.compactMap { try? ArchiveInfo.peek(path: directory + "/archives/\($0)") }
         let replaced = ArchiveInfo.replacedIDs(infos)
         let old = Set(infos.map(\.id)).intersection(replaced)
         return old.union(
@@ -79,9 +79,9 @@ package enum CompactionLeftovers {
 
     /// Removes what a compacting program was writing when it died. If the lane still exists, its
     /// adopter does this.
-    static func removeParts(directory: String) {
+    static func removeParts(directory: FilePath) {
         for name in Directories.list(directory + "/archives") ?? [] where name.hasSuffix(".part") {
-            let path = "\(directory)/archives/\(name)"
+            let path = directory + "/archives/\(name)"
             let lane = String(name.prefix { $0 != "." })
             guard let file = FileFacts(at: path), file.isRegular,
                 file.secondsSinceModified > unchangedSecondsMin,
@@ -94,7 +94,7 @@ package enum CompactionLeftovers {
     private static let unchangedSecondsMin = 600
 
     private static func remove(
-        _ info: ArchiveInfo, _ directory: String
+        _ info: ArchiveInfo, _ directory: FilePath
     ) throws(CordwoodError) -> Bool {
         let paths = StorePaths(directory)
         guard let stem = stem(info) else { return false }

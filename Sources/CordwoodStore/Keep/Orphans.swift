@@ -11,7 +11,7 @@ import CordwoodCore
 extension StoreArchiver {
     /// Throws if the disk is full or cannot be listed; `damage` reports what is left alone.
     static func clearOrphans(
-        _ directory: String, _ listed: ListedLanes, _ archives: inout ListedArchives,
+        _ directory: FilePath, _ listed: ListedLanes, _ archives: inout ListedArchives,
         _ form: ArchiveForm
     ) throws(CordwoodError) -> ArchivingSummary {
         var summary = ArchivingSummary()
@@ -44,17 +44,17 @@ extension StoreArchiver {
         return summary
     }
 
-    private static func isThere(_ path: String) -> Bool {
+    private static func isThere(_ path: FilePath) -> Bool {
         FileFacts(at: path) != nil || Errno.last != Errno.ENOENT
     }
 
     /// Archives the records that only a journal has, then removes the lane's files.
     private static func archiveJournal(
-        _ directory: String, _ lane: LaneListing.Lane, _ listed: LaneFiles?,
+        _ directory: FilePath, _ lane: LaneListing.Lane, _ listed: LaneFiles?,
         _ archives: ListedArchives, _ form: ArchiveForm
     ) throws(CordwoodError) -> ArchivingSummary {
         var summary = ArchivingSummary()
-        let path = "\(directory)/lanes/\(lane.name).journal"
+        let path = directory + "/lanes/\(lane.name).journal"
         let descriptor = Files.open(path, [.readWrite, .nonBlocking])
         guard descriptor >= 0 else {
             if Errno.last == Errno.ENOENT { return summary }
@@ -95,7 +95,7 @@ extension StoreArchiver {
     /// False: the journal has less than its magic number, so it holds nothing. Throws if it cannot
     /// be read, or if its header is damaged: an owner syncs it before the journal gets its name.
     private static func hasFrames(
-        _ descriptor: Int32, _ path: String
+        _ descriptor: Int32, _ path: FilePath
     ) throws(CordwoodError) -> Bool {
         var words = (UInt64(0), UInt64(0))
         let count = unsafe withUnsafeMutableBytes(of: &words) {

@@ -57,8 +57,8 @@ public enum StoreArchiver {
     /// progress: called now and then, on this thread, with the number of records since the last
     /// call.
     /// shouldStop: called between two lanes; the next adopter takes the rest.
-    public static func archiveDead(
-        directory: String, codec: Codec = .zstd, level: Int32 = 0, method: ArchiveMethod = .dense,
+    package static func archiveDead(
+        directory: FilePath, codec: Codec = .zstd, level: Int32 = 0, method: ArchiveMethod = .dense,
         timeStepNs: UInt64 = 1, recipients: [AgeRecipient] = [],
         witness: AdoptionWitness = AdoptionWitness(),
         progress: (@Sendable (_ records: UInt64) -> Void)? = nil, shouldStop: () -> Bool = { false }
@@ -74,7 +74,7 @@ public enum StoreArchiver {
             throw CordwoodError(Status.notDirectory, "\(directory) is not a directory")
         }
         for name in ["lanes", "archives"] {
-            let path = "\(directory)/\(name)"
+            let path = directory + "/\(name)"
             guard FileFacts(at: path)?.isDirectory != false else {
                 throw CordwoodError(Status.notDirectory, "\(path) is not a directory")
             }
@@ -111,7 +111,7 @@ public enum StoreArchiver {
 
     /// Throws if the disk is full; `damage` reports other failures.
     private static func archive(
-        _ batch: DeadLanes, directory: String, form: ArchiveForm, shouldStop: () -> Bool
+        _ batch: DeadLanes, directory: FilePath, form: ArchiveForm, shouldStop: () -> Bool
     ) throws(CordwoodError) -> ArchivingSummary {
         var summary = ArchivingSummary()
         var alone = batch.lanes
@@ -160,7 +160,7 @@ public enum StoreArchiver {
 
     /// Archives several whole lanes in one archive (FORMAT §11).
     private static func archiveTogether(
-        _ lanes: [(LaneListing.Lane, LaneFiles)], parts: [String: [String]], directory: String,
+        _ lanes: [(LaneListing.Lane, LaneFiles)], parts: [String: [String]], directory: FilePath,
         form: ArchiveForm, lostPlaces: UInt32 = 0
     ) throws(CordwoodError) -> ArchivingSummary {
         var summary = ArchivingSummary()
@@ -220,16 +220,16 @@ public enum StoreArchiver {
             removeFiles(directory, lane)
         }
         _ = Directories.sync(directory + "/lanes")
-        for (lane, _) in lanes { Files.remove("\(directory)/lanes/\(lane.name).lane") }
+        for (lane, _) in lanes { Files.remove(directory + "/lanes/\(lane.name).lane") }
         _ = Directories.sync(directory + "/lanes")
         return summary
     }
 
     /// Removes lane files whose makers died before they named them: they hold no records. A living
     /// maker locks its file immediately after making it.
-    private static func removeUnpublished(_ directory: String, _ names: [String]) {
+    private static func removeUnpublished(_ directory: FilePath, _ names: [String]) {
         for name in names {
-            let path = "\(directory)/lanes/\(name)"
+            let path = directory + "/lanes/\(name)"
             let descriptor = Files.open(path, [.read, .nonBlocking])
             guard descriptor >= 0 else { continue }
             defer { Files.close(descriptor) }
@@ -244,7 +244,7 @@ public enum StoreArchiver {
 
     /// The caller holds the lane's lock, so nothing writes to the lane any more.
     private static func archiveLane(
-        directory: String, lane: LaneListing.Lane, files: LaneFiles,
+        directory: FilePath, lane: LaneListing.Lane, files: LaneFiles,
         archives: ListedArchives, parts: [String], form: ArchiveForm
     ) throws(CordwoodError) -> ArchivingSummary {
         var summary = ArchivingSummary()
@@ -295,19 +295,19 @@ public enum StoreArchiver {
     }
 
     /// Left by the owner or by an adopter that died: only the holder of the lane writes them.
-    private static func removeParts(_ directory: String, _ parts: [String]) {
-        for name in parts { Files.remove("\(directory)/archives/\(name)") }
+    private static func removeParts(_ directory: FilePath, _ parts: [String]) {
+        for name in parts { Files.remove(directory + "/archives/\(name)") }
     }
 
-    private static func remove(_ directory: String, _ lane: LaneListing.Lane) {
+    private static func remove(_ directory: FilePath, _ lane: LaneListing.Lane) {
         removeFiles(directory, lane)
         _ = Directories.sync(directory + "/lanes")
-        Files.remove("\(directory)/lanes/\(lane.name).lane")
+        Files.remove(directory + "/lanes/\(lane.name).lane")
         _ = Directories.sync(directory + "/lanes")
     }
 
     /// The current files of a lane in the store.
-    package static func files(_ directory: String, _ lane: String) throws(CordwoodError)
+    package static func files(_ directory: FilePath, _ lane: String) throws(CordwoodError)
         -> LaneFiles
     {
         do {
@@ -339,9 +339,9 @@ public enum StoreArchiver {
         return result
     }
 
-    static func removeFiles(_ directory: String, _ lane: LaneListing.Lane) {
+    static func removeFiles(_ directory: FilePath, _ lane: LaneListing.Lane) {
         for segment in lane.segments { SegmentLink.remove(segment.path) }
-        for name in lane.others { SegmentLink.remove("\(directory)/lanes/\(name)") }
+        for name in lane.others { SegmentLink.remove(directory + "/lanes/\(name)") }
     }
 
     /// Makes one archive of a run of a lane's segments, or none if they hold no record; the
@@ -351,7 +351,7 @@ public enum StoreArchiver {
     /// lostPlaces: so many were found in a first try. An archive that lacks records has another id
     /// (FORMAT §11), which its first bytes say.
     package static func archive(
-        directory: String, files: LaneFiles, segments: ClosedRange<UInt64>, form: ArchiveForm,
+        directory: FilePath, files: LaneFiles, segments: ClosedRange<UInt64>, form: ArchiveForm,
         endsLane: Bool, boot: LaneID? = nil, lostPlaces: UInt32 = 0
     ) throws(CordwoodError) -> ArchivingSummary {
         var summary = ArchivingSummary()
@@ -420,7 +420,7 @@ package struct ArchiveForm: Sendable {
 
 extension StoreArchiver {
     private static func write(
-        _ source: any RecordSource, _ covers: [ArchiveCover], _ directory: String,
+        _ source: any RecordSource, _ covers: [ArchiveCover], _ directory: FilePath,
         _ form: ArchiveForm, _ lostPlaces: UInt32, _ accepts: (ArchiveInfo) -> Bool
     ) throws(ArchiveError) -> ArchiveInfo {
         let told = form.progress.map { CountedSource(source, tell: $0) }
@@ -438,7 +438,7 @@ struct ListedLanes {
     let listing: LaneListing
     let files: [String: LaneFiles]
 
-    init(directory: String) throws(CordwoodError) {
+    init(directory: FilePath) throws(CordwoodError) {
         listing = LaneListing(directory: directory)
         guard listing.isWhole, let all = try? LaneFiles.list(store: directory) else {
             throw Directories.failure("list", directory + "/lanes")
@@ -462,7 +462,7 @@ private struct DeadLanes {
 
     /// listed: made when the lanes of `over` no longer had a process.
     init(
-        directory: String, names: [String], witness: AdoptionWitness, listed: ListedLanes,
+        directory: FilePath, names: [String], witness: AdoptionWitness, listed: ListedLanes,
         over: Set<String>, archives: inout ListedArchives
     ) throws(CordwoodError) {
         var held: [String] = []

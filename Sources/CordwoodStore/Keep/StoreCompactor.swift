@@ -45,8 +45,8 @@ public enum StoreCompactor {
     ///   - level: of zstd; 0: 3.
     ///   - identities: the keys of encrypted archives.
     ///   - progress: called now and then with the number of records since the last call.
-    public static func compact(
-        directory: String, ageSeconds: UInt64, level: Int32 = 0,
+    package static func compact(
+        directory: FilePath, ageSeconds: UInt64, level: Int32 = 0,
         identities: [AgeIdentity] = [],
         progress: (@Sendable (_ records: UInt64) -> Void)? = nil
     ) throws(CordwoodError) -> CompactingSummary {
@@ -137,7 +137,7 @@ private final class Held {
 }
 
 private struct Compacting {
-    let directory: String
+    let directory: FilePath
     let level: Int32
     let identities: [AgeIdentity]
     let progress: (@Sendable (_ records: UInt64) -> Void)?
@@ -199,7 +199,7 @@ private struct Compacting {
         let info = index.info
         guard info.writtenNs < until, info.recordCount > 0 else { return nil }
         if let problem = index.locked ?? index.problems.first { throw problem }
-        guard let recipients = try file.recipients(identities) else { throw .locked(path) }
+        guard let recipients = try file.recipients(identities) else { throw .locked("\(path)") }
         let blocks = UInt64(index.blocks.count)
         var candidate = Candidate(
             name: name, stem: stem, info: info, origin: "", states: states, recipients: recipients,
@@ -325,7 +325,7 @@ private struct Compacting {
         } catch {
             let problem = CordwoodError(error, lane: members[0].name)
             if problem.status == Status.full {
-                throw .system(call: "write", path: paths.archives, errno: Errno.ENOSPC)
+                throw .system(call: "write", path: "\(paths.archives)", errno: Errno.ENOSPC)
             }
             throw .damaged(problem.text)
         }

@@ -8,8 +8,9 @@ import CordwoodCore
 package enum BootID {
     /// Zero if the system does not say.
     package static func running() -> LaneID {
-        let path = "/proc/sys/kernel/random/boot_id"
-        guard let file = try? ReadFile(path: path) else { return .zero }
+        guard let file = try? ReadFile(path: "/proc/sys/kernel/random/boot_id") else {
+            return .zero
+        }
         var text = [UInt8](repeating: 0, count: 64)
         let count = Files.readOnce(file.descriptor, into: &text, text.count, at: 0)
         guard count > 0 else { return .zero }

@@ -33,7 +33,7 @@ package struct LaneHead: Sendable {
     let segmentOffset: UInt64
     let segmentBytes: UInt64
 
-    @safe package init(_ b: UnsafeRawBufferPointer, path: String) throws(ReadProblem) {
+    @safe package init(_ b: UnsafeRawBufferPointer, path: FilePath) throws(ReadProblem) {
         guard b.count >= 592, Bytes.u64(b, LaneHeader.magic) == LaneHeader.magicValue else {
             throw .damaged("\(path): no lane header")
         }
@@ -112,7 +112,7 @@ package struct SegmentHead: Sendable {
     /// It is sealed, and the checksum of its header does not match.
     let isDamaged: Bool
 
-    @safe package init(_ b: UnsafeRawBufferPointer, path: String) throws(ReadProblem) {
+    @safe package init(_ b: UnsafeRawBufferPointer, path: FilePath) throws(ReadProblem) {
         guard b.count >= SegmentHeader.bytes,
             Bytes.u64(b, SegmentHeader.magic) == SegmentHeader.magicValue
         else { throw .damaged("\(path): no segment header") }
@@ -217,7 +217,7 @@ enum Heads {
     static let segmentBytesMax: UInt64 = 1 << 30
 
     @safe static func checkVersion(
-        _ b: UnsafeRawBufferPointer, _ version: Int, _ incompat: Int, _ path: String
+        _ b: UnsafeRawBufferPointer, _ version: Int, _ incompat: Int, _ path: FilePath
     ) throws(ReadProblem) {
         let known =
             Bytes.u32(b, version) <= FormatVersion.current

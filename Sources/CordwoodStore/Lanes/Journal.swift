@@ -29,7 +29,7 @@ final class Journal {
     let laneID: LaneID
     private let file: ReadFile
 
-    init(path: String) throws(ReadProblem) {
+    init(path: FilePath) throws(ReadProblem) {
         file = try ReadFile(path: path)
         let head = try file.copy(at: 0, count: JournalHeader.bytes)
         guard head.count == JournalHeader.bytes,

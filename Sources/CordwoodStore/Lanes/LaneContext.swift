@@ -62,7 +62,7 @@ final class LaneContext {
 
     /// Returns nil for a journal that does not exist or is not ours. Throws if the process lacks
     /// descriptors or memory to open it: it may hold what the lane's file has lost.
-    private static func journal(_ path: String) throws(ReadProblem) -> Journal? {
+    private static func journal(_ path: FilePath) throws(ReadProblem) -> Journal? {
         do throws(ReadProblem) { return try Journal(path: path) } catch {
             if error.isForLack { throw error }
             return nil
@@ -87,7 +87,8 @@ final class LaneContext {
     }
 
     /// A mapped lane file has its full catalog region from the start; segment 0 follows it.
-    private static func cutOff(_ head: LaneHead?, _ file: ReadFile?, _ path: String) -> ReadProblem?
+    private static func cutOff(_ head: LaneHead?, _ file: ReadFile?, _ path: FilePath)
+        -> ReadProblem?
     {
         guard let head, let file, !head.isWritten else { return nil }
         let size = file.size
@@ -188,7 +189,7 @@ final class LaneContext {
     /// reported.
     private func growthFile(_ k: Int) throws(ReadProblem) -> ReadFile? {
         do throws(ReadProblem) {
-            return try ReadFile(path: "\(files.directory)/\(files.lane).catalog-\(k)")
+            return try ReadFile(path: files.directory + "/\(files.lane).catalog-\(k)")
         } catch {
             if error.isForLack { throw error }
             if case .system(let what, let number) = error, number != Errno.ENOENT, !isOtherBoot {

@@ -68,7 +68,7 @@ package final class LaneSource: RecordSource {
 
     /// `directory`: the store. `segments`: nil reads everything that `archivedBelow` leaves.
     package static func open(
-        directory: String, lane: String, segments: ClosedRange<UInt64>? = nil,
+        directory: FilePath, lane: String, segments: ClosedRange<UInt64>? = nil,
         runningBoot: LaneID? = nil
     ) throws(ReadProblem) -> LaneSource {
         let all = try LaneFiles.list(store: directory)
@@ -163,9 +163,9 @@ package final class LaneSource: RecordSource {
             var isSealed = segment.isSealed
             var path = segment.path
             var file = try openIfThere(path)
-            if file == nil, !isSealed, path.hasSuffix(".seg") {
+            if file == nil, !isSealed, path.lastName.hasSuffix(".seg") {
                 // The segment was sealed after the listing.
-                path = path.dropLast(4) + ".sealed"
+                path = path.parent + "/\(path.lastName.dropLast(4)).sealed"
                 isSealed = true
                 file = try openIfThere(path)
             }
@@ -221,7 +221,7 @@ package final class LaneSource: RecordSource {
 
     /// The path may change its meaning between two calls: a link may become a file. So the file is
     /// looked up two more times.
-    private func openIfThere(_ path: String) throws(ReadProblem) -> ReadFile? {
+    private func openIfThere(_ path: FilePath) throws(ReadProblem) -> ReadFile? {
         for last in [false, false, true] {
             do throws(ReadProblem) {
                 return try ReadFile.segment(path: path)
@@ -480,7 +480,7 @@ package final class LaneSource: RecordSource {
     /// Picks up what was committed, claimed or sealed since; returns no record twice. `files`: a
     /// fresh listing; nil makes one. Invalidates the record that `advance` returned.
     package func refresh(files: LaneFiles? = nil) throws(ReadProblem) {
-        let store = String(context.files.directory.dropLast("/lanes".utf8.count))
+        let store = context.files.directory.parent
         var listed = files
         if listed == nil {
             let all = try LaneFiles.list(store: store)

@@ -36,8 +36,8 @@ package enum OtherMachine {
 
     /// The reason for leaving alone a lane that no local process holds: the other machine's name,
     /// or `?` if it has none. nil: the lane belongs to this machine, or was closed.
-    package static func name(directory: String, lane: String) -> String? {
-        let path = "\(directory)/lanes/\(lane).lane"
+    package static func name(directory: FilePath, lane: String) -> String? {
+        let path = directory + "/lanes/\(lane).lane"
         let descriptor = Files.open(path, [.read, .nonBlocking])
         guard descriptor >= 0 else { return nil }
         defer { Files.close(descriptor) }

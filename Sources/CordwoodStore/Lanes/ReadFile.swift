@@ -6,14 +6,14 @@ import Glibc
 
 final class ReadFile {
     let descriptor: Int32
-    let path: String
+    let path: FilePath
     /// The link's target, if the name is a link to a segment in memory.
     private let target: String?
 
-    init(path: String) throws(ReadProblem) {
+    init(path: FilePath) throws(ReadProblem) {
         var fd = ReadFile.open(path)
         target = fd < 0 && errno == ELOOP ? SegmentLink.target(path) : nil
-        if let target { fd = ReadFile.open(target) }
+        if let target { fd = ReadFile.open(FilePath(target)) }
         guard fd >= 0 else { throw .system("open \(path)", errno: errno) }
         guard FileFacts(of: fd)?.isRegular == true else {
             Files.close(fd)
@@ -25,7 +25,7 @@ final class ReadFile {
 
     deinit { Files.close(descriptor) }
 
-    private static func open(_ path: String) -> Int32 {
+    private static func open(_ path: FilePath) -> Int32 {
         while true {
             let fd = Files.openOwn(path, [.read, .nonBlocking, .noTerminal])
             if fd >= 0 || errno != EINTR { return fd }
@@ -35,7 +35,7 @@ final class ReadFile {
     /// Opens a segment and holds a shared lock on it while it is open, so its owner does not reuse
     /// the file meanwhile (FORMAT §6). Fails with ENOENT if the file was reused or renamed since it
     /// was listed.
-    static func segment(path: String) throws(ReadProblem) -> ReadFile {
+    static func segment(path: FilePath) throws(ReadProblem) -> ReadFile {
         let file = try ReadFile(path: path)
         // On a file system without such locks, no owner reuses files.
         let isTaken = flock(file.descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK
@@ -44,12 +44,12 @@ final class ReadFile {
     }
 
     /// Whether a file or link of that name exists.
-    static func hasName(_ path: String) -> Bool { FileFacts(at: path) != nil }
+    static func hasName(_ path: FilePath) -> Bool { FileFacts(at: path) != nil }
 
     /// Whether the name by which it was opened still leads to it.
     var hasItsName: Bool {
         if let target, SegmentLink.target(path) != target { return false }
-        return FileFacts.isNamed(descriptor, target ?? path)
+        return FileFacts.isNamed(descriptor, target.map { FilePath($0) } ?? path)
     }
 
     /// UTC ns of its last change according to the file system; 0 if not known.

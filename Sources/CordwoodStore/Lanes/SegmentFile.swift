@@ -6,7 +6,7 @@
 import CordwoodCore
 
 final class SegmentFile {
-    let path: String
+    let path: FilePath
     let number: UInt64
     private(set) var head: SegmentHead
     /// Used for each record. SAFETY: nothing calls back meanwhile.
@@ -32,7 +32,7 @@ final class SegmentFile {
 
     /// `name` holds the number and generation that the header must repeat (RELIABILITY R16).
     init(
-        file: ReadFile?, path: String, base: UInt64, bytesMax: UInt64, sealedByName: Bool,
+        file: ReadFile?, path: FilePath, base: UInt64, bytesMax: UInt64, sealedByName: Bool,
         number: UInt64, generation: UInt32?, isOtherBoot: Bool, journal: Journal?
     ) throws(ReadProblem) {
         self.file = file
@@ -67,7 +67,7 @@ final class SegmentFile {
     /// After another boot: the file was reused, and the disk's content is from before that
     /// (RELIABILITY R15). None of it belongs to this segment.
     static func isFromBefore(
-        _ file: ReadFile, _ path: String, generation: UInt32
+        _ file: ReadFile, _ path: FilePath, generation: UInt32
     ) throws(ReadProblem) -> Bool {
         let page = try file.copy(at: 0, count: SegmentHeader.bytes)
         guard let head = try? unsafe SegmentHead(page.bytes, path: path) else { return false }
@@ -88,7 +88,7 @@ final class SegmentFile {
     /// lost or belongs to another segment.
     private static func page(
         _ file: ReadFile?, _ base: UInt64, _ journal: Journal?, _ number: UInt64,
-        _ generation: UInt32?, _ path: String
+        _ generation: UInt32?, _ path: FilePath
     ) throws(ReadProblem) -> ReadBuffer {
         let page = ReadBuffer()
         if let file {

@@ -5,16 +5,13 @@ import CordwoodCore
 
 package enum SegmentFileSource {
     /// `path` ends in .lane, .seg or .sealed. A lane file yields only segment 0, archived or not.
-    package static func open(path: String, runningBoot: LaneID? = nil) throws(ReadProblem)
+    package static func open(path: FilePath, runningBoot: LaneID? = nil) throws(ReadProblem)
         -> LaneSource
     {
-        let slash = path.utf8.lastIndex(of: 0x2f)
-        let directory = slash.map { String(path[..<$0]) } ?? "."
-        let name = slash.map { String(path[path.index(after: $0)...]) } ?? path
-        guard let (lane, rest) = LaneFiles.parts(name[...]) else {
+        guard let (lane, rest) = LaneFiles.parts(path.lastName) else {
             throw .damaged("\(path): not a file of a store")
         }
-        let files = LaneFiles(lane: lane, directory: directory.isEmpty ? "/" : directory)
+        let files = LaneFiles(lane: lane, directory: path.parent)
         if rest == "lane" {
             let source = try LaneSource(files: files, segments: 0...0, runningBoot: runningBoot)
             source.reportsDrops = true

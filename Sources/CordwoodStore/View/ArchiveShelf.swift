@@ -10,16 +10,16 @@ final class ArchiveShelf {
     static let placedExactlyMax = 64
     private static let slackNs: UInt64 = 60_000_000_000
 
-    private let store: String
+    private let store: FilePath
     private let identities: [AgeIdentity]
     private let facts: StoreFacts?
     /// The reader's open archives.
     private let files: OpenFiles?
     /// `listedFirst`: the first listing. `known`: all listings so far; made at the second one.
-    private var listedFirst: [String] = []
-    private var known: Set<String> = []
+    private var listedFirst: [FilePath] = []
+    private var known: Set<FilePath> = []
     /// The archives of the first listing, and the paths of those that could not be opened.
-    private(set) var atFirst: (opened: [ArchiveInfo], others: [String])?
+    private(set) var atFirst: (opened: [ArchiveInfo], others: [FilePath])?
     /// The covers of all archives seen; `unsorted` are those not entered yet, because few stores
     /// need them.
     private var seen: [LaneID: [ClosedRange<UInt64>]] = [:]
@@ -29,7 +29,7 @@ final class ArchiveShelf {
     private let replaced: ReplacedArchives
 
     init(
-        store: String, identities: [AgeIdentity], facts: StoreFacts? = nil,
+        store: FilePath, identities: [AgeIdentity], facts: StoreFacts? = nil,
         files: OpenFiles? = nil
     ) {
         self.store = store
@@ -42,11 +42,11 @@ final class ArchiveShelf {
     /// Returns archives that are new since the last call; reports those that cannot be opened.
     func discover(_ report: (ReadProblem) -> Void) -> [ArchiveInfo] {
         var found: [ArchiveInfo] = []
-        var others: [String] = []
+        var others: [FilePath] = []
         do throws(ReadProblem) {
             var paths = try listed()
             facts?.begin(paths.count)
-            var gone: [(path: String, problem: ReadProblem)] = []
+            var gone: [(path: FilePath, problem: ReadProblem)] = []
             var fresh = fresh(paths)
             while !fresh.isEmpty {
                 let before = gone.count
@@ -82,7 +82,7 @@ final class ArchiveShelf {
         return whole
     }
 
-    private func listed() throws(ReadProblem) -> [String] {
+    private func listed() throws(ReadProblem) -> [FilePath] {
         try making { () throws(ReadProblem) in try StoreFolder.archives(store) }
     }
 
@@ -92,7 +92,7 @@ final class ArchiveShelf {
         return try files.making(make)
     }
 
-    private func fresh(_ paths: [String]) -> [String] {
+    private func fresh(_ paths: [FilePath]) -> [FilePath] {
         if listedFirst.isEmpty, known.isEmpty {
             listedFirst = paths
             return paths
@@ -146,7 +146,7 @@ final class ArchiveShelf {
         }
     }
 
-    private func look(_ path: String) throws(ReadProblem) -> ArchiveInfo {
+    private func look(_ path: FilePath) throws(ReadProblem) -> ArchiveInfo {
         let (key, remembered) = facts?.find(path) ?? (nil, nil)
         if let remembered { return remembered.info }
         let source = try ArchiveSource.open(path: path, identities: identities, files: files)
@@ -174,12 +174,12 @@ final class ArchiveShelf {
 
     /// Times of a block whose records all belong to `process`, without an offset; nil: not
     /// remembered.
-    func times(ofBlock block: Int, of path: String, _ process: ProcessInfo) -> BlockTimes? {
+    func times(ofBlock block: Int, of path: FilePath, _ process: ProcessInfo) -> BlockTimes? {
         facts?.facts(of: path)?.times(ofBlock: block, of: process)
     }
 
     func learn(
-        _ times: BlockTimes, ofBlock block: Int, of path: String, _ process: ProcessInfo
+        _ times: BlockTimes, ofBlock block: Int, of path: FilePath, _ process: ProcessInfo
     ) {
         facts?.facts(of: path)?.learn(times, ofBlock: block, of: process)
     }

@@ -30,7 +30,7 @@ struct EndPlan {
     /// same order. 0: everything is read.
     private(set) var time: UInt64 = 0
     /// By path; other archives are read from their beginning.
-    private(set) var starts: [String: ArchiveStart] = [:]
+    private(set) var starts: [FilePath: ArchiveStart] = [:]
     /// Records in the blocks that should be enough, and in all blocks that may match.
     private(set) var taken: UInt64 = 0
     private(set) var total: UInt64 = 0
@@ -38,7 +38,7 @@ struct EndPlan {
     var isWhole: Bool { time == 0 }
 
     private struct Place {
-        var path: String
+        var path: FilePath
         var block: Int
         var entry: BlockEntry
         /// The greatest time shown in the chain up to here.
@@ -49,7 +49,7 @@ struct EndPlan {
     private let offset: (ProcessInfo) -> UInt64
     private var places: [[Place]] = []
     private var known: [String: BlockTimes] = [:]
-    private var opened: (path: String, source: ArchiveSource)?
+    private var opened: (path: FilePath, source: ArchiveSource)?
 
     /// Records shown later are not counted.
     private let upTo: UInt64
@@ -112,7 +112,7 @@ struct EndPlan {
             }
         }
         candidates.sort { ($0.shownMin, $0.place) > ($1.shownMin, $1.place) }
-        var first: [String: (chain: Int, place: Int)] = [:]
+        var first: [FilePath: (chain: Int, place: Int)] = [:]
         var least = UInt64.max
         for (shownMin, chain, place) in candidates {
             if taken >= wanted { break }
@@ -230,7 +230,7 @@ struct EndPlan {
     }
 
     /// Keeps one archive open at a time: there may be more archives than descriptors.
-    private mutating func source(_ path: String) -> ArchiveSource? {
+    private mutating func source(_ path: FilePath) -> ArchiveSource? {
         if let opened, opened.path == path { return opened.source }
         opened = nil
         guard

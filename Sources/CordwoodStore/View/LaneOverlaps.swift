@@ -7,7 +7,7 @@ import CordwoodCore
 
 struct LaneOverlaps {
     /// Paths of archives of which another one holds everything.
-    private(set) var contained: Set<String> = []
+    private(set) var contained: Set<FilePath> = []
     private(set) var shared: [LaneID: SharedLane] = [:]
 
     private typealias Cover = (range: ClosedRange<UInt64>, archive: Int)
@@ -150,7 +150,9 @@ struct LaneOverlaps {
             }
         }
         guard touched.count > 1 else { return }
-        let peeked = touched.sorted { archives[$0].path < archives[$1].path }.compactMap {
+        let peeked = touched.sorted {
+            archives[$0].path.description < archives[$1].path.description
+        }.compactMap {
             try? ArchiveInfo.peek(path: archives[$0].path, identities: identities, seals: true)
         }
         for info in peeked {

@@ -6,7 +6,7 @@
 import CordwoodCore
 
 final class ReplacedArchives {
-    private let store: String
+    private let store: FilePath
     private let identities: [AgeIdentity]
     /// All archives listed, in the order found.
     private var listed: [[ArchiveInfo]] = []
@@ -19,7 +19,7 @@ final class ReplacedArchives {
 
     private struct Opened { weak var source: ArchiveSource? }
 
-    init(store: String, identities: [AgeIdentity]) {
+    init(store: FilePath, identities: [AgeIdentity]) {
         self.store = store
         self.identities = identities
     }

@@ -85,7 +85,7 @@ public enum StoreInspector {
     private static let progressStep: UInt64 = 16_384
 
     /// Paths of the archives that no other archive replaces (FORMAT §11), by name.
-    private static func wholeArchives(_ store: String) throws(ReadProblem) -> [String] {
+    private static func wholeArchives(_ store: FilePath) throws(ReadProblem) -> [FilePath] {
         let paths = try StoreFolder.archives(store)
         let infos = paths.map { try? ArchiveInfo.peek(path: $0) }
         let replaced = ArchiveInfo.replacedIDs(infos.compactMap { $0 })
@@ -101,9 +101,10 @@ public enum StoreInspector {
         progress: @escaping (_ records: UInt64) -> Void = { _ in }
     ) throws(ReadProblem) -> StoreStats {
         var stats = StoreStats()
-        if StoreFolder.isDirectory(path) {
-            try StoreFolder.check(path)
-            stats.lanes = try lanes(path)
+        let opened = FilePath(opening: path)
+        if StoreFolder.isDirectory(opened) {
+            try StoreFolder.check(opened)
+            stats.lanes = try lanes(of: opened)
         }
         var options = options
         options.rendersText = false
@@ -112,7 +113,7 @@ public enum StoreInspector {
         options.tally = tally
         let answers = ArchiveAnswers(options, tally, progress: progress)
         options.answers = answers
-        let reader = try StoreReader(path: path, options: options)
+        let reader = try StoreReader([opened], options: options)
         reader.onProgress = { progress($0 &+ answers.records) }
         addArchives(of: reader, to: &stats)
         var record = RecordRef()
@@ -180,16 +181,17 @@ public enum StoreInspector {
         path: String, options asked: ReaderOptions, shouldStop: @escaping () -> Bool = { false }
     ) throws(ReadProblem) -> StoreStats {
         var stats = StoreStats()
-        if StoreFolder.isDirectory(path) {
-            try StoreFolder.check(path)
-            stats.lanes = try lanes(path)
+        let opened = FilePath(opening: path)
+        if StoreFolder.isDirectory(opened) {
+            try StoreFolder.check(opened)
+            stats.lanes = try lanes(of: opened)
         }
         var options = asked
         options.rendersText = false
         options.isUnordered = true
         let answers = ArchiveAnswers(options, BlockTally(), areTotals: true) { _ in }
         options.answers = answers
-        let reader = try StoreReader(path: path, options: options)
+        let reader = try StoreReader([opened], options: options)
         reader.shouldStop = shouldStop
         addArchives(of: reader, to: &stats)
         var record = RecordRef()
@@ -220,7 +222,7 @@ public enum StoreInspector {
     }
 
     public static func stats(directory: String) throws(ReadProblem) -> StoreStats {
-        try StoreFolder.check(directory)
+        try StoreFolder.check(FilePath(directory))
         return try stats(path: directory)
     }
 
@@ -235,8 +237,9 @@ public enum StoreInspector {
         var report = VerifyReport()
         guard path.hasSuffix(".seg") || path.hasSuffix(".sealed") || path.hasSuffix(".lane") else {
             report.archives = 1
-            let all = StoreFolder.bytes(of: path)
-            try verify(archive: path, identities, &report) { progress($0, all) }
+            let archive = FilePath(path)
+            let all = StoreFolder.bytes(of: archive)
+            try verify(archive: archive, identities, &report) { progress($0, all) }
             return report
         }
         let reader = try StoreReader(path: path)
@@ -252,11 +255,12 @@ public enum StoreInspector {
         directory: String, identities: [AgeIdentity] = [], runningBoot: LaneID? = nil,
         progress: Progress = { _, _ in }
     ) throws(ReadProblem) -> VerifyReport {
-        try StoreFolder.check(directory)
+        let store = FilePath(opening: directory)
+        try StoreFolder.check(store)
         var report = VerifyReport()
-        report.lanes = try lanes(directory)
-        let listed = try LaneFiles.list(store: directory)
-        let archives = try wholeArchives(directory)
+        report.lanes = try lanes(of: store)
+        let listed = try LaneFiles.list(store: store)
+        let archives = try wholeArchives(store)
         var opened: [ArchiveInfo] = []
         var covered: [String: [ClosedRange<UInt64>]] = [:]
         for path in archives {
@@ -286,7 +290,7 @@ public enum StoreInspector {
             done &+= bytes(of: files)
         }
         // List again: segments archived meanwhile are no longer in lanes/.
-        for path in try wholeArchives(directory) {
+        for path in try wholeArchives(store) {
             report.archives += 1
             do throws(ReadProblem) {
                 try verify(archive: path, identities, &report) { progress(done &+ $0, all) }
@@ -301,7 +305,7 @@ public enum StoreInspector {
     }
 
     private static func verify(
-        archive path: String, _ identities: [AgeIdentity], _ report: inout VerifyReport,
+        archive path: FilePath, _ identities: [AgeIdentity], _ report: inout VerifyReport,
         _ progress: (UInt64) -> Void
     ) throws(ReadProblem) {
         let found = try ArchiveVerifier.verify(
@@ -349,9 +353,13 @@ public enum StoreInspector {
     }
 
     public static func lanes(_ directory: String) throws(ReadProblem) -> [LaneStatus] {
+        try lanes(of: FilePath(opening: directory))
+    }
+
+    private static func lanes(of store: FilePath) throws(ReadProblem) -> [LaneStatus] {
         let boot = BootID.running()
         var all: [LaneStatus] = []
-        for files in try LaneFiles.list(store: directory) where files.hasLaneFile {
+        for files in try LaneFiles.list(store: store) where files.hasLaneFile {
             // The lock first, and the header last: a process marks its lane as closed, then lets go
             // of the lock, and then ends.
             let isLocked = LaneFiles.isLocked(files.lanePath)
@@ -373,7 +381,7 @@ public enum StoreInspector {
                     isOtherBoot: laneBoot != .zero && boot != .zero && laneBoot != boot,
                     isWritten: head?.isWritten ?? false,
                     otherMachine: state == .unclean
-                        ? OtherMachine.name(directory: directory, lane: files.lane) : nil))
+                        ? OtherMachine.name(directory: store, lane: files.lane) : nil))
         }
         return all
     }

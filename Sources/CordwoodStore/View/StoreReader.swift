@@ -27,7 +27,7 @@ public final class StoreReader {
     package var onProgress: ((_ records: UInt64) -> Void)?
     private static let progressStep: UInt64 = 16_384
 
-    private let paths: [String]
+    private let paths: [FilePath]
     private let runningBoot: LaneID
     private let asked: QueryPlan
     /// A record that is returned whatever the filter says.
@@ -93,8 +93,16 @@ public final class StoreReader {
 
     /// Store directories or single files (.cwa, .seg, .sealed, .lane), in any mix. Throws if one of
     /// them does not exist, is not one of our files, or has a newer format.
-    public init(
+    public convenience init(
         paths: [String], options: ReaderOptions = ReaderOptions(), runningBoot: LaneID? = nil
+    ) throws(ReadProblem) {
+        try self.init(
+            paths.map { FilePath(opening: $0) }, options: options, runningBoot: runningBoot)
+    }
+
+    /// The same. An open directory is followed wherever it is moved.
+    package init(
+        _ paths: [FilePath], options: ReaderOptions = ReaderOptions(), runningBoot: LaneID? = nil
     ) throws(ReadProblem) {
         self.options = options.narrowed
         self.paths = paths
@@ -159,9 +167,7 @@ public final class StoreReader {
                     ) { [weak self] problem in
                         unsafe self?.pending.append(problem)
                     })
-            } else if path.hasSuffix(".seg") || path.hasSuffix(".sealed")
-                || path.hasSuffix(".lane")
-            {
+            } else if Self.isOfLane(path) {
                 let lane = try SegmentFileSource.open(path: path, runningBoot: runningBoot)
                 lane.rendersText = false
                 learn(lane, path)
@@ -192,16 +198,20 @@ public final class StoreReader {
     }
 
     /// The archives that existed at the start, and the paths of those that cannot be opened.
-    package var archives: (opened: [ArchiveInfo], others: [String]) {
+    package var archives: (opened: [ArchiveInfo], others: [FilePath]) {
         (
             views.flatMap(\.archives.opened) + singleArchives,
             views.flatMap(\.archives.others)
         )
     }
 
-    private func learn(_ source: any RecordSource, _ path: String) {
+    private static func isOfLane(_ path: FilePath) -> Bool {
+        [".seg", ".sealed", ".lane"].contains { path.lastName.hasSuffix($0) }
+    }
+
+    private func learn(_ source: any RecordSource, _ path: FilePath) {
         if let process = source.process {
-            merge.learn(process, lane: path)
+            merge.learn(process, lane: "\(path)")
         } else {
             filesArePlaced = false
         }
@@ -344,7 +354,7 @@ public final class StoreReader {
 
     /// Reports names that appear in the stores' directories or disappear.
     package func makeWatch() -> DirectoryWatch {
-        DirectoryWatch(paths.flatMap { ["\($0)/lanes", "\($0)/archives"] })
+        DirectoryWatch(paths.flatMap { [$0 + "/lanes", $0 + "/archives"] })
     }
 
     /// Following, after `advance` returned nil: when to call it again.

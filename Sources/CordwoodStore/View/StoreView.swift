@@ -11,7 +11,7 @@ final class StoreView {
     private static let lanesOpenMax = 128
     static let reorderWindowNs: UInt64 = 100_000_000
 
-    private let path: String
+    private let path: FilePath
     private let options: ReaderOptions
     private let merge: MergeSource
     private let shelf: ArchiveShelf
@@ -44,7 +44,7 @@ final class StoreView {
     private var start: Start?
 
     /// The archives that existed at the start, and the paths of those that cannot be opened.
-    var archives: (opened: [ArchiveInfo], others: [String]) { shelf.atFirst ?? ([], []) }
+    var archives: (opened: [ArchiveInfo], others: [FilePath]) { shelf.atFirst ?? ([], []) }
 
     /// With `ReaderOptions.last`: chains that may be left out in part.
     private(set) var ends: [EndChain] = []
@@ -54,7 +54,7 @@ final class StoreView {
 
     /// Where the read of each archive begins (`EndPlan.starts`); set before the first record is
     /// read.
-    final class Starts { var byPath: [String: ArchiveStart] = [:] }
+    final class Starts { var byPath: [FilePath: ArchiveStart] = [:] }
     let starts = Starts()
 
     /// What opening an archive needs: one object for thousands of archives.
@@ -76,7 +76,7 @@ final class StoreView {
     private let vanished = Vanished()
 
     init(
-        path: String, options: ReaderOptions, merge: MergeSource, order: UInt64,
+        path: FilePath, options: ReaderOptions, merge: MergeSource, order: UInt64,
         runningBoot: LaneID, report: @escaping (ReadProblem) -> Void
     ) throws(ReadProblem) {
         try StoreFolder.check(path)
@@ -182,7 +182,7 @@ final class StoreView {
                         && asked.map({ shelf.mayHave(info, $0) }) ?? true
                         && !shelf.isAnswered(info, options)
             else { continue }
-            let name = info.covers.count == 1 ? info.covers[0].laneName : info.path
+            let name = info.covers.count == 1 ? info.covers[0].laneName : "\(info.path)"
             chains[name, default: Chain(lane: name)].archives.append(info)
             if isShared { chains[name]?.isShared = true }
         }

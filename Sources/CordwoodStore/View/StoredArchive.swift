@@ -35,7 +35,7 @@ public struct StoredArchive: Sendable {
     /// Reads header and footer.
     public static func identify(path: String) throws(StoredArchiveProblem) -> StoredArchive {
         do throws(ReadProblem) {
-            return try StoredArchive(ArchiveInfo.peek(path: path))
+            return try StoredArchive(ArchiveInfo.peek(path: FilePath(path)))
         } catch {
             throw problem(error, path)
         }
@@ -46,7 +46,7 @@ public struct StoredArchive: Sendable {
         path: String, rawBytesMax: UInt64 = .max
     ) throws(StoredArchiveProblem) -> StoredArchive {
         do throws(ReadProblem) {
-            let found = try ArchiveVerifier.verify(path: path, rawBytesMax: rawBytesMax)
+            let found = try ArchiveVerifier.verify(path: FilePath(path), rawBytesMax: rawBytesMax)
             var archive = StoredArchive(found.info)
             archive.problems = found.problems.map { plain($0, path) }
             return archive

@@ -8,6 +8,7 @@ import CordwoodStore
 extension ForgottenTransactions {
     /// Deletes the records so far of a transaction, or of all transactions: `id` nil.
     public static func forget(_ id: TransactionID?, store: String) throws(CordwoodError) {
+        let store = FilePath(opening: store)
         do throws(ReadProblem) { try StoreFolder.check(store) } catch { throw CordwoodError(error) }
         do throws(UploadError) {
             try DeletedFile.forget(storeDirectory: store, id: id, until: .now())

@@ -48,7 +48,7 @@ package struct TransactionList {
     package private(set) var problem: ReadProblem?
 
     /// - Throws: if the store cannot be opened, or its deleted transactions are not known.
-    package init(directory: String, identities: [AgeIdentity]) throws(CordwoodError) {
+    package init(directory: FilePath, identities: [AgeIdentity]) throws(CordwoodError) {
         let deleted: DeletedFile
         do throws(UploadError) {
             deleted = try DeletedFile.read(storeDirectory: directory)
@@ -59,7 +59,7 @@ package struct TransactionList {
         options.kinds = 1 << TransactionFields.kind
         options.identities = identities
         do throws(ReadProblem) {
-            let reader = try StoreReader(path: directory, options: options)
+            let reader = try StoreReader([directory], options: options)
             while true {
                 do throws(ReadProblem) {
                     guard let record = try reader.advance() else { break }

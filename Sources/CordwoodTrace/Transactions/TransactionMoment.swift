@@ -67,6 +67,7 @@ public struct ForgottenTransactions: Sendable {
     /// Reads a store's directory; a single file has none. Throws if it cannot be read, because
     /// deleted transactions must not be shown.
     public init(store: String) throws(ReadProblem) {
+        let store = FilePath(opening: store)
         guard StoreFolder.isDirectory(store) else {
             file = DeletedFile()
             return

@@ -10,7 +10,7 @@ import struct CordwoodFormats.JSONProblem
 /// The stores of a viewer that are directories.
 enum ChangeableStore {
     static func paths(_ options: ViewerOptions) -> [String] {
-        options.paths.filter { FileFacts(following: $0)?.isDirectory == true }
+        options.paths.filter { FileFacts(following: FilePath($0))?.isDirectory == true }
     }
 
     /// - Parameter name: nil: the only one.
@@ -23,8 +23,8 @@ enum ChangeableStore {
 
     /// False for a store on read-only media, or of another user.
     static func isWritable(_ path: String, _ options: ViewerOptions) -> Bool {
-        !options.isReadOnly && Files.mayChange(directory: path)
-            && FileFacts(at: path + "/store") != nil
+        !options.isReadOnly && Files.mayChange(directory: FilePath(path))
+            && FileFacts(at: FilePath(path + "/store")) != nil
     }
 }
 

@@ -2,13 +2,14 @@
 // and none of a deleted transaction. Holds a whole body until its end, which the limit bounds
 // (TransactionsDialect.bodyBytesMax). One thread at a time.
 
+import CordwoodCore
 import CordwoodStore
 
 struct TransactionsEncoder: RecordEncoder {
     private let device: TransactionsDevice
     private var deleted: DeletedFile
     /// nil: the set of deleted transactions is fixed.
-    private let store: String?
+    private let store: FilePath?
     private var document: TransactionsDocument
 
     /// The minimum kept of an error's code if room runs out.
@@ -16,7 +17,7 @@ struct TransactionsEncoder: RecordEncoder {
 
     /// - Parameter store: its directory, in which `deleted` is read again for each body: a
     ///   transaction deleted while an archive is being sent is in no later request.
-    init(device: TransactionsDevice, deleted: DeletedFile, store: String? = nil) {
+    init(device: TransactionsDevice, deleted: DeletedFile, store: FilePath? = nil) {
         self.device = device
         self.deleted = deleted
         self.store = store

@@ -130,7 +130,7 @@ final class OpenFiles: @unchecked Sendable {
 
 /// One of these files. Without a pool, it stays open.
 final class OpenFile: @unchecked Sendable {
-    private let path: String
+    private let path: FilePath
     private let facts: FileFacts
     fileprivate private(set) var descriptor: Int32
     fileprivate var borrowers = 0
@@ -140,7 +140,7 @@ final class OpenFile: @unchecked Sendable {
     private var pool: OpenFiles?
 
     /// Owns the descriptor; `facts` describes it.
-    init(_ descriptor: Int32, _ facts: FileFacts, path: String) {
+    init(_ descriptor: Int32, _ facts: FileFacts, path: FilePath) {
         self.descriptor = descriptor
         self.facts = facts
         self.path = path

@@ -7,7 +7,7 @@ import XCTest
 
 @testable import CordwoodCore
 
-final class SortedPathsTests: XCTestCase {
+final class SortedNamesTests: XCTestCase {
     private let scratch = Scratch()
 
     func testPathsAreSortedByTheBytesOfTheirNames() throws {
@@ -27,10 +27,11 @@ final class SortedPathsTests: XCTestCase {
                 if name.hasSuffix(".cwa"), !name.hasPrefix(".") { wanted.insert(name) }
             }
             let sorted = wanted.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
-            let listing = SortedPaths(in: folder, suffix: ".cwa")
-            XCTAssertEqual(listing.paths, sorted.map { "\(folder)/\($0)" })
+            let listing = SortedNames(in: FilePath(folder), suffix: ".cwa")
+            XCTAssertEqual(listing.names, sorted)
             XCTAssertEqual(listing.error, 0)
         }
-        XCTAssertEqual(SortedPaths(in: scratch.path + "/none", suffix: ".cwa").error, ENOENT)
+        XCTAssertEqual(
+            SortedNames(in: FilePath(scratch.path + "/none"), suffix: ".cwa").error, ENOENT)
     }
 }

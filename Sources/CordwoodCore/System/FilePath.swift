@@ -1,0 +1,196 @@
+// A path, and the open directory that it starts from: the calls of this folder give both to the
+// kernel, so a file of an open store is found wherever the store has been moved. Any thread.
+// SAFETY: a name is lent to one call.
+
+import CShims
+import Glibc
+import Synchronization
+
+package struct FilePath: Sendable, CustomStringConvertible, ExpressibleByStringLiteral {
+    /// nil: the path starts from the root, or from the working directory.
+    private let directory: OpenDirectory?
+    /// Relative to the directory; "" is the directory itself.
+    private let name: String
+
+    /// A path that a user chose, or one of the system's.
+    package init(_ path: String) {
+        self.init(nil, path)
+    }
+
+    package init(_ directory: OpenDirectory) {
+        self.init(directory, "")
+    }
+
+    /// If it is a directory that can be opened, it stays open.
+    package init(opening path: String) {
+        self = OpenDirectory(path).map { FilePath($0) } ?? FilePath(path)
+    }
+
+    package init(stringLiteral path: StaticString) {
+        self.init("\(path)")
+    }
+
+    private init(_ directory: OpenDirectory?, _ name: String) {
+        (self.directory, self.name) = (directory, name)
+    }
+
+    /// As texts show it: below an open directory, with the path by which that was opened.
+    package var description: String {
+        guard let directory else { return name }
+        return name.isEmpty ? directory.path : directory.path + "/" + name
+    }
+
+    /// What follows the last slash.
+    package var lastName: Substring {
+        let text = name.isEmpty ? directory?.path ?? "" : name
+        return text[(text.lastIndex(of: "/").map(text.index(after:)) ?? text.startIndex)...]
+    }
+
+    /// The directory that has the last name. That of an open directory is itself.
+    package var parent: FilePath {
+        guard let slash = name.lastIndex(of: "/") else {
+            return directory.map { FilePath($0) } ?? "."
+        }
+        return FilePath(directory, slash == name.startIndex ? "/" : String(name[..<slash]))
+    }
+
+    /// Adds text, as to a string: `store + "/lanes"`.
+    package static func + (path: FilePath, more: String) -> FilePath {
+        guard path.directory != nil, path.name.isEmpty else {
+            return FilePath(path.directory, path.name + more)
+        }
+        return FilePath(path.directory, String(more.drop { $0 == "/" }))
+    }
+
+    /// Calls the body with a descriptor and a name, for the calls whose names end in `at`.
+    func lend<Result>(_ body: (Int32, UnsafePointer<CChar>) -> Result) -> Result {
+        let base = directory?.descriptor ?? AT_FDCWD
+        return unsafe (name.isEmpty && directory != nil ? "." : name).withCString {
+            unsafe body(base, $0)
+        }
+    }
+
+    /// For readdir(3) and closedir(3). Below an open directory no link is followed. nil:
+    /// `Errno.last` says why.
+    func openNames() -> OpaquePointer? {
+        let follows = directory == nil ? 0 : O_NOFOLLOW
+        let descriptor = unsafe lend {
+            unsafe openat($0, $1, O_RDONLY | O_DIRECTORY | O_CLOEXEC | follows)
+        }
+        guard descriptor >= 0 else { return nil }
+        if let names = unsafe fdopendir(descriptor) { return unsafe names }
+        let problem = errno
+        close(descriptor)
+        errno = problem
+        return nil
+    }
+}
+
+extension FilePath: Hashable {
+    package static func == (one: FilePath, other: FilePath) -> Bool {
+        one.directory === other.directory && one.name == other.name
+    }
+
+    package func hash(into hasher: inout Hasher) { hasher.combine(name) }
+}
+
+/// A directory that stays open. A host may close descriptors that are not its own, and the number
+/// then leads elsewhere; so it is compared with the directory's identity before each use, and a
+/// lost one is opened again by the path, if that still leads there. Forked children share it.
+/// SAFETY: what `current` points to never changes, and is freed by deinit alone.
+@safe package final class OpenDirectory: @unchecked Sendable {
+    @safe private struct Opened {
+        var descriptor: Int32
+        var device: UInt64 = 0
+        var inode: UInt64 = 0
+        /// Threads may still use the number, so it is closed with the object.
+        var previous: UnsafeMutablePointer<Opened>?
+
+        init?(_ path: String) {
+            // With the dot, a link of that name is followed: the user who names a store chose it.
+            descriptor = unsafe (path + "/.").withCString {
+                unsafe cw_open_at(AT_FDCWD, $0, O_RDONLY | O_DIRECTORY, 0)
+            }
+            guard descriptor >= 0 else { return nil }
+            unsafe cwi_fd_identity(descriptor, &device, &inode)
+        }
+
+        var isHeld: Bool { cwi_fd_is(descriptor, device, inode) }
+    }
+
+    /// By which it was opened.
+    package let path: String
+    private let current: Atomic<UnsafeMutablePointer<Opened>>
+
+    /// nil: `Errno.last` says why.
+    package init?(_ path: String) {
+        guard let opened = Opened(path) else { return nil }
+        self.path = path
+        unsafe current = Atomic(Self.kept(opened))
+    }
+
+    deinit {
+        var next = unsafe Optional(current.load(ordering: .relaxed))
+        while let opened = unsafe next {
+            if unsafe opened.pointee.isHeld { unsafe FileCalls.close(opened.pointee.descriptor) }
+            unsafe next = opened.pointee.previous
+            unsafe opened.deallocate()
+        }
+    }
+
+    /// -1: the host closed it, and the path leads elsewhere.
+    var descriptor: Int32 {
+        // ORDER: acquire. Who sees the address sees what it points to.
+        let known = unsafe current.load(ordering: .acquiring)
+        if unsafe known.pointee.isHeld { return unsafe known.pointee.descriptor }
+        guard let again = Opened(path) else { return -1 }
+        guard unsafe again.inode == known.pointee.inode, unsafe again.device == known.pointee.device
+        else {
+            FileCalls.close(again.descriptor)
+            return -1
+        }
+        return unsafe replace(known, with: again)
+    }
+
+    /// It was deleted, or the host closed it and the path leads elsewhere.
+    package var isGone: Bool {
+        let number = descriptor
+        return number < 0 || FileCalls.isNameless(number)
+    }
+
+    /// The path leads elsewhere, or nowhere: the directory was moved.
+    package var isMoved: Bool {
+        guard let held = FileFacts(of: descriptor) else { return false }
+        return FileFacts(following: FilePath(path)).map { !$0.isSameFile(as: held) } ?? true
+    }
+
+    /// Where it lies now, as the system says; nil: it does not (there is no /proc).
+    package var place: String? { Files.target(of: FilePath("/proc/self/fd/\(descriptor)")) }
+
+    /// Goes on with the directory that the path leads to now. False: it leads nowhere.
+    package func beginAnew() -> Bool {
+        let known = unsafe current.load(ordering: .acquiring)
+        guard let new = Opened(path) else { return false }
+        return unsafe replace(known, with: new) >= 0
+    }
+
+    /// Returns the number that is current afterwards.
+    private func replace(_ known: UnsafeMutablePointer<Opened>, with new: Opened) -> Int32 {
+        var new = new
+        unsafe new.previous = known
+        let made = unsafe Self.kept(new)
+        // ORDER: acquire-release. Of the threads that found it lost, one replaces it.
+        let (isFirst, now) = unsafe current.compareExchange(
+            expected: known, desired: made, ordering: .acquiringAndReleasing)
+        if isFirst { return new.descriptor }
+        FileCalls.close(new.descriptor)
+        unsafe made.deallocate()
+        return unsafe now.pointee.isHeld ? now.pointee.descriptor : -1
+    }
+
+    private static func kept(_ opened: Opened) -> UnsafeMutablePointer<Opened> {
+        let place = UnsafeMutablePointer<Opened>.allocate(capacity: 1)
+        unsafe place.initialize(to: opened)
+        return unsafe place
+    }
+}
