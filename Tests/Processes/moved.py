@@ -2,6 +2,7 @@
 opened, and so do readers. Cases of run.py."""
 
 import json
+import shutil
 import signal
 import subprocess
 import time
@@ -38,10 +39,7 @@ def one(bench, home):
             host.kill()
         said = host.communicate()[0].decode()
         equal("the host ends", host.returncode, -signal.SIGKILL if is_killed else 0)
-        ends = [f'"w {slot} {kept - 1} ' for slot, (_, kept, _, _) in
-                read_ledger(bench.ledger).items()]
-        until(lambda: all(end in (home / "seen").read_text() for end in ends),
-              "the follower's last records")
+        wait_for_last(bench, home / "seen")
         follower.send_signal(signal.SIGINT)
     if not is_killed:
         equal("the host's counts", said.split()[:2], ["dropped", "0"])
@@ -62,6 +60,19 @@ def check_told(lines, moves):
     told = [r for r in shown if r["logger"] == "Cordwood.Store"]
     holds(len(told) <= moves and all("was moved" in r["message"] for r in told),
           f"of {moves} moves: {told}")
+
+
+def removed(store):
+    """False: the host made files meanwhile."""
+    shutil.rmtree(store, ignore_errors=True)
+    return not store.exists()
+
+
+def wait_for_last(bench, seen):
+    """The follower shows the last record of each writer."""
+    ends = [f'"w {slot} {kept - 1} ' for slot, (_, kept, _, _) in
+            read_ledger(bench.ledger).items()]
+    until(lambda: all(end in seen.read_text() for end in ends), "the follower's last records")
 
 
 def archives(store):
@@ -85,4 +96,23 @@ def move(random, home, place):
     return home / f"store-{number}"
 
 
-CASES = {"moved": moved}
+def made_again(bench):
+    """The store is removed under a host and a follower: both go on with the one that the host makes
+    in its place."""
+    seen = bench.directory / "seen"
+    process = bench.start("moved", "host", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    equal("the host", process.stdout.readline(), b"ready\n")
+    wait_for_archive(bench.store, 0)
+    with open(seen, "wb") as shown, subprocess.Popen(
+            [bench.command, "tail", "-f", "-n", "1", "--json", bench.store], stdout=shown,
+            stderr=subprocess.DEVNULL) as follower:
+        until(lambda: seen.stat().st_size, "the follower's first record")
+        until(lambda: removed(bench.store), "the store's removal")
+        wait_for_archive(bench.store, 0)
+        process.communicate()
+        equal("the host ends", process.returncode, 0)
+        wait_for_last(bench, seen)
+        follower.send_signal(signal.SIGINT)
+
+
+CASES = {"moved": moved, "made_again": made_again}

@@ -54,6 +54,11 @@ package struct FilePath: Sendable, CustomStringConvertible, ExpressibleByStringL
         return FilePath(directory, slash == name.startIndex ? "/" : String(name[..<slash]))
     }
 
+    /// If its open directory is gone, goes on with the one that the path leads to now, if any.
+    package func beginAnewIfGone() {
+        if let directory, directory.isGone { _ = directory.beginAnew() }
+    }
+
     /// Adds text, as to a string: `store + "/lanes"`.
     package static func + (path: FilePath, more: String) -> FilePath {
         guard path.directory != nil, path.name.isEmpty else {
