@@ -101,7 +101,7 @@ def main():
     floor = FLOOR.match((ROOT / "Package.swift").read_text(encoding="utf-8"))[1]
     for path in seen:
         check(path, problems, floor)
-    top = {path.relative_to(ROOT).parts[0] for path in seen}
+    top = {name.partition("/")[0] for name in listed()}
     problems += [f"{name}: not of the top level" for name in sorted(top - TOP)]
     print("\n".join(problems) or f"{len(seen)} files")
     return 1 if problems else 0
