@@ -40,7 +40,7 @@ def one(bench, home):
         said = host.communicate()[0].decode()
         equal("the host ends", host.returncode, -signal.SIGKILL if is_killed else 0)
         wait_for_last(bench, home / "seen")
-        follower.send_signal(signal.SIGINT)
+        follower.kill()
     if not is_killed:
         equal("the host's counts", said.split()[:2], ["dropped", "0"])
     bench.finish([bench.command, "archive", place])
@@ -112,7 +112,7 @@ def made_again(bench):
         process.communicate()
         equal("the host ends", process.returncode, 0)
         wait_for_last(bench, seen)
-        follower.send_signal(signal.SIGINT)
+        follower.kill()
 
 
 CASES = {"moved": moved, "made_again": made_again}
