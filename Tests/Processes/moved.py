@@ -2,7 +2,6 @@
 opened, and so do readers. Cases of run.py."""
 
 import json
-import shutil
 import signal
 import subprocess
 import time
@@ -62,12 +61,6 @@ def check_told(lines, moves):
           f"of {moves} moves: {told}")
 
 
-def removed(store):
-    """False: the host made files meanwhile."""
-    shutil.rmtree(store, ignore_errors=True)
-    return not store.exists()
-
-
 def wait_for_last(bench, seen):
     """The follower shows the last record of each writer."""
     ends = [f'"w {slot} {kept - 1} ' for slot, (_, kept, _, _) in
@@ -96,23 +89,4 @@ def move(random, home, place):
     return home / f"store-{number}"
 
 
-def made_again(bench):
-    """The store is removed under a host and a follower: both go on with the one that the host makes
-    in its place."""
-    seen = bench.directory / "seen"
-    process = bench.start("moved", "host", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    equal("the host", process.stdout.readline(), b"ready\n")
-    wait_for_archive(bench.store, 0)
-    with open(seen, "wb") as shown, subprocess.Popen(
-            [bench.command, "tail", "-f", "-n", "1", "--json", bench.store], stdout=shown,
-            stderr=subprocess.DEVNULL) as follower:
-        until(lambda: seen.stat().st_size, "the follower's first record")
-        until(lambda: removed(bench.store), "the store's removal")
-        wait_for_archive(bench.store, 0)
-        process.communicate()
-        equal("the host ends", process.returncode, 0)
-        wait_for_last(bench, seen)
-        follower.kill()
-
-
-CASES = {"moved": moved, "made_again": made_again}
+CASES = {"moved": moved}
