@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 CORE = "Sources/CordwoodCore/Append/"
+SYSTEM = "Sources/CordwoodCore/System/"
 STORE = "Sources/CordwoodStore/"
 SHIP = "Sources/CordwoodShip/"
 ENGINE = "Sources/CordwoodEngine/"

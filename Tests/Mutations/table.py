@@ -7,7 +7,7 @@ closed engine twice, the lane's once more), or no single line keeps the rule.
 
 An entry's lines must occur exactly once in their file. If two defences mask each other the entry
 changes both, and says so. `heavy`: a case of `./dev test --all`."""
-from entry import CORE, STORE, ENGINE, mutation
+from entry import CORE, ENGINE, STORE, SYSTEM, mutation
 
 # ── Claim, seal, stragglers ──
 
@@ -493,3 +493,15 @@ mutation("read", "numbers-are-not-as-written", STORE + "Query/JSONPath.swift",
          " || number(text) != nil\n", "\n",
          "swift JSONFieldTests/testTypes",
          "a number in JSON is not found in the form in which cat prints it")
+
+# ── A store that is moved or deleted ──
+
+mutation("path", "starts-from-its-text", SYSTEM + "FilePath.swift",
+         '        self.init(directory, "")\n', "        self.init(nil, directory.path)\n",
+         "processes moved", "the helper loses a store that is renamed")
+mutation("path", "deleted-is-kept", SYSTEM + "FilePath.swift",
+         "        if let now, !now.isNameless { return", "        if now != nil { return",
+         "processes made_again", "a follower sees nothing of the store that is made again")
+mutation("path", "deleted-has-names", SYSTEM + "FileCalls.swift",
+         "        return errno == ENOENT\n", "        return false\n",
+         "processes store_removed_from_overlay", "a host writes into a deleted folder for ever")

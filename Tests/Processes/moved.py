@@ -1,7 +1,9 @@
-"""A store that is moved while a process writes to it: the process follows the directory that it
-opened, and so do readers. Cases of run.py."""
+"""A store that is moved or removed while a process writes to it and another follows it: both keep
+to the directory that they opened, and go on with a new one once it is gone. Cases of run.py."""
 
+import contextlib
 import json
+import shutil
 import signal
 import subprocess
 import time
@@ -12,68 +14,39 @@ from checking import cat, compare, read_ledger
 
 def moved(bench):
     """The directory or its parent is renamed at random moments; sometimes another one takes the
-    name. Archiving and a follower go on; the host ends or is killed."""
-    for turn in range(sized(4, 12, 60)):
+    name. Archiving and the follower go on; the host ends or is killed."""
+    rounds, records = sized(4, 12, 60), 0
+    for turn in range(rounds):
         home = bench.directory / str(turn)
         (home / "parent").mkdir(parents=True)
         bench.ledger = home / "ledger"
-        one(bench, home)
+        records += move_about(bench, home)
+    bench.note(f"{rounds} stores, {records} records")
 
 
-def one(bench, home):
+def move_about(bench, home):
+    """Returns the number of records."""
     place, moves = home / "parent/store", bench.random.randint(1, 3)
     is_killed = bench.random.random() < 0.5
-    host = bench.start("moved", "host", store=place, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    equal("the host", host.stdout.readline(), b"ready\n")
-    wait_for_archive(place, 0)
-    with open(home / "seen", "wb") as seen, subprocess.Popen(
-            [bench.command, "tail", "-f", "-n", "1", "--json", place], stdout=seen,
-            stderr=subprocess.PIPE) as follower:
-        until(lambda: (home / "seen").stat().st_size, "the follower's first record")
+    with watched(bench, place, home / "seen") as host:
         for _ in range(moves):
             time.sleep(bench.random.random() / 5)
             place = move(bench.random, home, place)
-            wait_for_archive(place, archives(place))
+            wait_for_archive(place)
         if is_killed:
             host.kill()
         said = host.communicate()[0].decode()
         equal("the host ends", host.returncode, -signal.SIGKILL if is_killed else 0)
-        wait_for_last(bench, home / "seen")
-        follower.kill()
     if not is_killed:
-        equal("the host's counts", said.split()[:2], ["dropped", "0"])
+        equal("the host says", said, "dropped 0\n")
     bench.finish([bench.command, "archive", place])
     lines = cat(bench.command, place)
     total, _ = compare(read_ledger(bench.ledger), lines, is_killed)
-    bench.note(f"{total} records, {moves} moves{', killed' if is_killed else ''}")
     check_told(lines, moves)
     left = [path for path in home.rglob("*") if path.suffix in {".lane", ".seg", ".sealed"}
             or path.suffix == ".cwa" and place not in path.parents]
     equal("files that lie elsewhere, or are left", left, [])
-
-
-def check_told(lines, moves):
-    """Each new place was told once, and no loss that did not happen."""
-    shown = [json.loads(line) for line in lines]
-    equal("gaps", [r for r in shown if r["kind"] == "gap"], [])
-    told = [r for r in shown if r["logger"] == "Cordwood.Store"]
-    holds(len(told) <= moves and all("was moved" in r["message"] for r in told),
-          f"of {moves} moves: {told}")
-
-
-def wait_for_last(bench, seen):
-    """The follower shows the last record of each writer."""
-    ends = [f'"w {slot} {kept - 1} ' for slot, (_, kept, _, _) in
-            read_ledger(bench.ledger).items()]
-    until(lambda: all(end in seen.read_text() for end in ends), "the follower's last records")
-
-
-def archives(store):
-    return len(list((store / "archives").glob("*.cwa")))
-
-
-def wait_for_archive(store, before):
-    until(lambda: archives(store) > before, f"an archive in {store}")
+    return total
 
 
 def move(random, home, place):
@@ -89,4 +62,69 @@ def move(random, home, place):
     return home / f"store-{number}"
 
 
-CASES = {"moved": moved}
+def check_told(lines, moves):
+    """Each new place was told once, and no loss that did not happen."""
+    shown = [json.loads(line) for line in lines]
+    equal("gaps", [r for r in shown if r["kind"] == "gap"], [])
+    told = [r for r in shown if r["logger"] == "Cordwood.Store"]
+    holds(len(told) <= moves and all("was moved" in r["message"] for r in told),
+          f"of {moves} moves: {told}")
+
+
+def made_again(bench):
+    """The store is removed. The host makes another in its place, which the follower shows."""
+    rounds = sized(2, 8, 60)
+    for turn in range(rounds):
+        home = bench.directory / str(turn)
+        home.mkdir()
+        bench.ledger = home / "ledger"
+        with watched(bench, home / "store", home / "seen", "removed") as host:
+            time.sleep(bench.random.random() / 5)
+            until(lambda: removed(home / "store"), "the store's removal")
+            wait_for_archive(home / "store")
+            said = host.communicate()[0].decode()
+            holds(host.returncode == 0, f"the host ends {host.returncode}: {said[-1000:]}")
+    bench.note(f"{rounds} stores")
+
+
+def removed(store):
+    """False: the host made files meanwhile."""
+    shutil.rmtree(store, ignore_errors=True)
+    return not store.exists()
+
+
+@contextlib.contextmanager
+def watched(bench, store, seen, *words):
+    """A host, and a follower whose lines go to a file. In the end the follower must show each
+    writer's last record."""
+    with bench.start("moved", "host", *words, store=store, stdin=subprocess.PIPE,
+                     stdout=subprocess.PIPE) as host, open(seen, "wb") as shown:
+        follower = None
+        try:
+            equal("the host", host.stdout.readline(), b"ready\n")
+            wait_for_archive(store)
+            follower = subprocess.Popen(
+                [bench.command, "tail", "-f", "-n", "1", "--json", store], stdout=shown,
+                stderr=subprocess.DEVNULL)
+            until(lambda: seen.stat().st_size, "the follower's first record")
+            yield host
+            ends = [f'"w {slot} {kept - 1} ' for slot, (_, kept, _, _) in
+                    read_ledger(bench.ledger).items()]
+            until(lambda: all(end in seen.read_text() for end in ends),
+                  "the follower's last records")
+        finally:
+            host.kill()
+            if follower:
+                follower.kill()
+                follower.wait()
+
+
+def wait_for_archive(store):
+    """One more than there are."""
+    def archives():
+        return len(list((store / "archives").glob("*.cwa")))
+    before = archives()
+    until(lambda: archives() > before, f"an archive in {store}")
+
+
+CASES = {"moved": moved, "made_again": made_again}

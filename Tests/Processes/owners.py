@@ -2,6 +2,7 @@
 without /proc. Owners that others may mistake for dead log beside adopters. Every kept record must
 be there once. Cases of run.py."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -131,20 +132,19 @@ def executes(bench):
         owner.kill()
 
 
-def on_overlay(bench):
-    """overlayfs maps the file of the lower layer, so a mapping holds no lock there. Containers keep
-    their stores on it. One owner keeps its descriptors, the other closes all."""
+@contextlib.contextmanager
+def overlay(bench, place, *lower):
+    """Mounts overlayfs on a folder. lower: the folders that its lower layer has."""
     needs()
-    layers = bench.directory / "layers"
-    for path in (bench.store, layers):
+    layers, mounted = bench.directory / "layers", []
+    for path in (place, layers):
         path.mkdir()
-    owners, mounted = [], []
     try:
-        for kind, path in (("tmpfs", layers), ("overlay", bench.store)):
+        for kind, path in (("tmpfs", layers), ("overlay", place)):
             options = []
             if kind == "overlay":
-                for name in ("lower", "upper", "work"):
-                    (layers / name).mkdir()
+                for name in ("lower", "upper", "work", *(f"lower/{name}" for name in lower)):
+                    (layers / name).mkdir(parents=True)
                 options = ["-o", f"lowerdir={layers}/lower,upperdir={layers}/upper,"
                                  f"workdir={layers}/work"]
             done = subprocess.run(["mount", "-t", kind, *options, "none", path], check=False,
@@ -152,23 +152,43 @@ def on_overlay(bench):
             if done.returncode != 0:
                 raise Skipped(f"no {kind} can be mounted here")
             mounted.append(path)
-        for words in ([], ["close"]):
-            owners.append(Owner(bench, *words))
-        before = lanes(bench)
-        # The owners' ship threads adopt a second after open.
-        until = time.monotonic() + 3
-        while time.monotonic() < until:
-            bench.archive()
-        if lanes(bench) != before:
-            raise Failed(f"living lanes were adopted: {lanes(bench)}, not {before}")
-        for owner in owners:
-            owner.end()
-        bench.check()
+        yield
     finally:
-        for owner in owners:
-            owner.kill()
         for path in reversed(mounted):
             subprocess.run(["umount", "-l", path], check=False)
+
+
+def on_overlay(bench):
+    """overlayfs maps the file of the lower layer, so a mapping holds no lock there. Containers keep
+    their stores on it. One owner keeps its descriptors, the other closes all."""
+    owners = []
+    with overlay(bench, bench.store):
+        try:
+            for words in ([], ["close"]):
+                owners.append(Owner(bench, *words))
+            before = lanes(bench)
+            # The owners' ship threads adopt a second after open.
+            until = time.monotonic() + 3
+            while time.monotonic() < until:
+                bench.archive()
+            if lanes(bench) != before:
+                raise Failed(f"living lanes were adopted: {lanes(bench)}, not {before}")
+            for owner in owners:
+                owner.end()
+            bench.check()
+        finally:
+            for owner in owners:
+                owner.kill()
+
+
+def removed_from_overlay(what):
+    """The same as `removed`, for folders of the lower layer, whose link count stays."""
+    def body(bench):
+        place = bench.directory / "overlay"
+        bench.store = place / "store"
+        with overlay(bench, place, "store/lanes", "store/archives"):
+            removed(what)(bench)
+    return body
 
 
 def storm(bench):
@@ -306,4 +326,6 @@ CASES = {
     "segment_removed": removed(files("*.seg"), again=True, pause_us=1000),
     "lanes_removed": removed(lambda store: [store / "lanes"]),
     "store_removed": removed(lambda store: [store]),
+    "lanes_removed_from_overlay": removed_from_overlay(lambda store: [store / "lanes"]),
+    "store_removed_from_overlay": removed_from_overlay(lambda store: [store]),
 }

@@ -30,6 +30,18 @@ package enum FileCalls {
         return unsafe fstat(descriptor, &status) == 0 && status.st_nlink == 0
     }
 
+    /// True if the directory was deleted. Overlayfs does not always take the names off its count;
+    /// then only an attempt to make a file shows it.
+    static func isDeleted(_ directory: Int32) -> Bool {
+        if isNameless(directory) { return true }
+        let name = ".try"
+        guard unsafe mkdirat(directory, name, 0o700) != 0 else {
+            unsafe unlinkat(directory, name, AT_REMOVEDIR)
+            return false
+        }
+        return errno == ENOENT
+    }
+
     /// Opens a file that forked children keep. Links are not followed. -1: `Errno.last` says why.
     static func openKept(_ path: UnsafePointer<CChar>, _ flags: OpenFlags) -> Int32 {
         unsafe cw_open_file(path, flags.rawValue, 0o600)

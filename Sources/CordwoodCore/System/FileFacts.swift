@@ -41,6 +41,8 @@ package struct FileFacts {
         status.st_ino == other.status.st_ino && status.st_dev == other.status.st_dev
     }
 
+    /// Its last name was removed.
+    package var isNameless: Bool { status.st_nlink == 0 }
     package var isRegular: Bool { status.st_mode & S_IFMT == S_IFREG }
     package var isDirectory: Bool { status.st_mode & S_IFMT == S_IFDIR }
     package var isPipe: Bool { status.st_mode & S_IFMT == S_IFIFO }

@@ -54,11 +54,6 @@ package struct FilePath: Sendable, CustomStringConvertible, ExpressibleByStringL
         return FilePath(directory, slash == name.startIndex ? "/" : String(name[..<slash]))
     }
 
-    /// If its open directory is gone, goes on with the one that the path leads to now, if any.
-    package func beginAnewIfGone() {
-        if let directory, directory.isGone { _ = directory.beginAnew() }
-    }
-
     /// Adds text, as to a string: `store + "/lanes"`.
     package static func + (path: FilePath, more: String) -> FilePath {
         guard path.directory != nil, path.name.isEmpty else {
@@ -99,16 +94,15 @@ extension FilePath: Hashable {
     package func hash(into hasher: inout Hasher) { hasher.combine(name) }
 }
 
-/// A directory that stays open. A host may close descriptors that are not its own, and the number
-/// then leads elsewhere; so it is compared with the directory's identity before each use, and a
-/// lost one is opened again by the path, if that still leads there. Forked children share it.
+/// A directory that stays open, wherever it is moved. If it is deleted, or if the host closes its
+/// descriptor, as daemons do with all, the object goes on with the directory that its path leads to
+/// then. Forked children share it.
 /// SAFETY: what `current` points to never changes, and is freed by deinit alone.
 @safe package final class OpenDirectory: @unchecked Sendable {
     @safe private struct Opened {
-        var descriptor: Int32
-        var device: UInt64 = 0
-        var inode: UInt64 = 0
-        /// Threads may still use the number, so it is closed with the object.
+        let descriptor: Int32
+        let facts: FileFacts
+        /// Threads may still use its number, so it is closed with the object.
         var previous: UnsafeMutablePointer<Opened>?
 
         init?(_ path: String) {
@@ -116,11 +110,14 @@ extension FilePath: Hashable {
             descriptor = unsafe (path + "/.").withCString {
                 unsafe cw_open_at(AT_FDCWD, $0, O_RDONLY | O_DIRECTORY, 0)
             }
-            guard descriptor >= 0 else { return nil }
-            unsafe cwi_fd_identity(descriptor, &device, &inode)
+            guard descriptor >= 0, let facts = FileFacts(of: descriptor) else { return nil }
+            self.facts = facts
         }
 
-        var isHeld: Bool { cwi_fd_is(descriptor, device, inode) }
+        /// What the descriptor leads to; nil: another file than the one that was opened.
+        var now: FileFacts? {
+            FileFacts(of: descriptor).flatMap { $0.isSameFile(as: facts) ? $0 : nil }
+        }
     }
 
     /// By which it was opened.
@@ -137,30 +134,28 @@ extension FilePath: Hashable {
     deinit {
         var next = unsafe Optional(current.load(ordering: .relaxed))
         while let opened = unsafe next {
-            if unsafe opened.pointee.isHeld { unsafe FileCalls.close(opened.pointee.descriptor) }
+            if unsafe opened.pointee.now != nil {
+                unsafe FileCalls.close(opened.pointee.descriptor)
+            }
             unsafe next = opened.pointee.previous
             unsafe opened.deallocate()
         }
     }
 
-    /// -1: the host closed it, and the path leads elsewhere.
+    /// -1: the host closed it, and the path leads nowhere.
     var descriptor: Int32 {
         // ORDER: acquire. Who sees the address sees what it points to.
         let known = unsafe current.load(ordering: .acquiring)
-        if unsafe known.pointee.isHeld { return unsafe known.pointee.descriptor }
-        guard let again = Opened(path) else { return -1 }
-        guard unsafe again.inode == known.pointee.inode, unsafe again.device == known.pointee.device
-        else {
-            FileCalls.close(again.descriptor)
-            return -1
-        }
-        return unsafe replace(known, with: again)
+        let now = unsafe known.pointee.now
+        if let now, !now.isNameless { return unsafe known.pointee.descriptor }
+        if let other = unsafe goOn(from: known) { return other }
+        return now == nil ? -1 : unsafe known.pointee.descriptor
     }
 
-    /// It was deleted, or the host closed it and the path leads elsewhere.
+    /// It was deleted, or the host closed it, and the path leads nowhere.
     package var isGone: Bool {
         let number = descriptor
-        return number < 0 || FileCalls.isNameless(number)
+        return number < 0 || FileCalls.isDeleted(number)
     }
 
     /// The path leads elsewhere, or nowhere: the directory was moved.
@@ -174,14 +169,12 @@ extension FilePath: Hashable {
 
     /// Goes on with the directory that the path leads to now. False: it leads nowhere.
     package func beginAnew() -> Bool {
-        let known = unsafe current.load(ordering: .acquiring)
-        guard let new = Opened(path) else { return false }
-        return unsafe replace(known, with: new) >= 0
+        unsafe goOn(from: current.load(ordering: .acquiring)) != nil
     }
 
-    /// Returns the number that is current afterwards.
-    private func replace(_ known: UnsafeMutablePointer<Opened>, with new: Opened) -> Int32 {
-        var new = new
+    /// The descriptor of the directory that the path leads to now.
+    private func goOn(from known: UnsafeMutablePointer<Opened>) -> Int32? {
+        guard var new = Opened(path) else { return nil }
         unsafe new.previous = known
         let made = unsafe Self.kept(new)
         // ORDER: acquire-release. Of the threads that found it lost, one replaces it.
@@ -190,7 +183,7 @@ extension FilePath: Hashable {
         if isFirst { return new.descriptor }
         FileCalls.close(new.descriptor)
         unsafe made.deallocate()
-        return unsafe now.pointee.isHeld ? now.pointee.descriptor : -1
+        return unsafe now.pointee.now.map { _ in unsafe now.pointee.descriptor }
     }
 
     private static func kept(_ opened: Opened) -> UnsafeMutablePointer<Opened> {

@@ -28,11 +28,12 @@ package enum Directories {
 
     /// Makes one of the store's own directories. Refuses a link: files would be made and removed
     /// elsewhere.
-    package static func makeOwn(_ path: FilePath) throws(CordwoodError) {
-        if let found = FileFacts(at: path), !found.isDirectory {
+    private static func makeOwn(_ path: FilePath) throws(CordwoodError) {
+        if Files.makeDirectory(path) { return }
+        guard Errno.last == Errno.EEXIST else { throw failure("make directory", path) }
+        guard FileFacts(at: path)?.isDirectory == true else {
             throw CordwoodError(Status.notDirectory, "\(path) is not a directory")
         }
-        try make(path)
     }
 
     /// The host may change its working directory as soon as a store is open.
@@ -97,19 +98,10 @@ package enum Directories {
     /// store unchanged.
     package static func makeStore(_ path: FilePath, consent: Consent) throws(CordwoodError) {
         try make(path, lasts: true)
-        do throws(UploadError) {
-            _ = try StoreFile.open(
-                storeDirectory: path, consent: consent,
-                idBytes: (UInt64.random(in: 1 ... .max), UInt64.random(in: 1 ... .max)),
-                createdUnixSeconds: Int64(cw_realtime_ns() / 1_000_000_000))
-        } catch {
-            throw CordwoodError(error.status.rawValue, error.text)
-        }
-        try makeOwn(path + "/lanes")
-        try makeOwn(path + "/archives")
+        try complete(path, consent)
     }
 
-    /// The same, and keeps it open. Returns a descriptor of lanes/, too.
+    /// Does the same and keeps the directory open. Also returns a descriptor of lanes/.
     package static func openStore(
         _ path: String, consent: Consent
     ) throws(CordwoodError) -> (store: OpenDirectory, lanes: Int32) {
@@ -120,11 +112,24 @@ package enum Directories {
         return (store, try openLanes(store, consent: consent))
     }
 
-    /// Sets an open directory up as a store, as far as it is none; returns a descriptor of lanes/.
+    /// Adds what the open directory lacks of a store. Returns a descriptor of lanes/.
     package static func openLanes(
         _ store: OpenDirectory, consent: Consent
     ) throws(CordwoodError) -> Int32 {
-        try makeStore(FilePath(store), consent: consent)
+        try complete(FilePath(store), consent)
         return try open(FilePath(store) + "/lanes")
+    }
+
+    private static func complete(_ store: FilePath, _ consent: Consent) throws(CordwoodError) {
+        do throws(UploadError) {
+            _ = try StoreFile.open(
+                storeDirectory: store, consent: consent,
+                idBytes: (UInt64.random(in: 1 ... .max), UInt64.random(in: 1 ... .max)),
+                createdUnixSeconds: Int64(cw_realtime_ns() / 1_000_000_000))
+        } catch {
+            throw CordwoodError(error.status.rawValue, error.text)
+        }
+        try makeOwn(store + "/lanes")
+        try makeOwn(store + "/archives")
     }
 }

@@ -331,7 +331,6 @@ public final class StoreReader {
         if try scan(&record) { return true }
         if isStopped { return false }
         if options.follow {
-            for path in paths { path.beginAnewIfGone() }
             for view in views { view.poll() }
             merge.poll { ($0 as? RestOfArchive)?.isDone ?? false }
             return try scan(&record)

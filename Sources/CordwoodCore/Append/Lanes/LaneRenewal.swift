@@ -163,7 +163,7 @@ extension EngineCore {
             unsafe Lanes.addName(&name, lane)
             name.add(".lane")
         }
-        guard isLaneThere else { return .nameless }
+        guard isLaneThere else { return trouble(directory) }
         if let current = unsafe Claim.current(lane), unsafe current.pointee.in_lane == 0,
             unsafe current.pointee.memory_id == 0
         {
@@ -172,7 +172,7 @@ extension EngineCore {
             ) { name in
                 unsafe Segments.addFileName(&name, lane, current, sealed: false)
             }
-            guard isThere else { return .nameless }
+            guard isThere else { return trouble(directory) }
         }
         // ORDER: relaxed. A request on its own (A36).
         let request = unsafe cwa_load_relaxed_u32(Lanes.renewWord(lane))
@@ -180,6 +180,11 @@ extension EngineCore {
             return unsafe hasLeftAll(engine) ? .none : .resources
         }
         return request != 0 ? .unusable : .none
+    }
+
+    /// A file lost its name, perhaps together with its directory.
+    private static func trouble(_ directory: Int32) -> LaneTrouble {
+        FileCalls.isDeleted(directory) ? .directoryGone : .nameless
     }
 
     /// False: the name leads nowhere or to another file. True also if that cannot be determined.
