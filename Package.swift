@@ -143,10 +143,11 @@ let package = Package(
                 "Cordwood", "CordwoodServing",
             ] + nio + underCordwood,
             swiftSettings: strict),
+        .target(name: "CArguments"),
         .executableTarget(
             name: "CordwoodCLI",
             dependencies: [
-                "Cordwood", "CordwoodCollector", "CordwoodServing", "CordwoodViewer",
+                "CArguments", "Cordwood", "CordwoodCollector", "CordwoodServing", "CordwoodViewer",
             ] + argumentParser + underCordwood,
             swiftSettings: strict),
 

@@ -97,11 +97,19 @@ python3 tools/droppable.py "$products/libCordwoodABI.a" "$abi"
 
 # The runtime's locks go through the gate at which a fork waits (Sources/CShims/fork.c): in a child,
 # a lock that another thread held would stay taken forever. Its mutexes are renamed, so that no
-# others are affected; the linker wraps its `once`.
+# others are affected; the linker wraps its `once`. What the runtime prepares for its own backtraces
+# is left out: it ends a static program without /proc, and may install handlers of signals.
+without_backtraces() {
+    ar x --output "$work" "$1" Backtrace.cpp.o
+    objcopy --remove-section=.init_array "$work/Backtrace.cpp.o"
+    ar r "$1" "$work/Backtrace.cpp.o"
+    rm -f "$work/Backtrace.cpp.o"
+}
 for name in swiftCore swift_Concurrency; do
     objcopy --redefine-sym pthread_mutex_lock=cwi_runtime_lock \
         --redefine-sym pthread_mutex_unlock=cwi_runtime_unlock \
         "$static/lib$name.a" "$work/renamed.a"
+    [ "$name" != swiftCore ] || without_backtraces "$work/renamed.a"
     python3 tools/droppable.py "$work/renamed.a" "$work/archives/lib$name.a"
 done
 rm -f "$work/renamed.a"

@@ -34,10 +34,11 @@ MODULES = {
     "CordwoodViewer": STORE | {"Cordwood", "CordwoodServing", "CViewerPage", "NIOCore", "NIOPosix",
                                "NIOHTTP1"} | SYNC,
     "CordwoodCLI": {"Cordwood", "CordwoodCollector", "CordwoodServing", "CordwoodViewer",
-                    "ArgumentParser", "Foundation"} | SYNC,
+                    "ArgumentParser", "CArguments", "Foundation"} | SYNC,
     "CShims": set(),
     "CCurl": set(),
     "CViewerPage": set(),
+    "CArguments": set(),
 }
 # Room → rooms of the same module whose types it may name. Rooms not listed are free.
 ROOMS = {

@@ -90,12 +90,14 @@ enum Options {
         }
         result.consoleLevel = unsafe UInt8(options.console_level)
         let known = UInt32(
-            CW_FLAG_SYNC_CONSOLE | CW_FLAG_COARSE_CLOCK | CW_FLAG_TMPFS | CW_FLAG_SIGBUS_GUARD)
+            CW_FLAG_SYNC_CONSOLE | CW_FLAG_COARSE_CLOCK | CW_FLAG_TMPFS | CW_FLAG_SIGBUS_GUARD
+                | CW_FLAG_GROUP_READ)
         guard unsafe options.flags & ~known == 0 else {
             throw unsafe CordwoodError(Status.argument, "flags \(options.flags) has unknown bits")
         }
         result.segmentsInMemory = unsafe options.flags & UInt32(CW_FLAG_TMPFS) != 0
         result.guardsAgainstBusErrors = unsafe options.flags & UInt32(CW_FLAG_SIGBUS_GUARD) != 0
+        result.groupReads = unsafe options.flags & UInt32(CW_FLAG_GROUP_READ) != 0
         result.coarseClock = unsafe options.flags & UInt32(CW_FLAG_COARSE_CLOCK) != 0
         result.syncConsole = unsafe options.flags & UInt32(CW_FLAG_SYNC_CONSOLE) != 0
         result.uploadIntervalSeconds = unsafe options.upload_interval_s

@@ -2,6 +2,7 @@
 // differ from ours (API: 2 is usage), so this file calls the parsing and the verbs itself.
 
 import ArgumentParser
+import CArguments
 import Cordwood
 
 struct CordwoodCommand: ParsableCommand {
@@ -51,8 +52,7 @@ enum Main {
         Machine.raiseDescriptorLimit()
         Memory.keepLittle()
         do {
-            try checkBytes()
-            let words = CommandLine.arguments.dropFirst()
+            let words = try arguments()[...]
             if words.elementsEqual(["help", QueryHelp.word]) {
                 Output.standard.append(QueryHelp.text + "\n")
                 return Output.standard.flush()
@@ -107,17 +107,21 @@ enum Main {
         }
     }
 
-    /// Swift would replace other bytes, and the command would look for something else.
-    private static func checkBytes() throws(Failure) {
-        for number in 1..<max(Int(CommandLine.argc), 1) {
-            guard let word = unsafe CommandLine.unsafeArgv[number] else { return }
-            if unsafe String(validatingCString: word) == nil {
+    /// The words after the program's name. Swift would replace bytes that are not UTF-8, and the
+    /// command would look for something else.
+    private static func arguments() throws(Failure) -> [String] {
+        var words: [String] = []
+        for number in 1..<max(cw_argument_count(), 1) {
+            guard let bytes = unsafe cw_argument(number) else { break }
+            guard let word = unsafe String(validatingCString: bytes) else {
                 throw Failure(
                     .usage,
                     "argument \(number) is not UTF-8; quoted text in a query may name such bytes: "
                         + #"cat -q '"caf\xe9"'"#)
             }
+            words.append(word)
         }
+        return words
     }
 
     /// Names the verbs when a word is not one of them: the parser says `Unexpected argument`, and

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+SHIMS = "Sources/CShims/"
 CORE = "Sources/CordwoodCore/Append/"
 SYSTEM = "Sources/CordwoodCore/System/"
 STORE = "Sources/CordwoodStore/"

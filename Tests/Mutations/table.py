@@ -7,7 +7,7 @@ closed engine twice, the lane's once more), or no single line keeps the rule.
 
 An entry's lines must occur exactly once in their file. If two defences mask each other the entry
 changes both, and says so. `heavy`: a case of `./dev test --all`."""
-from entry import CORE, ENGINE, STORE, SYSTEM, mutation
+from entry import CORE, ENGINE, SHIMS, STORE, SYSTEM, mutation
 
 # ── Claim, seal, stragglers ──
 
@@ -505,3 +505,16 @@ mutation("path", "deleted-is-kept", SYSTEM + "FilePath.swift",
 mutation("path", "deleted-has-names", SYSTEM + "FileCalls.swift",
          "        return errno == ENOENT\n", "        return false\n",
          "processes store_removed_from_overlay", "a host writes into a deleted folder for ever")
+
+# ── Other users, and smaller rooms ──
+
+mutation("room", "root-keeps-its-files", SHIMS + "made.c",
+         "        (void)!fchown(fd, parent.st_uid, parent.st_gid);\n", "        errno = 0;\n",
+         "processes dropped", "a daemon can make no files once it has dropped its privileges")
+mutation("room", "everybody-is-private", SHIMS + "made.c",
+         "    if ((parent.st_mode & SHARED) == SHARED) (void)!fchmod(fd, shared);\n",
+         "    (void)shared;\n",
+         "processes shared", "the group of a store cannot read it")
+mutation("room", "folders-stay-roots", SHIMS + "made.c",
+         "        take_after(directory, fd, SHARED | S_IRWXU);\n", "        errno = 0;\n",
+         "processes dropped", "nothing can be made in lanes/ after privileges were dropped")

@@ -51,14 +51,5 @@ static void case_log(int argc, char **argv) {
     ledger[mine].spare = 1;
 }
 
-/* SECONDS: an engine that adopts lanes it considers dead. */
-static void case_adopt(int argc, char **argv) {
-    if (argc < 1) exit(2);
-    cw_options options = options_of(store_path);
-    cw_engine *engine = open_with(&options);
-    pause_us((uint64_t)atoi(argv[0]) * 1000000);
-    EXPECT(CW_OK, cw_close(&engine, 20000));
-}
-
-static const test_case cases[] = {{"log", case_log}, {"adopt", case_adopt}};
+static const test_case cases[] = {{"log", case_log}};
 MAIN(cases)

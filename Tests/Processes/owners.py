@@ -86,14 +86,6 @@ def lanes(bench):
                   if not path.name.startswith("."))
 
 
-def command(bench, adopter, seconds):
-    """The adopter's command. Swift's runtime reads a command's arguments from /proc: without it a C
-    engine looks, soon after it opens and again ten seconds later."""
-    if adopter is NO_PROC:
-        return [bench.programs / "owners", "adopt", bench.store, bench.ledger, str(seconds)]
-    return [bench.command, "archive", bench.store]
-
-
 def spared(words, way, adopter, what):
     """An owner that adopters cannot see properly is stopped, so that its lane does not change,
     beside an adopter that may wait as long as it likes."""
@@ -107,7 +99,7 @@ def spared(words, way, adopter, what):
             beside = adopter
             if adopter is BESIDE_OWNER:
                 beside = ["nsenter", f"--pid=/proc/{owner.pid}/ns/pid"]
-            bench.finish([*beside, *command(bench, adopter, 13)])
+            bench.finish([*beside, bench.command, "archive", bench.store])
             if not set(before) <= set(lanes(bench)):
                 raise Failed(f"the lane of {what} was adopted: {lanes(bench)}, not {before}")
             owner.signal(signal.SIGCONT)
@@ -219,7 +211,7 @@ def storm(bench):
             if len(running) < 2:
                 way = bench.random.choice(adopters)
                 running.append(subprocess.Popen(
-                    [*way, *command(bench, way, 2)],
+                    [*way, bench.command, "archive", bench.store],
                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
                 rounds += 1
             time.sleep(bench.random.random() * 0.3)

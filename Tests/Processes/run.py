@@ -25,6 +25,7 @@ import crowd  # noqa: E402
 import identity  # noqa: E402
 import moved  # noqa: E402
 import owners  # noqa: E402
+import rooms  # noqa: E402
 from cases import Failed, Skipped, sized, until  # noqa: E402
 from checking import cat, compare, read_ledger  # noqa: E402
 from settings import forget_settings  # noqa: E402
@@ -359,6 +360,7 @@ CASES = {
     "python_prefork": python_host("prefork", (12, 60, 600), 50),
     **owners.CASES,
     **moved.CASES,
+    **rooms.CASES,
     "crowd": crowd.crowd,
     "adopters": crowd.adopters,
     "short_lived": crowd.short_lived,
@@ -385,10 +387,11 @@ def compile_all(directory, swift):
     def gcc(*words):
         subprocess.run(["gcc", *FLAGS, *words], check=True)
     linked = ["-L", LIBRARIES, "-lcordwood", "-lpthread", f"-Wl,-rpath,{LIBRARIES}"]
-    for name in ("forks", "many", "life", "owners", "ids", "moved"):
+    for name in ("forks", "many", "life", "owners", "ids", "moved", "rooms"):
         gcc(HERE / f"{name}.c", "-o", directory / name, *linked)
     static = LIBRARIES / "libcordwood.a"
     gcc(HERE / "loader.c", "-o", directory / "loader", static, *SYSTEM)
+    gcc("-static", "-Wl,--no-warnings", HERE / "many.c", "-o", directory / "many_static", static, *SYSTEM)
     gcc("-shared", "-fPIC", HERE / "plugin.c", "-o", directory / "plugin_static.so", static,
         *SYSTEM)
     for name in ("copy1", "copy2"):

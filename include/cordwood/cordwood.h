@@ -196,12 +196,15 @@ enum {
                                  on disk) until they are archived or the engine is closed, so that
                                  writers meet no writeback. A restart of the machine loses data that
                                  was neither archived nor flushed with CW_DURABLE_MACHINE */
-    CW_FLAG_SIGBUS_GUARD = 8  /* survive SIGBUS. If another program truncates a file of the store,
+    CW_FLAG_SIGBUS_GUARD = 8, /* survive SIGBUS. If another program truncates a file of the store,
                                  or its file system turns read-only after an error, a write to a
                                  mapped page would kill the process. With this flag cw_open installs
                                  a SIGBUS handler, once and permanently for the process. The engine
                                  then writes the record elsewhere. The handler passes faults outside
                                  Cordwood to the handler that was installed before */
+    CW_FLAG_GROUP_READ = 16   /* the store's group may read it. The store's directory gets mode
+                                 2750, and what is made in it from then on 0640 and 2750. The same
+                                 without this flag, if the directory has that mode already */
 };
 
 /* The reasons for which the engine removes an archive that was never uploaded. */

@@ -164,9 +164,13 @@ static inline int cw_above_standard(int fd) {
 static inline int cw_open_file(const char *path, int flags, mode_t mode) {
     return cw_above_standard(open(path, flags | O_CLOEXEC | O_NOFOLLOW, mode));
 }
-static inline int cw_open_at(int dir, const char *name, int flags, mode_t mode) {
-    return cw_above_standard(openat(dir, name, flags | O_CLOEXEC | O_NOFOLLOW, mode));
-}
+/* Below: what is made in an open directory takes after it. Root's files get its owner and group, so
+ * that the owner can go on with them. Its group may read them if the directory allows this to its
+ * group and hands the group on (mode 2750). */
+/* `mode` is that of a file which nobody else may read. With O_CREAT alone nothing is taken over. */
+int cw_open_at(int directory, const char *name, int flags, mode_t mode);
+/* 0700. Returns 0 or an errno. */
+int cw_make_directory_at(int directory, const char *name);
 /* The raw system call: glibc would emulate it by writing, which may leave holes. */
 static inline int cw_fallocate(int fd, int mode, off_t offset, off_t length) {
     return (int)syscall(SYS_fallocate, fd, mode, offset, length);

@@ -50,6 +50,8 @@ package struct FileFacts {
     package var device: UInt64 { UInt64(status.st_dev) }
     /// Only its owner has permissions.
     package var isPrivate: Bool { status.st_mode & 0o077 == 0 }
+    /// Its permissions.
+    var mode: mode_t { status.st_mode & 0o7777 }
     package var owner: UInt32 { status.st_uid }
     package var group: UInt32 { status.st_gid }
     package var bytes: UInt64 { UInt64(clamping: status.st_size) }

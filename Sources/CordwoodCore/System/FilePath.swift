@@ -167,6 +167,13 @@ extension FilePath: Hashable {
     /// Where it lies now, as the system says; nil: it does not (there is no /proc).
     package var place: String? { Files.target(of: FilePath("/proc/self/fd/\(descriptor)")) }
 
+    /// Allows the group to read what is made in it from now on. False: `Errno.last` says why.
+    package func letGroupRead() -> Bool {
+        let wanted = S_ISGID | S_IRGRP | S_IXGRP, number = descriptor
+        guard let mode = FileFacts(of: number)?.mode else { return false }
+        return mode & wanted == wanted || fchmod(number, mode | wanted) == 0
+    }
+
     /// Goes on with the directory that the path leads to now. False: it leads nowhere.
     package func beginAnew() -> Bool {
         unsafe goOn(from: current.load(ordering: .acquiring)) != nil

@@ -7,8 +7,9 @@
 import CShims
 import Glibc
 
-/// How a file is opened. A new file is 0600, and exec(2) closes every descriptor. One flag needs no
-/// heap; a list may, so the append path uses none.
+/// How a file is opened. A new file is 0600, or takes after the store's directory (`cw_open_at`),
+/// and exec(2) closes every descriptor. One flag needs no heap; a list may, so the append path uses
+/// none.
 package struct OpenFlags: OptionSet, Sendable {
     package let rawValue: Int32
     package init(rawValue: Int32) { self.rawValue = rawValue }
@@ -198,14 +199,12 @@ package enum Files {
     package static func sync(_ descriptor: Int32) -> Bool { fsync(descriptor) == 0 }
     package static func syncData(_ descriptor: Int32) -> Bool { fdatasync(descriptor) == 0 }
 
-    package static func giveTo(_ descriptor: Int32, owner: UInt32, group: UInt32) {
-        _ = fchown(descriptor, owner, group)
-    }
-
     // MARK: Names
 
     package static func makeDirectory(_ path: FilePath) -> Bool {
-        unsafe path.lend { unsafe mkdirat($0, $1, 0o700) == 0 }
+        let error = unsafe path.lend { unsafe cw_make_directory_at($0, $1) }
+        if error != 0 { Errno.last = error }
+        return error == 0
     }
 
     package static func move(_ from: FilePath, to: FilePath) -> Bool {

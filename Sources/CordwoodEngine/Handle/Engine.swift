@@ -34,7 +34,8 @@ import CordwoodTrace
             ? try MemoryStore.make() : try Directories.absolute(settings.directory)
         self.directory = path
         unsafe slot.storeBytes(of: 0, as: UInt64.self)
-        let (store, lanes) = try Directories.openStore(path, consent: settings.options.consent)
+        let (store, lanes) = try Directories.openStore(
+            path, consent: options.consent, groupReads: options.groupReads)
         self.store = store
         var memory: Int32 = -1
         if options.segmentsInMemory {

@@ -183,7 +183,8 @@ extension Services {
                 try Directories.make(path, lasts: true)
                 guard store.beginAnew() else { return -1 }
             }
-            return try Directories.openLanes(store, consent: consent)
+            return try Directories.openLanes(
+                store, consent: consent, groupReads: settings.options.groupReads)
         } catch {
             return -1
         }

@@ -38,6 +38,8 @@ public struct EngineOptions: Sendable {
     /// Installs a SIGBUS handler in the process, so that truncating a store's file, or a file
     /// system that turns read-only, does not kill it.
     public var guardsAgainstBusErrors = false
+    /// The store's directory gets mode 2750: its group may read what is made in it from then on.
+    public var groupReads = false
     /// 0: 30.
     public var uploadIntervalSeconds: UInt32 = 0
     /// Archives are encrypted to these age recipients (`age1…`, separated by spaces or commas);

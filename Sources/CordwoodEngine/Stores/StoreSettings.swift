@@ -11,7 +11,7 @@ public enum StoreSettings {
     public static func make(
         directory: String, consent: Consent = .granted
     ) throws(CordwoodError) {
-        try Directories.makeStore(FilePath(directory), consent: consent)
+        FileCalls.close(try Directories.openStore(directory, consent: consent).lanes)
     }
 
     public static func targets(directory: String) throws(CordwoodError) -> [RegisteredTarget] {

@@ -94,30 +94,29 @@ package enum Directories {
         Files.removeDirectory(path)
     }
 
-    /// Makes a directory and its missing parents and sets it up as a store; leaves an existing
-    /// store unchanged.
-    package static func makeStore(_ path: FilePath, consent: Consent) throws(CordwoodError) {
-        try make(path, lasts: true)
-        try complete(path, consent)
-    }
-
-    /// Does the same and keeps the directory open. Also returns a descriptor of lanes/.
+    /// Makes a directory and its missing parents, sets it up as a store and keeps it open. Leaves an
+    /// existing store as it is. Also returns a descriptor of lanes/, which the caller closes.
     package static func openStore(
-        _ path: String, consent: Consent
+        _ path: String, consent: Consent, groupReads: Bool = false
     ) throws(CordwoodError) -> (store: OpenDirectory, lanes: Int32) {
         try make(FilePath(path), lasts: true)
         guard let store = OpenDirectory(path) else {
             throw failure("open directory", FilePath(path))
         }
-        return (store, try openLanes(store, consent: consent))
+        return (store, try openLanes(store, consent: consent, groupReads: groupReads))
     }
 
     /// Adds what the open directory lacks of a store. Returns a descriptor of lanes/.
+    /// - Parameter groupReads: what is made in it from now on may be read by its group.
     package static func openLanes(
-        _ store: OpenDirectory, consent: Consent
+        _ store: OpenDirectory, consent: Consent, groupReads: Bool
     ) throws(CordwoodError) -> Int32 {
-        try complete(FilePath(store), consent)
-        return try open(FilePath(store) + "/lanes")
+        let path = FilePath(store)
+        if groupReads, !store.letGroupRead() {
+            throw failure("let the group read", FilePath(store.path))
+        }
+        try complete(path, consent)
+        return try open(path + "/lanes")
     }
 
     private static func complete(_ store: FilePath, _ consent: Consent) throws(CordwoodError) {

@@ -163,8 +163,11 @@ package enum StoreFiles {
 
     /// Makes an empty file; it may exist already.
     static func create(_ path: FilePath) throws(UploadError) {
-        let file = try FileDescriptor(path: path, flags: [.write, .create, .nonBlocking])
-        giveToOwner(file.number, path)
+        let made = Files.open(path, [.write, .new])
+        if made >= 0 { return Files.close(made) }
+        guard Errno.last == Errno.EEXIST else {
+            throw UploadError.system(call: "open", path: "\(path)", errno: Errno.last)
+        }
     }
 
     /// Writes a text for people; if that fails, nothing is lost.
@@ -183,17 +186,7 @@ package enum StoreFiles {
         _ path: FilePath, _ flags: OpenFlags
     ) throws(UploadError) -> FileDescriptor {
         Files.remove(path)
-        let file = try FileDescriptor(path: path, flags: flags.union(.new))
-        giveToOwner(file.number, path)
-        return file
-    }
-
-    /// A file that root makes in a user's store goes to that user, who could not read it otherwise.
-    private static func giveToOwner(_ descriptor: Int32, _ path: FilePath) {
-        guard Machine.userID() == 0, let parent = FileFacts(following: path.parent),
-            parent.owner != 0
-        else { return }
-        Files.giveTo(descriptor, owner: parent.owner, group: parent.group)
+        return try FileDescriptor(path: path, flags: flags.union(.new))
     }
 
     static func move(_ from: FilePath, to: FilePath) throws(UploadError) {

@@ -1,6 +1,7 @@
 """Open, flush, roll, stats, close, levels, errors, callbacks."""
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import time
@@ -120,6 +121,14 @@ class EngineTest(StoreCase):
         links = [path for path in Path(self.store).rglob("*") if path.is_symlink()]
         self.assertEqual(links, [])
         self.assertEqual(len(list(cordwood.read(self.store))), 2000)
+
+    def test_the_group_reads(self) -> None:
+        with cordwood.open(self.store, group_read=True) as engine:
+            engine.logger("a").info("1")
+        store = Path(self.store)
+        self.assertEqual({stat.S_IMODE(path.stat().st_mode) for path in store.rglob("*")},
+                         {0o2750, 0o640})
+        self.assertEqual(stat.S_IMODE(store.stat().st_mode), 0o2750)
 
     def test_in_memory(self) -> None:
         with cordwood.open(":memory:") as engine:

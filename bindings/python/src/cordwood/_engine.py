@@ -322,7 +322,7 @@ def open(directory: Optional[PathLike] = None, *, process_name: Optional[str] = 
          consent: Union[str, int, None] = None, overflow: Union[str, int, None] = None,
          console: Union[str, int, None] = None, console_level: Optional[_levels.Level] = None,
          sync_console: bool = False, coarse_clock: bool = False,
-         tmpfs: bool = False, sigbus_guard: bool = False,
+         tmpfs: bool = False, sigbus_guard: bool = False, group_read: bool = False,
          upload_interval_s: Optional[int] = None,
          archive_removed: Optional[ArchiveRemoved] = None,
          encrypt_to: Union[str, Iterable[str], None] = None,
@@ -366,7 +366,8 @@ def open(directory: Optional[PathLike] = None, *, process_name: Optional[str] = 
             put_number(raw, key, value)
     for wanted, flag in ((sync_console, _abi.FLAG_SYNC_CONSOLE),
                          (coarse_clock, _abi.FLAG_COARSE_CLOCK), (tmpfs, _abi.FLAG_TMPFS),
-                         (sigbus_guard, _abi.FLAG_SIGBUS_GUARD)):
+                         (sigbus_guard, _abi.FLAG_SIGBUS_GUARD),
+                         (group_read, _abi.FLAG_GROUP_READ)):
         if wanted:
             raw.flags |= flag
     if encrypt_to is not None:

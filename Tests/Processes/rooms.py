@@ -1,0 +1,102 @@
+"""Hosts that enter a smaller room after they opened a store, and stores of several users. Cases of
+run.py."""
+
+import os
+import subprocess
+
+from cases import equal, holds
+from owners import AS_USER, NO_PROC, USER, needs, own
+
+
+def owned(bench):
+    """{(kind, owner, group, permissions)} of all that is in the store."""
+    def facts(path):
+        found = path.lstat()
+        kind = "folder" if path.is_dir() else "file"
+        return kind, found.st_uid, found.st_gid, oct(found.st_mode & 0o7777)
+    return {facts(path) for path in bench.store.rglob("*")}
+
+
+def dropped(bench):
+    """A daemon opens the store of the user that it becomes then. Root's tools make files there,
+    too."""
+    needs()
+    own(bench)
+    wanted = {("folder", USER, USER, "0o700"), ("file", USER, USER, "0o600")}
+    bench.run("many", "brief", 2, codes=(-9,))
+    bench.archive()
+    equal("what root made", owned(bench), wanted)
+    bench.run("rooms", "drop", USER)
+    equal("what both made", owned(bench), wanted)
+    bench.finish([*AS_USER, bench.command, "archive", bench.store])
+    bench.check(killed=True)
+
+
+def dropped_outside(bench):
+    """The store is root's own, so nothing can be made there any more: the cause is permission."""
+    needs()
+    said = bench.run("rooms", "drop", USER, "refused")
+    holds(said.startswith("CW_E_FULL: ") and "permission" in said, said)
+    gaps = [record for record in bench.records() if record["kind"] == "gap"]
+    equal("causes", {record["fields"]["gap.causes"] for record in gaps}, {"permission"})
+    bench.archive()
+    bench.check()
+
+
+def shared(bench):
+    """The group of a store reads what was made there by its owner and by root, whatever the umask
+    was; others do not."""
+    needs()
+    reader, group = 4711, 4712
+    bench.store.mkdir()
+    os.chown(bench.store, USER, group)
+    for path in (bench.directory, bench.directory.parent, bench.programs):
+        path.chmod(0o755)
+    host = bench.start("rooms", "group", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        equal("the host", host.stdout.readline(), b"ready\n")
+        equal("what was made", owned(bench),
+              {("folder", USER, group, "0o2750"), ("file", USER, group, "0o640")})
+        for groups, codes in ((group, (0,)), (reader, (1, 2, 3, 4))):
+            lines = bench.finish(["setpriv", f"--reuid={reader}", f"--regid={groups}",
+                                  "--clear-groups", bench.command, "cat", bench.store], codes)
+            equal(f"records that group {groups} sees", lines.count("w 1 "),
+                  200 if codes == (0,) else 0)
+    finally:
+        host.communicate()
+    equal("the host ends", host.returncode, 0)
+    bench.check()
+
+
+def tool_without_proc(bench):
+    """The command does the same without /proc, and so does a program that is linked statically."""
+    needs(NO_PROC)
+
+    def both(*words, codes=(0,)):
+        """What it says with /proc and without it."""
+        said = [bench.finish([*way, bench.command, *words], codes) for way in ([], NO_PROC)]
+        equal(" ".join(map(str, words[:2])), *reversed(said))
+        return said[0]
+    for way in (NO_PROC, []):
+        done = subprocess.run(
+            [*way, bench.command, "log", "--logger", "rooms", "--store", bench.store],
+            input=b"one\ntwo\n", check=False, capture_output=True)
+        equal("log ends", (done.returncode, done.stderr), (0, b""))
+    bench.run("many", "brief", 2, codes=(-9,))
+    bench.finish([*NO_PROC, bench.programs / "many_static", "brief", bench.store, bench.ledger])
+    shown = both("cat", "--json", bench.store)
+    for text, count in (('"one"', 2), ('"two"', 2), ('"w 1 0 ', 1), ('"w 2 0 ', 1)):
+        equal(text, shown.count(text), count)
+    both("tail", "-n", "3", bench.store)
+    both("grep", "two", bench.store)
+    both("stats", "--json", bench.store)
+    both("verify", bench.store)
+    both("--help")
+    both("cat", "--nonsense", bench.store, codes=(2,))
+    both(codes=(0,))
+    bench.finish([*NO_PROC, bench.command, "archive", bench.store])
+    bench.check(killed=True)
+
+
+CASES = {"dropped": dropped, "dropped_outside": dropped_outside, "shared": shared,
+         "tool_without_proc": tool_without_proc}
