@@ -133,6 +133,7 @@ message=('6appendySbSpySo10cwi_loggerVG_s6UInt32VAISvSitFZ'
 # shellcheck disable=SC2016
 message=("${message[@]/#/-Wl,--undefined=\$s12CordwoodCore11MessagePathO}")
 once=_ZN5swift14threading_impl9once_slowERNS0_6once_tEPFvPvES3_
+random=swift_stdlib_random
 
 # The libraries that the objects name in their autolink entries, as archives. Groups, because
 # Swift's own archives refer to one another in circles. Without the regular expressions, which are
@@ -150,8 +151,9 @@ MAP
     "$static/$arch/swiftrt.o" \
     -Wl,--whole-archive "$abi" -Wl,--no-whole-archive \
     -Wl,--start-group "${runtime[@]}" "${packed[@]}" -l:libstdc++.a -Wl,--end-group \
-    -Wl,--as-needed -lm -lpthread -ldl -Wl,--wrap="$once" -Wl,--wrap="$names" \
-    "${unprinted[@]}" -Wl,--icf=safe "${message[@]}" \
+    -Wl,--as-needed -lm -lpthread -ldl \
+    -Wl,--wrap="$once" -Wl,--wrap="$names" -Wl,--wrap="$random" "${unprinted[@]}" \
+    -Wl,--icf=safe "${message[@]}" \
     -Wl,--version-script="$work/exports.map" -Wl,--gc-sections -Wl,--no-undefined \
     -Wl,-soname,libcordwood.so.0 -Wl,-z,nodelete -Wl,-z,relro -Wl,-z,now \
     -Wl,-z,pack-relative-relocs
@@ -165,7 +167,7 @@ dd if=build/lib/libcordwood.so iflag=nocache count=0 status=none
 ln -sf libcordwood.so build/lib/libcordwood.so.0
 # One relocatable object with local names. --force-group-allocation dissolves COMDAT groups: a C++
 # host has groups of the same names, and the linker would drop ours.
-ld -r --force-group-allocation --wrap="$once" --wrap="$names" -o "$work/all.o" \
+ld -r --force-group-allocation --wrap="$once" --wrap="$names" --wrap="$random" -o "$work/all.o" \
     "$static/$arch/swiftrt.o" \
     --whole-archive "$abi" --no-whole-archive \
     --start-group "${runtime[@]}" "${packed[@]}" --end-group

@@ -5,24 +5,34 @@
 
 enum { SHARED = S_ISGID | S_IRGRP | S_IXGRP };
 
-/* Gives a file that was just made to whom its directory belongs. */
-static void take_after(int directory, int fd, mode_t shared) {
+/* Gives what this process made, perhaps as root, to whom its directory belongs. False: the host has
+ * given up root's rights since. */
+static bool take_after(int directory, int fd, bool was_root, mode_t shared) {
     struct stat parent;
-    if (fstat(directory, &parent) != 0) return;
-    if (geteuid() == 0 && (parent.st_uid != 0 || parent.st_gid != getegid()))
-        (void)!fchown(fd, parent.st_uid, parent.st_gid);
+    if (fstat(directory, &parent) != 0) return true;
+    bool differs = parent.st_uid != 0 || parent.st_gid != getegid();
+    if (was_root && differs && fchown(fd, parent.st_uid, parent.st_gid) != 0 && geteuid() != 0)
+        return false;
     if ((parent.st_mode & SHARED) == SHARED) (void)!fchmod(fd, shared);
+    return true;
 }
 
 int cw_open_at(int directory, const char *name, int flags, mode_t mode) {
-    int fd = openat(directory, name, flags | O_CLOEXEC | O_NOFOLLOW, mode);
-    fd = cw_above_standard(fd);
-    /* O_EXCL: this call made the file, so nobody put another one in its place. */
-    if (fd >= 0 && (flags & O_EXCL) && directory != AT_FDCWD) take_after(directory, fd, 0640);
-    return fd;
+    /* O_EXCL: this call makes the file, so nobody puts another one in its place. */
+    bool makes = (flags & O_EXCL) && directory != AT_FDCWD;
+    while (true) {
+        bool is_root = makes && geteuid() == 0;
+        int fd = openat(directory, name, flags | O_CLOEXEC | O_NOFOLLOW, mode);
+        fd = cw_above_standard(fd);
+        if (fd < 0 || !makes || take_after(directory, fd, is_root, 0640)) return fd;
+        /* Its user could not open it again. */
+        close(fd);
+        if (unlinkat(directory, name, 0) != 0) return -1;
+    }
 }
 
 int cw_make_directory_at(int directory, const char *name) {
+    bool is_root = geteuid() == 0;
     if (mkdirat(directory, name, 0700) != 0) return errno;
     if (directory == AT_FDCWD) return 0;
     int fd = openat(directory, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -30,7 +40,7 @@ int cw_make_directory_at(int directory, const char *name) {
     /* Another directory may have taken the name. One of ours that is closed to everybody else was
      * not moved here by others. */
     if (fd >= 0 && fstat(fd, &made) == 0 && made.st_uid == geteuid() && !(made.st_mode & 0077))
-        take_after(directory, fd, SHARED | S_IRWXU);
+        (void)take_after(directory, fd, is_root, SHARED | S_IRWXU);
     if (fd >= 0) close(fd);
     return 0;
 }

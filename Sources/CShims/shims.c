@@ -19,6 +19,53 @@ void *cwi_exchange_counter(void) {
     return &word;
 }
 
+/* ── Random numbers ── */
+
+bool cw_random(void *bytes, size_t count) {
+    unsigned char *to = bytes;
+    while (count > 0) {
+        ssize_t got = getrandom(to, count < 256 ? count : 256, 0);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) break;
+        to += got;
+        count -= (size_t)got;
+    }
+    static uint64_t calls;
+    uint64_t state = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (i % 8 == 0) {
+            state = cw_clock_ns(CLOCK_MONOTONIC) ^ (uint64_t)getpid() << 32 ^
+                    __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED) << 48;
+            /* The last steps of MurmurHash3 spread each bit over all. */
+            state = (state ^ state >> 33) * 0xFF51AFD7ED558CCDu;
+            state = (state ^ state >> 33) * 0xC4CEB9FE1A85EC53u;
+            state ^= state >> 33;
+        }
+        to[i] = (unsigned char)(state >> i % 8 * 8);
+    }
+    return count == 0;
+}
+
+/* In the libraries of tools/build.sh, for Swift's own random numbers, whose failure would end the
+ * process. */
+void __wrap_swift_stdlib_random(void *bytes, size_t count);
+void __wrap_swift_stdlib_random(void *bytes, size_t count) { (void)cw_random(bytes, count); }
+
+/* ── Threads ── */
+
+#ifdef __GLIBC__
+/* 0: the C library has registered no thread. Missing before 2.35. */
+extern const unsigned int __rseq_size __attribute__((weak));
+
+bool cw_thread_may_start(void) {
+    if (&__rseq_size == NULL || __rseq_size == 0) return true;
+    /* The kernel itself refuses these arguments, and nothing changes. */
+    return syscall(SYS_rseq, NULL, 0, 0, 0) == 0 || errno == EINVAL;
+}
+#else
+bool cw_thread_may_start(void) { return true; }
+#endif
+
 /* ── CRC-32C ── */
 
 static uint32_t crc_table[256];

@@ -509,12 +509,21 @@ mutation("path", "deleted-has-names", SYSTEM + "FileCalls.swift",
 # ── Other users, and smaller rooms ──
 
 mutation("room", "root-keeps-its-files", SHIMS + "made.c",
-         "        (void)!fchown(fd, parent.st_uid, parent.st_gid);\n", "        errno = 0;\n",
+         "    bool differs = parent.st_uid != 0 || parent.st_gid != getegid();\n",
+         "    bool differs = false;\n",
          "processes dropped", "a daemon can make no files once it has dropped its privileges")
 mutation("room", "everybody-is-private", SHIMS + "made.c",
          "    if ((parent.st_mode & SHARED) == SHARED) (void)!fchmod(fd, shared);\n",
          "    (void)shared;\n",
          "processes shared", "the group of a store cannot read it")
 mutation("room", "folders-stay-roots", SHIMS + "made.c",
-         "        take_after(directory, fd, SHARED | S_IRWXU);\n", "        errno = 0;\n",
+         "        (void)take_after(directory, fd, is_root, SHARED | S_IRWXU);\n",
+         "        errno = 0;\n",
          "processes dropped", "nothing can be made in lanes/ after privileges were dropped")
+mutation("room", "threads-start-blindly", SHIMS + "shims.c",
+         "    return syscall(SYS_rseq, NULL, 0, 0, 0) == 0 || errno == EINVAL;\n",
+         "    return true;\n",
+         "processes filter_little", "the C library ends a host whose filter refuses rseq")
+mutation("room", "errands-are-forgotten", ENGINE + "Services/Services.swift",
+         "            errands.append(body)\n", "",
+         "processes filter_no_threads", "without another thread, a removed lane is never replaced")

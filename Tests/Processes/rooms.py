@@ -2,10 +2,15 @@
 run.py."""
 
 import os
+import re
 import subprocess
+from pathlib import Path
 
-from cases import equal, holds
+from cases import equal, holds, until
+from checking import cat, compare, read_ledger
 from owners import AS_USER, NO_PROC, USER, needs, own
+
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def owned(bench):
@@ -98,5 +103,58 @@ def tool_without_proc(bench):
     bench.check(killed=True)
 
 
+def listed():
+    """The system calls that RELIABILITY lists: those of an engine that is open, and those by which
+    threads begin."""
+    text = (ROOT / "docs/RELIABILITY.md").read_text()
+    both = re.findall(r"^    ([a-z_0-9 ]+)$", text[text.index("## Filters"):], re.MULTILINE)
+    return [" ".join(both[:-1]).split(), both[-1].split()]
+
+
+# Of the test's own program.
+HOST = ["exit_group", "read", "write"]
+
+
+def under_filter(others, what, calls, renews=True):
+    """A host under a filter. Between two rounds it may lose its lane's file."""
+    def body(bench):
+        with bench.start("rooms", "filter", others, what, *calls(), stdin=subprocess.PIPE,
+                         stdout=subprocess.PIPE, text=True) as host:
+            try:
+                for turn in range(3):
+                    line = host.stdout.readline()
+                    equal("the host", line or f"ends {host.wait()}", "round\n")
+                    if turn == 1 and renews:
+                        lanes = set((bench.store / "lanes").glob("*.lane"))
+                        for lane in lanes:
+                            lane.unlink()
+                        until(lambda lost=lanes: set((bench.store / "lanes").glob("*.lane")) - lost,
+                              "the new lane")
+                    if turn < 2:
+                        host.stdin.write("\n")
+                        host.stdin.flush()
+                said = host.communicate()[0]
+                equal("the host ends", (host.returncode, said[-2000:]), (0, ""))
+            finally:
+                host.kill()
+        if what == "quota":
+            size = sum(path.stat().st_blocks * 512 for path in bench.store.rglob("*"))
+            holds(size <= 3 << 20, f"the store has {size} bytes")
+            return
+        # Nobody adopts the segments of a lane whose file is missing. All were archived before.
+        bench.finish([bench.command, "archive", bench.store], (0, 3) if renews else (0,))
+        compare(read_ledger(bench.ledger), cat(bench.command, bench.store, (0, 3)))
+    return body
+
+
+# A sandbox that knows nothing of us: no files can be opened, no thread can begin.
+LITTLE = ("write read futex exit_group exit rt_sigreturn rt_sigprocmask clock_gettime nanosleep "
+          "clock_nanosleep brk munmap mprotect madvise close getpid gettid sched_yield mmap clone3 "
+          "restart_syscall tgkill").split()
+
 CASES = {"dropped": dropped, "dropped_outside": dropped_outside, "shared": shared,
-         "tool_without_proc": tool_without_proc}
+         "tool_without_proc": tool_without_proc,
+         "filter_listed": under_filter("kill", "all", lambda: HOST + sum(listed(), [])),
+         "filter_quota": under_filter("kill", "quota", lambda: HOST + sum(listed(), [])),
+         "filter_no_threads": under_filter("refuse", "all", lambda: HOST + listed()[0]),
+         "filter_little": under_filter("refuse", "little", lambda: LITTLE, renews=False)}

@@ -198,13 +198,11 @@ enum {
                                  was neither archived nor flushed with CW_DURABLE_MACHINE */
     CW_FLAG_SIGBUS_GUARD = 8, /* survive SIGBUS. If another program truncates a file of the store,
                                  or its file system turns read-only after an error, a write to a
-                                 mapped page would kill the process. With this flag cw_open installs
-                                 a SIGBUS handler, once and permanently for the process. The engine
-                                 then writes the record elsewhere. The handler passes faults outside
-                                 Cordwood to the handler that was installed before */
-    CW_FLAG_GROUP_READ = 16   /* the store's group may read it. The store's directory gets mode
-                                 2750, and what is made in it from then on 0640 and 2750. The same
-                                 without this flag, if the directory has that mode already */
+                                 mapped page would kill the process. cw_open then installs a SIGBUS
+                                 handler, for the life of the process; the record is written
+                                 elsewhere, and other faults go to the handler that was there */
+    CW_FLAG_GROUP_READ = 16   /* the store's group may read what is made from now on: its directory
+                                 gets mode 2750, which has that effect also without this flag */
 };
 
 /* The reasons for which the engine removes an archive that was never uploaded. */
@@ -258,20 +256,19 @@ typedef struct cw_options {
 void cw_options_init(cw_options *options, size_t size_of_options);
 
 /* Opens a store for writing and creates it if it is missing (directories 0700, files 0600). Starts
- * the helper thread, which adopts in the background what dead processes left in the store. One or
- * many processes may have several engines open, also on one directory. The caller owns *out until
- * cw_close. The engine copies the options and their strings.
+ * helper threads, which also archive what dead processes left in the store. One or many processes
+ * may have several engines open, also on one directory. The caller owns *out until cw_close. The
+ * engine copies the options and their strings.
  *
  * The environment fills options that the host left unset: CORDWOOD_DIR, CORDWOOD_LEVEL,
  * CORDWOOD_CONSOLE (off|text|json|auto) and CORDWOOD_TARGET (a URL: kind collector). CORDWOOD_LEVEL
  * looks like "info,app.db=debug". It takes names in any case, also those of Python's logging,
- * syslog and swift-log; 1…24; and 30, 40 and 50 as in Python. The engine reports values of
- * CORDWOOD_LEVEL and CORDWOOD_CONSOLE that it does not understand once on stderr, and ignores them.
- * A wrong CORDWOOD_TARGET makes the call fail as cw_target_add would; cw_last_error names it.
+ * syslog and swift-log; 1…24; and 30, 40 and 50 as in Python. Values of the level and the console
+ * that are not understood are reported once on stderr, and ignored. A wrong CORDWOOD_TARGET makes
+ * the call fail as cw_target_add would; cw_last_error names it.
  *
- * Threads: an open engine's threads count as threads of the process. A host whose main thread ends
- * by pthread_exit must close its engines before its last thread returns, or the process lives on.
- * Blocks: for file creation. Signals: not safe.
+ * Threads: an open engine's threads are threads of the process, which lives as long as they do if
+ * its main thread ends by pthread_exit. Blocks: for file creation. Signals: not safe.
  * CW_OK · CW_E_ARGUMENT · CW_E_STRUCT_SIZE · CW_E_STRUCT_TAIL · CW_E_LEVEL · CW_E_LIMIT ·
  * CW_E_NO_DIRECTORY · CW_E_NOT_DIRECTORY · CW_E_PERMISSION · CW_E_IO · CW_E_FULL · CW_E_MEMORY ·
  * CW_E_VERSION · CW_E_UNSUPPORTED (with policy_url or CORDWOOD_TARGET: no libcurl) */

@@ -185,6 +185,9 @@ static inline void cw_thread_name(void *name) {
     memset(name, 0, 16);
     prctl(PR_GET_NAME, name, 0, 0, 0);
 }
+/* False: the C library would end the process as a new thread begins, because a filter of system
+ * calls (seccomp) that was set since it started refuses the thread's rseq(2). */
+bool cw_thread_may_start(void);
 static inline void cw_set_thread_name(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
 /* RLIMIT_FSIZE of this process, in bytes. */
 static inline uint64_t cw_file_size_limit(void) {
@@ -198,6 +201,9 @@ static inline uint64_t cw_descriptor_limit(void) {
     struct rlimit limit;
     return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? (uint64_t)limit.rlim_cur : UINT64_MAX;
 }
+/* Fills it with random bytes. False: the system refuses them (seccomp); then they only differ from
+ * those of other calls, threads and processes. */
+bool cw_random(void *bytes, size_t count);
 static inline int cw_membarrier(int command) {
     return (int)syscall(SYS_membarrier, command, 0, 0);
 }

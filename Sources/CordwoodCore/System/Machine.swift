@@ -294,14 +294,14 @@ package enum Machine {
     /// A random number, never 0.
     static func random() -> UInt64 {
         var value: UInt64 = 0
-        while true {
-            let count = unsafe getrandom(&value, 8, 0)
-            if count == 8, value != 0 { return value }
-            // Under seccomp, fall back to the clock and the stack.
-            if count < 0, errno != EINTR {
-                return (cw_ticks_tsc() ^ UInt64(cwi_frame()) ^ cw_realtime_ns() << 20) | 1
-            }
-        }
+        while value == 0 { _ = unsafe cw_random(&value, 8) }
+        return value
+    }
+
+    /// False: a filter of system calls refuses random numbers, so keys could be guessed.
+    package static var givesKeys: Bool {
+        var value: UInt64 = 0
+        return unsafe cw_random(&value, 8)
     }
 
     /// True if the kernel itself keeps time by the TSC. It does so only if the TSC is invariant.

@@ -133,7 +133,7 @@ package struct ThreadIdentity: Equatable, Sendable {
 /// host's handlers and never takes a signal from its `sigwait`; it has a name and a stack of 1 MiB.
 package enum EngineThread {
     /// background: yields to the host and to the supply thread when processors are short. False:
-    /// the system has no threads left.
+    /// the system gives none.
     package static func start(
         _ name: StaticString, background: Bool = false, _ body: @escaping @Sendable () -> Void
     ) -> Bool {
@@ -147,6 +147,7 @@ package enum EngineThread {
                 self.body = body
             }
         }
+        guard cw_thread_may_start() else { return false }
         var attributes = pthread_attr_t()
         unsafe pthread_attr_init(&attributes)
         defer { unsafe pthread_attr_destroy(&attributes) }

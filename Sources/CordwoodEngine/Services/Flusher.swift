@@ -1,6 +1,6 @@
 // Machine durability with a deadline. A dedicated thread writes and syncs the journal, so that a
 // host's call ends in time even if the disk does not respond, and calls that wait together share
-// one sync. The first such call starts the thread.
+// one sync. The first such call starts the thread. If the system gives none, the call syncs itself.
 
 import CordwoodCore
 
@@ -31,11 +31,11 @@ final class Flusher: @unchecked Sendable {
         _ deadline: Deadline, start: (@escaping @Sendable () -> Void) -> Bool,
         sync: @escaping @Sendable () -> Int32
     ) -> FlushOutcome {
-        monitor.locked {
+        let outcome: FlushOutcome? = monitor.locked {
             guard !isStopping else { return .closed }
             if !hasThread {
                 hasThread = start { [self] in run(sync) }
-                guard hasThread else { return .done(Errno.EAGAIN) }
+                guard hasThread else { return nil }
             }
             let request = Request()
             waiting.append(request)
@@ -45,6 +45,7 @@ final class Flusher: @unchecked Sendable {
             }
             return .done(request.error ?? 0)
         }
+        return outcome ?? .done(sync())
     }
 
     /// Refuses new calls; waiting calls are still served.

@@ -44,6 +44,7 @@ import CordwoodTrace
     var levels: LevelTable
     var isStopping = false
     private var threadsRunning = 0
+    private var threadsBegun = 0
     private var finishesAtEnd = false
     /// Sealed segments of this lane, by number, that wait for the archiver; ascending.
     var sealedWaiting: [UInt64] = []
@@ -82,8 +83,9 @@ import CordwoodTrace
     /// The engine's threads that call back into the host.
     private var callers: [ThreadIdentity] = []
     private var shipper: ThreadIdentity?
-    private var hasShipper = false
     private var isShipperWoken = false
+    /// Work for which the system gave no thread; the ship thread does it.
+    private var errands: [@Sendable () -> Void] = []
     /// For uploads (ServicesUploads).
     var isAsyncUploading = false
     var hasRunEnded = false
@@ -130,12 +132,13 @@ import CordwoodTrace
 
     // MARK: Threads
 
-    /// The supply thread starts the ship thread when there is work for it: a program that logs a
-    /// little and ends needs none.
+    /// Starts what logging, archiving and limits need, and waits until it runs: a filter of system
+    /// calls that the host sets afterwards may refuse what a thread does as it begins.
     func startThreads() throws(CordwoodError) {
         limits.begin()
         var bodies: [(StaticString, Bool, @Sendable () -> Void)] = [
-            ("cordwood-supply", false, { [self] in supply() })
+            ("cordwood-supply", false, { [self] in supply() }),
+            ("cordwood-ship", true, { [self] in ship() }),
         ]
         if policyKeeper != nil {
             bodies.append(("cordwood-policy", true, { [self] in policyLoop() }))
@@ -147,6 +150,10 @@ import CordwoodTrace
                 EngineThread.start(
                     name, background: background,
                     { [self] in
+                        monitor.locked {
+                            threadsBegun += 1
+                            monitor.notify()
+                        }
                         body()
                         threadEnds()
                     })
@@ -154,6 +161,9 @@ import CordwoodTrace
                 monitor.locked { threadsRunning -= 1 }
                 throw CordwoodError(Status.memory, "the system gave no thread")
             }
+        }
+        monitor.locked {
+            while threadsBegun < bodies.count { _ = monitor.wait(until: .never) }
         }
     }
 
@@ -175,8 +185,6 @@ import CordwoodTrace
         var clock = ClockWatch()
         var nextWatch: UInt64 = 0
         var reaping = Reaping()
-        // Leftovers of others are checked even if the engine closes at once.
-        if adoption.isCrowded || limits.hasArchives { startShipper() }
         while !stops {
             let pause = unsafe supply.prepare(engine)
             let now = cw_monotonic_ns()
@@ -192,33 +200,29 @@ import CordwoodTrace
             if limits.beginsSoon(now: now) { keepLimitsSoon() }
             rollByAge(now)
             sealAndRelease()
-            if isShipperDue(now) { startShipper() }
             raiseArchiver()
             unsafe EngineCore.sleep(engine, ns: clock.isWaiting ? min(pause, 5_000_000) : pause)
         }
     }
 
-    /// True once the first adoption is due, or something has woken the thread, which does not run
-    /// yet.
-    private func isShipperDue(_ now: UInt64) -> Bool {
+    /// Unlike the ship thread, a thread of its own is not in the middle of an archive or an upload.
+    private func keepLimitsSoon() { onThread("cordwood-limits", limits.keepAndEnd) }
+
+    /// Runs the body on a thread of its own; if the system gives none, on the ship thread.
+    func onThread(_ name: StaticString, _ body: @escaping @Sendable () -> Void) {
+        guard !startThread(name, body) else { return }
         monitor.locked {
-            !hasShipper && !isStopping && (isShipperWoken || now >= adoption.firstNs)
+            errands.append(body)
+            wakeShipperLocked()
         }
     }
 
-    /// On the supply thread. If the system refuses a thread, the next check tries again.
-    private func startShipper() {
-        let isStarted = startThread("cordwood-ship", background: true, ship)
-        monitor.locked {
-            hasShipper = isStarted
-            guard !isStarted else { return }
-            archiveFailure = CordwoodError(Status.memory, "the system gave no thread")
+    private func runErrands() {
+        let waiting = monitor.locked {
+            defer { errands = [] }
+            return errands
         }
-    }
-
-    /// On a thread of its own: the ship thread may be in the middle of an archive or an upload.
-    private func keepLimitsSoon() {
-        if !startThread("cordwood-limits", limits.keepAndEnd) { limits.ends() }
+        for errand in waiting { asCaller(errand) }
     }
 
     /// Starts another engine thread, which close waits for. False: the system refuses a thread.
@@ -417,6 +421,11 @@ import CordwoodTrace
     /// Archives, adopts, applies retention and uploads until the engine closes.
     private func ship() {
         monitor.locked { shipper = .current }
+        // Leftovers of others are checked even if the engine closes at once. A program that logs a
+        // little and ends has no other work for this thread.
+        if !adoption.isCrowded, !limits.hasArchives, !waitForWork(until: adoption.firstNs) {
+            return
+        }
         // Files that others left in the store count from the first segment on.
         keepLimits()
         adoption.begin()
@@ -425,6 +434,7 @@ import CordwoodTrace
             let now = cw_monotonic_ns()
             let adopts = adoption.isDue(now)
             if adopts { adopt() }
+            runErrands()
             if now >= nextTick { rollForTransactions(now) }
             let archived = archiveInTurn()
             if takesNewLimits() {
@@ -480,7 +490,6 @@ import CordwoodTrace
     private func wakeShipperLocked() {
         isShipperWoken = true
         monitor.notify()
-        if !hasShipper { unsafe EngineCore.wakeHelper(engine) }
     }
 
     private var hasMore: Bool { monitor.locked { !sealedWaiting.isEmpty } }

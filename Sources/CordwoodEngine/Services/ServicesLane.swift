@@ -66,11 +66,10 @@ extension Services {
 
     private func onLaneThread(_ work: @escaping @Sendable () -> Void) {
         monitor.locked { keeping.isRenewing = true }
-        let started = startThread("cordwood-lane") { [self] in
+        onThread("cordwood-lane") { [self] in
             work()
             monitor.locked { keeping.isRenewing = false }
         }
-        if !started { monitor.locked { keeping.isRenewing = false } }
     }
 
     /// If the file `store` has another id or is missing, somebody deleted the store and its

@@ -11,7 +11,7 @@ import CordwoodCore
 final class SealingPart {
     private let descriptor: Int32
     private let path: FilePath
-    private let fileKey = AgeSecret(AgeCrypto.random(AgeHeader.fileKeyBytes))
+    private let fileKey: AgeSecret
     private let recipients: [AgeStanza]
     private let headerBytes: Int
     private let sealer: AgeSealer
@@ -25,6 +25,10 @@ final class SealingPart {
     init(
         _ descriptor: Int32, path: FilePath, recipients keys: [AgeRecipient], info: ArchiveInfo
     ) throws(ArchiveError) {
+        guard Machine.givesKeys else {
+            throw .system(operation: "getrandom", path: "\(path)", errno: Errno.last)
+        }
+        fileKey = AgeSecret(AgeCrypto.random(AgeHeader.fileKeyBytes))
         self.descriptor = descriptor
         self.path = path
         var stanzas: [AgeStanza] = []
