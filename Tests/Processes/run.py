@@ -391,7 +391,8 @@ def compile_all(directory, swift):
         gcc(HERE / f"{name}.c", "-o", directory / name, *linked)
     static = LIBRARIES / "libcordwood.a"
     gcc(HERE / "loader.c", "-o", directory / "loader", static, *SYSTEM)
-    gcc("-static", "-Wl,--no-warnings", HERE / "many.c", "-o", directory / "many_static", static, *SYSTEM)
+    gcc("-static", "-Wl,--no-warnings", HERE / "many.c", "-o", directory / "many_static", static,
+        *SYSTEM)
     gcc("-shared", "-fPIC", HERE / "plugin.c", "-o", directory / "plugin_static.so", static,
         *SYSTEM)
     for name in ("copy1", "copy2"):

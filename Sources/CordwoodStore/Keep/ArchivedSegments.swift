@@ -138,7 +138,8 @@ struct ListedArchives {
     }
 
     func proven(_ source: LaneSource, _ directory: FilePath) throws(ReadProblem) -> Set<UInt64> {
-        proven(source.lane, try source.content().seals, directory).union(source.deadSegments)
+        let said = source.deadSegments + (source.hasArchivedFirst ? [0] : [])
+        return proven(source.lane, try source.content().seals, directory).union(said)
     }
 
     /// The segments of a lane whose content is proven to be in an archive (FORMAT §11): that of the

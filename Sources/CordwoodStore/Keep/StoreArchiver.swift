@@ -327,9 +327,10 @@ public enum StoreArchiver {
         var result: [ClosedRange<UInt64>] = []
         for number in numbers {
             if let last = result.last,
-                !covered.contains(where: {
-                    $0.lowerBound > last.upperBound && $0.upperBound < number
-                })
+                number == last.upperBound + 1
+                    || !covered.contains(where: {
+                        $0.upperBound > last.upperBound && $0.lowerBound < number
+                    })
             {
                 result[result.count - 1] = last.lowerBound...number
             } else {

@@ -30,6 +30,9 @@ extension LaneSource {
     /// Those of which archives hold everything, as their headers say (FORMAT §6).
     package var deadSegments: [UInt64] { unsafe waiting.filter(\.isDead).map(\.number) }
 
+    /// The owner has archived segment 0, which lies in the lane file.
+    package var hasArchivedFirst: Bool { (head?.archivedBelow ?? 0) > 0 }
+
     /// The numbers of the segments for which that is true of what they hold; nil: nothing so far. A
     /// segment that is gone is not asked about.
     func segments(
