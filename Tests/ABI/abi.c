@@ -231,10 +231,8 @@ static void case_reopen(void) {
         cw_engine *engine = open_with(&options);
         put(logger_of(engine, "r"), "0 1");
         EXPECT(CW_OK, cw_close(&engine, 60000));
-        if (i == 99) {
-            files = count_of("/proc/self/fd", false);
-            maps = count_of("/proc/self/maps", true);
-        }
+        if (i == 0) files = count_of("/proc/self/fd", false);
+        if (i == 99) maps = count_of("/proc/self/maps", true);
     }
     EXPECT(files, count_of("/proc/self/fd", false));
     size_t now = count_of("/proc/self/maps", true);

@@ -109,7 +109,7 @@ final class OpenFilesTests: XCTestCase {
         for path in paths {
             writeAll(readAll(path), "\(store)/archives/\(path.split(separator: "/").last!)")
         }
-        for free in [1, 2, 5] {
+        for free in [2, 3, 6] {
             for isAhead in [false, true] {
                 for last in [0, 100] {
                     var (files, folder) = (0, 0)

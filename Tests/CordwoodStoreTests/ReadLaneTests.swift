@@ -487,7 +487,8 @@ final class ReadLaneTests: XCTestCase {
         let directory = FilePath(store)
         _ = try StoreArchiver.archive(
             directory: directory, files: try StoreArchiver.files(directory, lane.name),
-            segments: 0...1, form: ArchiveForm(codec: .zstd, level: 1, recipients: []), endsLane: false)
+            segments: 0...1, form: ArchiveForm(codec: .zstd, level: 1, recipients: []),
+            endsLane: false)
         unlink(lane.path(lane.segments[0]))
         lane.archivedBelow = 1
         lane.segments[0].state = 4

@@ -123,6 +123,7 @@ extension FilePath: Hashable {
     /// By which it was opened.
     package let path: String
     private let current: Atomic<UnsafeMutablePointer<Opened>>
+    private let isClosed = Atomic(false)
 
     /// nil: `Errno.last` says why.
     package init?(_ path: String) {
@@ -132,18 +133,30 @@ extension FilePath: Hashable {
     }
 
     deinit {
+        close()
         var next = unsafe Optional(current.load(ordering: .relaxed))
         while let opened = unsafe next {
-            if unsafe opened.pointee.now != nil {
-                unsafe FileCalls.close(opened.pointee.descriptor)
-            }
             unsafe next = opened.pointee.previous
             unsafe opened.deallocate()
         }
     }
 
-    /// -1: the host closed it, and the path leads nowhere.
+    /// Closes it before it is released. No thread may use it any more.
+    package func close() {
+        guard !isClosed.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        var next = unsafe Optional(current.load(ordering: .acquiring))
+        while let opened = unsafe next {
+            if unsafe opened.pointee.now != nil {
+                unsafe FileCalls.close(opened.pointee.descriptor)
+            }
+            unsafe next = opened.pointee.previous
+        }
+    }
+
+    /// -1: it was closed, by us or by the host, and the path leads nowhere.
     var descriptor: Int32 {
+        // ORDER: relaxed. A caller that comes too late gets no file either way.
+        if isClosed.load(ordering: .relaxed) { return -1 }
         // ORDER: acquire. Who sees the address sees what it points to.
         let known = unsafe current.load(ordering: .acquiring)
         let now = unsafe known.pointee.now

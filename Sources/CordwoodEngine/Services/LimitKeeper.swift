@@ -69,6 +69,7 @@ import CordwoodStore
         keeping.locked {
             let bounds = current
             guard bounds.quotaBytes > 0 else { return }
+            unsafe Quota.name(engine, bytes: bounds.quotaBytes)
             let mark = unsafe Quota.mark(engine)
             let free = room(bounds, beside: count(bounds))
             unsafe Quota.allow(engine, from: mark, bytes: max(free, bounds.headroomBytes))

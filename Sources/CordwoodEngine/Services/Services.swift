@@ -589,6 +589,8 @@ import CordwoodTrace
         guard ended else { return false }
         monitor.locked { finished = true }
         if settings.isMemory { MemoryStore.remove(store.path) }
+        // Handles of the host keep the engine's memory, which must not keep a descriptor.
+        store.close()
         return true
     }
 }
