@@ -96,17 +96,17 @@ mutation("read", "room-is-not-given-back", STORE + "Archive/ArchiveSource.swift"
          "    }\n\n    package var header",
          "swift BlockPiecesTests/testPiecesGiveWhatBlocksGive",
          "archives that were read leave no room to those that follow")
-mutation("read", "another-file-is-read-on", STORE + "Archive/Pieces/OpenFiles.swift",
-         "        guard let now = FileFacts(of: opened), now.isSameFile(as: facts) else {\n",
-         "        guard FileFacts(of: opened) != nil else {\n",
+mutation("read", "another-file-is-read-on", STORE + "Lanes/OpenFiles.swift",
+         "            guard let now = FileFacts(of: opened), now.isSameFile(as: facts),\n",
+         "            guard FileFacts(of: opened) != nil,\n",
          "swift OpenFilesTests/testWhatWasRemovedMeanwhileIsToldOnce",
          "an archive goes on in a file that has taken its name meanwhile")
-mutation("read", "no-file-is-closed", STORE + "Archive/Pieces/OpenFiles.swift",
+mutation("read", "no-file-is-closed", STORE + "Lanes/OpenFiles.swift",
          "        while opened.count > limit, closeIdle() {}\n",
          "        while opened.count > .max, closeIdle() {}\n",
          "swift OpenFilesTests/testFewAreOpenAtATime",
          "archives of one time take every descriptor that the host has")
-mutation("read", "no-file-is-given-up", STORE + "Archive/Pieces/OpenFiles.swift",
+mutation("read", "no-file-is-given-up", STORE + "Lanes/OpenFiles.swift",
          "        number == Errno.EMFILE || number == Errno.ENFILE\n", "        false\n",
          "swift OpenFilesTests/testAHostThatHasUsedNearlyAllDescriptorsIsReadToTheEnd",
          "archives are missing where the host has nearly all descriptors")

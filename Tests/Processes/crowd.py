@@ -143,6 +143,23 @@ def adopters(bench):
     bench.check()
 
 
+def readers_beside_adopters(bench):
+    """Lanes become archives while they are read, also those that a reader opens later: each record
+    is there once."""
+    rounds, count = sized(3, 8, 100), sized(400, 400, 900)
+    dead_lanes(bench, count)
+    ledger = read_ledger(bench.ledger)
+    for turn in range(rounds):
+        store = bench.directory / str(turn)
+        subprocess.run(["cp", "-a", bench.store, store], check=True)
+        adopter = subprocess.Popen([bench.command, "archive", store], stdout=subprocess.DEVNULL)
+        for _ in range(2):
+            compare(ledger, cat(bench.command, store), killed=True, what=f"round {turn}")
+        adopter.wait(120)
+        compare(ledger, cat(bench.command, store), killed=True, what=f"round {turn}, archived")
+    bench.note(f"{count} lanes, {rounds} rounds")
+
+
 def named(bench):
     """Short processes that open the store while adopters list it, among many names. None of them
     loses a spare, a journal or a segment, and no adopter reports a missing lane file. R32."""

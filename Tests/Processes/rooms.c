@@ -74,7 +74,8 @@ static const struct {
     CALL(getrandom), CALL(getpid), CALL(gettid), CALL(geteuid), CALL(getegid), CALL(getuid),
     CALL(getgid), CALL(kill), CALL(tgkill), CALL(tkill), CALL(membarrier), CALL(prctl),
     CALL(getrlimit), CALL(prlimit64), CALL(sysinfo), CALL(uname), CALL(getcpu),
-    CALL(sched_getaffinity), CALL(getpriority), CALL(setpriority), CALL(clone3), CALL(clone), CALL(set_robust_list),
+    CALL(sched_getaffinity), CALL(getpriority), CALL(setpriority), CALL(clone3), CALL(clone),
+    CALL(set_robust_list),
     CALL(rseq), CALL(exit), CALL(exit_group), CALL(restart_syscall), CALL(inotify_init1),
     CALL(inotify_add_watch), CALL(inotify_rm_watch), CALL(poll), CALL(copy_file_range),
 };
@@ -129,5 +130,22 @@ static void filter(int argc, char **argv) {
     _exit(failures ? 1 : 0);
 }
 
-static const test_case cases[] = {{"drop", drop}, {"group", group}, {"filter", filter}};
+/* segments COUNT: fills so many segments, more than are archived meanwhile, and is killed. */
+static void segments(int argc, char **argv) {
+    uint64_t count = argc > 0 ? strtoull(argv[0], NULL, 10) : 100;
+    cw_options options = options_of(store_path);
+    options.segment_bytes = 64 << 10;
+    cw_engine *engine = open_with(&options);
+    cw_logger *log = logger_of(engine, "rooms");
+    uint32_t index = slot_take();
+    cw_stats stats = {.struct_size = sizeof stats};
+    while (stats.segments_sealed < count && failures == 0) {
+        write_many(log, index, 500);
+        EXPECT(CW_OK, cw_stats_get(engine, &stats, sizeof stats));
+    }
+    if (failures == 0) raise(SIGKILL);
+}
+
+static const test_case cases[] = {
+    {"segments", segments}, {"drop", drop}, {"group", group}, {"filter", filter}};
 MAIN(cases)

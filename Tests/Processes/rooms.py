@@ -6,7 +6,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from cases import equal, holds, until
+from cases import equal, holds, sized, until
 from checking import cat, compare, read_ledger
 from owners import AS_USER, NO_PROC, USER, needs, own
 
@@ -103,6 +103,26 @@ def tool_without_proc(bench):
     bench.check(killed=True)
 
 
+def few_descriptors(bench):
+    """A lane of many segments, and many lanes, in processes that may open 64 files."""
+    count = sized(300, 2_000, 20_000)
+    few = ["prlimit", "--nofile=64", bench.command]
+    bench.run("rooms", "segments", count, codes=(-9,))
+    bench.run("many", "pile", sized(100, 300, 900))
+
+    def check():
+        lines = bench.finish([*few, "cat", "--json", bench.store]).splitlines()
+        compare(read_ledger(bench.ledger), lines, killed=True)
+        # In each slot, the last may be one more.
+        last = bench.finish([*few, "tail", "-n", "1", "--json", bench.store])
+        equal("the last record", last.splitlines(), lines[-1:])
+    check()
+    bench.finish([*few, "archive", bench.store])
+    equal("left", os.listdir(bench.store / "lanes"), [])
+    check()
+    bench.note(f"{count} segments")
+
+
 def listed():
     """The system calls that RELIABILITY lists: those of an engine that is open, and those by which
     threads begin."""
@@ -153,7 +173,7 @@ LITTLE = ("write read futex exit_group exit rt_sigreturn rt_sigprocmask clock_ge
           "restart_syscall tgkill").split()
 
 CASES = {"dropped": dropped, "dropped_outside": dropped_outside, "shared": shared,
-         "tool_without_proc": tool_without_proc,
+         "tool_without_proc": tool_without_proc, "few_descriptors": few_descriptors,
          "filter_listed": under_filter("kill", "all", lambda: HOST + sum(listed(), [])),
          "filter_quota": under_filter("kill", "quota", lambda: HOST + sum(listed(), [])),
          "filter_no_threads": under_filter("refuse", "all", lambda: HOST + listed()[0]),

@@ -363,6 +363,7 @@ CASES = {
     **rooms.CASES,
     "crowd": crowd.crowd,
     "adopters": crowd.adopters,
+    "readers_beside_adopters": crowd.readers_beside_adopters,
     "short_lived": crowd.short_lived,
     "named": crowd.named,
     "listings": crowd.listings,

@@ -94,8 +94,8 @@ package enum Directories {
         Files.removeDirectory(path)
     }
 
-    /// Makes a directory and its missing parents, sets it up as a store and keeps it open. Leaves an
-    /// existing store as it is. Also returns a descriptor of lanes/, which the caller closes.
+    /// Makes a directory and its missing parents, sets it up as a store and keeps it open. Leaves
+    /// an existing store as it is. Also returns a descriptor of lanes/, which the caller closes.
     package static func openStore(
         _ path: String, consent: Consent, groupReads: Bool = false
     ) throws(CordwoodError) -> (store: OpenDirectory, lanes: Int32) {

@@ -76,7 +76,7 @@ extension StoreArchiver {
             let source = try LaneSource(files: files, runningBoot: boot)
             guard let head = source.head, !mayLive(head) else { return summary }
             let proven = try archives.proven(source, directory)
-            numbers = source.segmentNumbers.filter { !proven.contains($0) }
+            numbers = source.segmentNumbers.subtracting(proven).sorted()
         } catch {
             throw CordwoodError(error)
         }

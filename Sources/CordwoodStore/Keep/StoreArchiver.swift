@@ -107,7 +107,7 @@ public enum StoreArchiver {
     }
 
     /// The number of lanes locked together; at most this many share an archive.
-    static let lanesAtOnce = 64
+    static let lanesAtOnce = 32
 
     /// Throws if the disk is full; `damage` reports other failures.
     private static func archive(
@@ -170,9 +170,10 @@ public enum StoreArchiver {
             var covers: [ArchiveCover] = []
             var segments = 0
             let merge = MergeSource()
+            let pool = OpenFiles()
             for (lane, files) in lanes {
                 let last = try numbers(of: lane, files).max() ?? 0
-                let source = try LaneSource(files: files, segments: 0...last)
+                let source = try LaneSource(files: files, segments: 0...last, pool: pool)
                 source.reportsDrops = true
                 source.rendersText = false
                 let (seals, gap) = try source.content()

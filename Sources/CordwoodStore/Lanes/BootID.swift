@@ -8,13 +8,8 @@ import CordwoodCore
 package enum BootID {
     /// Zero if the system does not say.
     package static func running() -> LaneID {
-        guard let file = try? ReadFile(path: "/proc/sys/kernel/random/boot_id") else {
-            return .zero
-        }
-        var text = [UInt8](repeating: 0, count: 64)
-        let count = Files.readOnce(file.descriptor, into: &text, text.count, at: 0)
-        guard count > 0 else { return .zero }
-        return parse(text[..<count]) ?? .zero
+        let text = Files.content("/proc/sys/kernel/random/boot_id", bytesMax: 64)
+        return text.flatMap { parse($0[...]) } ?? .zero
     }
 
     /// Parses a UUID in text form into its 16 raw bytes.

@@ -29,8 +29,11 @@ final class Journal {
     let laneID: LaneID
     private let file: ReadFile
 
-    init(path: FilePath) throws(ReadProblem) {
-        file = try ReadFile(path: path)
+    /// Its file was removed while it was closed.
+    var isGone: Bool { file.isGone }
+
+    init(path: FilePath, pool: OpenFiles? = nil) throws(ReadProblem) {
+        file = try ReadFile(path: path, pool: pool)
         let head = try file.copy(at: 0, count: JournalHeader.bytes)
         guard head.count == JournalHeader.bytes,
             unsafe Bytes.u64(head.bytes, JournalHeader.magic) == JournalHeader.magicValue

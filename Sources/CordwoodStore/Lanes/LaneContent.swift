@@ -41,7 +41,9 @@ extension LaneSource {
         var found: Set<UInt64> = []
         for segment in unsafe waiting {
             guard try segment.refresh() else { continue }
-            if isWanted(segment.number, try segment.seal(laneID)) { found.insert(segment.number) }
+            let seal = try segment.seal(laneID)
+            guard try segment.recheck() else { continue }
+            if isWanted(segment.number, seal) { found.insert(segment.number) }
         }
         return found
     }

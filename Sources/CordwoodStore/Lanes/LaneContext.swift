@@ -22,13 +22,15 @@ final class LaneContext {
     /// The lane file's header or catalog has changed, and no power cut explains it.
     private(set) var damage: ReadProblem?
 
-    init(files: LaneFiles, runningBoot: LaneID, alone: SegmentHead?) throws(ReadProblem) {
+    init(
+        files: LaneFiles, runningBoot: LaneID, alone: SegmentHead?, pool: OpenFiles
+    ) throws(ReadProblem) {
         self.files = files
         var file: ReadFile?
         var head: LaneHead?
         var broken: ReadProblem?
         do throws(ReadProblem) {
-            file = try ReadFile(path: files.lanePath)
+            file = try ReadFile(path: files.lanePath, pool: pool)
             if let file {
                 let page = try file.copy(at: 0, count: LaneHeader.dropsOffsetValue)
                 head = unsafe try LaneHead(page.bytes, path: files.lanePath)
@@ -42,7 +44,7 @@ final class LaneContext {
         var boot = head?.bootID ?? alone?.bootID ?? .zero
         let differs = boot != .zero && runningBoot != .zero && boot != runningBoot
         let journal =
-            differs || head == nil ? try LaneContext.journal(files.journalPath) : nil
+            differs || head == nil ? try LaneContext.journal(files.journalPath, pool) : nil
         if head == nil, let journal { head = try LaneContext.savedHead(journal, files) }
         if head == nil, alone == nil, let broken {
             // The header was lost in a power cut: the segments can still be read without names.
@@ -62,8 +64,10 @@ final class LaneContext {
 
     /// Returns nil for a journal that does not exist or is not ours. Throws if the process lacks
     /// descriptors or memory to open it: it may hold what the lane's file has lost.
-    private static func journal(_ path: FilePath) throws(ReadProblem) -> Journal? {
-        do throws(ReadProblem) { return try Journal(path: path) } catch {
+    private static func journal(
+        _ path: FilePath, _ pool: OpenFiles
+    ) throws(ReadProblem) -> Journal? {
+        do throws(ReadProblem) { return try Journal(path: path, pool: pool) } catch {
             if error.isForLack { throw error }
             return nil
         }
@@ -111,7 +115,7 @@ final class LaneContext {
         return nil
     }
 
-    private static func process(
+    static func process(
         _ head: LaneHead?, _ alone: SegmentHead?, _ lane: String,
         _ resource: [(key: String, value: String)]
     ) -> ProcessInfo {
@@ -166,6 +170,9 @@ final class LaneContext {
         }
         return bytesRead
     }
+
+    /// The lane's file was removed while it was closed.
+    var isGone: Bool { laneFile?.isGone ?? false }
 
     /// What the catalog had when `process` was made.
     private var seen = (version: 0, redefinitions: 0)

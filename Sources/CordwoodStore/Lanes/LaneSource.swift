@@ -11,7 +11,7 @@ package final class LaneSource: RecordSource {
     /// All damage found so far, cut at 1,000 places.
     package private(set) var damage: [String] = []
     /// Numbers of the segments that this source reads or has read.
-    package private(set) var segmentNumbers: [UInt64] = []
+    package private(set) var segmentNumbers: Set<UInt64> = []
     /// Segments that disappeared before they were read to the end: an archive holds them now.
     package private(set) var lostSegments: [UInt64] = []
     /// If a segment disappears while it is being read, no more records are returned while
@@ -33,7 +33,9 @@ package final class LaneSource: RecordSource {
     private let decoder: RecordDecoder
     private var range: ClosedRange<UInt64>?
     private var excluded: [ClosedRange<UInt64>] = []
-    /// Opened but not indexed yet; ordered by number.
+    private let pool: OpenFiles
+    /// Known but not indexed yet, the next one last: by the time of publishing, as a spare may be
+    /// published after one that was made later.
     @exclusivity(unchecked) private(set) var waiting: [SegmentFile] = []
     /// Indexed, but still growing.
     private var growing: [SegmentFile] = []
@@ -66,7 +68,7 @@ package final class LaneSource: RecordSource {
         set { decoder.text = newValue ? DeferredText() : nil }
     }
 
-    /// `directory`: the store. `segments`: nil reads everything that `archivedBelow` leaves.
+    /// `directory`: the store, which is listed first.
     package static func open(
         directory: FilePath, lane: String, segments: ClosedRange<UInt64>? = nil,
         runningBoot: LaneID? = nil
@@ -77,15 +79,26 @@ package final class LaneSource: RecordSource {
         return try LaneSource(files: files, segments: segments, runningBoot: runningBoot)
     }
 
-    /// Uses an earlier listing, which saves making one per lane.
-    package init(
+    /// - Parameters:
+    ///   - files: a listing. What was renamed since is found, what was added is not.
+    ///   - segments: nil: everything that `archivedBelow` leaves.
+    ///   - pool: what it shares with other sources of one reader.
+    package convenience init(
         files: LaneFiles, segments: ClosedRange<UInt64>? = nil, runningBoot: LaneID? = nil
+    ) throws(ReadProblem) {
+        try self.init(files: files, segments: segments, runningBoot: runningBoot, pool: OpenFiles())
+    }
+
+    init(
+        files: LaneFiles, segments: ClosedRange<UInt64>? = nil, runningBoot: LaneID? = nil,
+        pool: OpenFiles
     ) throws(ReadProblem) {
         lane = files.lane
         range = segments
+        self.pool = pool
         reportsDrops = segments == nil
         context = try LaneContext(
-            files: files, runningBoot: runningBoot ?? BootID.running(), alone: nil)
+            files: files, runningBoot: runningBoot ?? BootID.running(), alone: nil, pool: pool)
         laneID = context.process.laneID
         decoder = RecordDecoder(catalog: context.catalog)
         if let damage = context.damage { report(damage) }
@@ -97,11 +110,12 @@ package final class LaneSource: RecordSource {
         lane = files.lane
         reportsDrops = false
         let boot = runningBoot ?? BootID.running()
-        let file = try ReadFile.segment(path: segment.path)
+        pool = OpenFiles()
+        let file = try ReadFile.segment(path: segment.path, pool: pool)
         let page = try file.copy(at: 0, count: SegmentHeader.bytes)
         // SAFETY: the head copies what it takes from `page`.
         let alone = try? unsafe SegmentHead(page.bytes, path: segment.path)
-        context = try LaneContext(files: files, runningBoot: boot, alone: alone)
+        context = try LaneContext(files: files, runningBoot: boot, alone: alone, pool: pool)
         laneID = context.process.laneID
         decoder = RecordDecoder(catalog: context.catalog)
         range = segment.number...segment.number
@@ -123,7 +137,7 @@ package final class LaneSource: RecordSource {
 
     private func addSegments(_ files: LaneFiles) {
         let below = context.head?.archivedBelow ?? 0
-        let known = Set(segmentNumbers)
+        let known = segmentNumbers
         func wanted(_ number: UInt64) -> Bool {
             number >= below && !known.contains(number)
                 && !excluded.contains { $0.contains(number) }
@@ -140,11 +154,9 @@ package final class LaneSource: RecordSource {
         {
             openFromJournal(frame.segment)
         }
-        // By time of publishing: a spare may be published after one that was made later.
         unsafe waiting.sort {
-            ($0.head.createdMonotonic, $0.number) < ($1.head.createdMonotonic, $1.number)
+            ($0.head.createdMonotonic, $0.number) > ($1.head.createdMonotonic, $1.number)
         }
-        segmentNumbers.sort()
     }
 
     private func openFirst(_ head: LaneHead) {
@@ -224,7 +236,7 @@ package final class LaneSource: RecordSource {
     private func openIfThere(_ path: FilePath) throws(ReadProblem) -> ReadFile? {
         for last in [false, false, true] {
             do throws(ReadProblem) {
-                return try ReadFile.segment(path: path)
+                return try ReadFile.segment(path: path, pool: pool)
             } catch {
                 guard case .system(_, 2) = error else { throw error }
                 if last || !ReadFile.hasName(path) { return nil }
@@ -239,7 +251,7 @@ package final class LaneSource: RecordSource {
             return
         }
         unsafe waiting.append(segment)
-        segmentNumbers.append(segment.number)
+        segmentNumbers.insert(segment.number)
         created = min(created, segment.head.createdMonotonic)
     }
 
@@ -256,15 +268,15 @@ package final class LaneSource: RecordSource {
     package func exclude(_ archived: ClosedRange<UInt64>, except kept: Set<UInt64> = []) {
         func isOut(_ number: UInt64) -> Bool { archived ~= number && !kept.contains(number) }
         unsafe waiting.removeAll { isOut($0.number) }
-        segmentNumbers.removeAll(where: isOut)
+        segmentNumbers = segmentNumbers.filter { !isOut($0) }
         lostSegments.removeAll(where: isOut)
         // Those that are kept are known, so none is opened again.
         excluded.append(archived)
     }
 
     /// Counts missing segments of `expected` as lost; call before the first `advance`.
-    package func miss(_ expected: [UInt64]) {
-        lostSegments += expected.filter { !segmentNumbers.contains($0) }
+    package func miss(_ expected: Set<UInt64>) {
+        lostSegments += expected.subtracting(segmentNumbers).sorted()
     }
 
     /// Whether this source has read or will read that segment to its end.
@@ -281,8 +293,8 @@ package final class LaneSource: RecordSource {
         }
         while true {
             if unsafe !problems.isEmpty { throw unsafe problems.removeFirst() }
-            if let segment = unsafe waiting.first, isNear(segment) {
-                unsafe waiting.removeFirst()
+            if let segment = unsafe waiting.last, isNear(segment) {
+                unsafe waiting.removeLast()
                 try index(segment)
                 continue
             }
@@ -305,6 +317,14 @@ package final class LaneSource: RecordSource {
             var isPassedOver = try stream.isCutOff()
             if !isPassedOver {
                 give(stream, &record)
+                if decoder.hasMissed, context.isGone, let segment = stream.segment {
+                    // An archive has the record with its names.
+                    stream.hasRecord = true
+                    lose(segment)
+                    current = nil
+                    try move(stream)
+                    continue
+                }
                 isPassedOver = stream.mayPassOver && stream.passesOver(record)
             }
             if isPassedOver {
@@ -407,7 +427,9 @@ package final class LaneSource: RecordSource {
     /// Names are written before the first record that refers to them, so a missing name means that
     /// a file of names was cut or is gone.
     private func tellLostNames() {
-        guard !hasLostNames, context.head != nil, !context.isOtherBoot else { return }
+        guard !hasLostNames, context.head != nil, !context.isOtherBoot, !context.isGone else {
+            return
+        }
         hasLostNames = true
         report(.damaged("\(context.files.lanePath): names or attributes are lost"))
     }
@@ -547,7 +569,7 @@ package final class LaneSource: RecordSource {
     package func cede(through last: UInt64) {
         let ceded = unsafe waiting.filter { $0.number <= last }.map(\.number)
         unsafe waiting.removeAll { $0.number <= last }
-        segmentNumbers.removeAll { ceded.contains($0) }
+        segmentNumbers.subtract(ceded)
         excluded += ceded.map { $0...$0 }
         for segment in growing + streams.values.flatMap(\.segments) where segment.number <= last {
             drop(segment)

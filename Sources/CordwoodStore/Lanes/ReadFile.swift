@@ -1,29 +1,36 @@
 // A file that is read only by pread (RELIABILITY R11: a mapping would show recycled content, and
-// would raise SIGBUS if the file were cut). Owns the descriptor; any thread may read.
+// would raise SIGBUS if the file were cut). Any thread may read.
 
 import CordwoodCore
 import Glibc
 
 final class ReadFile {
-    let descriptor: Int32
     let path: FilePath
+    private let file: OpenFile
     /// The link's target, if the name is a link to a segment in memory.
     private let target: String?
 
-    init(path: FilePath) throws(ReadProblem) {
+    /// - Parameter pool: may close the file between two reads.
+    convenience init(path: FilePath, pool: OpenFiles? = nil) throws(ReadProblem) {
+        try self.init(path: path, pool: pool, isSegment: false)
+    }
+
+    private init(path: FilePath, pool: OpenFiles?, isSegment: Bool) throws(ReadProblem) {
         var fd = ReadFile.open(path)
         target = fd < 0 && errno == ELOOP ? SegmentLink.target(path) : nil
         if let target { fd = ReadFile.open(FilePath(target)) }
         guard fd >= 0 else { throw .system("open \(path)", errno: errno) }
-        guard FileFacts(of: fd)?.isRegular == true else {
+        guard let facts = FileFacts(of: fd), facts.isRegular else {
             Files.close(fd)
             throw .damaged("\(path): not a regular file")
         }
-        descriptor = fd
         self.path = path
+        file = OpenFile(
+            fd, facts, path: target.map { FilePath($0) } ?? path, isSegment: isSegment)
+        if let pool { file.join(pool) }
     }
 
-    deinit { Files.close(descriptor) }
+    deinit { file.end() }
 
     private static func open(_ path: FilePath) -> Int32 {
         while true {
@@ -35,37 +42,46 @@ final class ReadFile {
     /// Opens a segment and holds a shared lock on it while it is open, so its owner does not reuse
     /// the file meanwhile (FORMAT §6). Fails with ENOENT if the file was reused or renamed since it
     /// was listed.
-    static func segment(path: FilePath) throws(ReadProblem) -> ReadFile {
-        let file = try ReadFile(path: path)
-        // On a file system without such locks, no owner reuses files.
-        let isTaken = flock(file.descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK
-        guard !isTaken, file.hasItsName else { throw .system("open \(path)", errno: ENOENT) }
+    static func segment(path: FilePath, pool: OpenFiles? = nil) throws(ReadProblem) -> ReadFile {
+        let file = try ReadFile(path: path, pool: nil, isSegment: true)
+        let isLocked = file.file.lend(OpenFile.lockSegment) ?? false
+        guard isLocked, file.hasItsName else { throw .system("open \(path)", errno: ENOENT) }
+        // A segment in memory may be put on the disk as another file, so it stays open.
+        if let pool, file.target == nil { file.file.join(pool) }
         return file
     }
 
     /// Whether a file or link of that name exists.
     static func hasName(_ path: FilePath) -> Bool { FileFacts(at: path) != nil }
 
+    /// It was closed between two reads, and its name does not lead to it any more: reads find
+    /// nothing. An archive holds its content.
+    var isGone: Bool { file.isGone }
+
     /// Whether the name by which it was opened still leads to it.
     var hasItsName: Bool {
         if let target, SegmentLink.target(path) != target { return false }
-        return FileFacts.isNamed(descriptor, target.map { FilePath($0) } ?? path)
+        return file.lend { FileFacts.isNamed($0, file.path) } ?? false
     }
+
+    private var facts: FileFacts? { file.lend { FileFacts(of: $0) } ?? nil }
 
     /// UTC ns of its last change according to the file system; 0 if not known.
-    var changedNs: UInt64 {
-        (FileFacts(of: descriptor)?.modifiedSeconds ?? 0) &* 1_000_000_000
-    }
+    var changedNs: UInt64 { (facts?.modifiedSeconds ?? 0) &* 1_000_000_000 }
 
-    var size: UInt64 { FileFacts(of: descriptor)?.bytes ?? 0 }
+    var size: UInt64 { facts?.bytes ?? 0 }
 
     /// Fills `target` from `offset` on. Returns the bytes read, fewer only at the end of the file.
     func read(
         into target: UnsafeMutableRawBufferPointer, at offset: UInt64
     ) throws(ReadProblem) -> Int {
         guard offset <= UInt64(Int64.max) &- UInt64(target.count) else { return 0 }
-        let count = unsafe Files.read(descriptor, into: target, at: offset)
-        guard count >= 0 else { throw .system("read \(path)", errno: errno) }
+        let count = unsafe file.read(into: target, at: offset)
+        guard count >= 0 else {
+            let number = errno
+            if isGone { return 0 }
+            throw .system("read \(path)", errno: number)
+        }
         return count
     }
 
@@ -81,6 +97,9 @@ final class ReadFile {
 @safe final class ReadBuffer {
     /// SAFETY: nothing calls back while it is used.
     @exclusivity(unchecked) private var memory = GrowingBytes()
+
+    /// Memory for more is taken only if the file has as much.
+    private static let smallMax = 64 << 10
 
     var count: Int { unsafe memory.count }
 
@@ -107,9 +126,12 @@ final class ReadFile {
         throws(ReadProblem)
     {
         guard wanted > 0 else { return }
-        let size = file.size
-        guard offset < size else { return }
-        let present = Int(min(UInt64(wanted), size &- offset))
+        var present = wanted
+        if wanted > ReadBuffer.smallMax {
+            let size = file.size
+            guard offset < size else { return }
+            present = Int(min(UInt64(wanted), size &- offset))
+        }
         guard unsafe memory.reserve(present) else {
             throw .system("read \(file.path)", errno: ENOMEM)
         }

@@ -123,10 +123,10 @@ final class SegmentFile {
 
     /// Reads header and clock again; false if the file belongs to another segment now.
     func refresh() throws(ReadProblem) -> Bool {
-        guard !isLost, let file else { return !isLost }
+        guard !isLost, let file else { return try recheck() }
         let page = try SegmentFile.page(file, base, journal, number, head.generation, path)
-        guard let now = try? unsafe SegmentHead(page.bytes, path: path), now.salt == head.salt,
-            now.number == head.number, now.generation == head.generation,
+        guard !isGone, let now = try? unsafe SegmentHead(page.bytes, path: path),
+            now.salt == head.salt, now.number == head.number, now.generation == head.generation,
             now.state != SegmentHeader.stateDead
         else {
             isLost = true
@@ -140,8 +140,12 @@ final class SegmentFile {
         return true
     }
 
+    /// A file of it was removed while it was closed: what was just copied is not whole.
+    var isGone: Bool { file?.isGone ?? false || journal?.isGone ?? false }
+
     /// Whether the bytes just copied belonged to this segment (RELIABILITY R11).
     func recheck() throws(ReadProblem) -> Bool {
+        isLost = isLost || isGone
         guard let file, !isLost, !isOtherBoot else { return !isLost }
         let now = try file.copy(at: base, count: 128)
         let same =

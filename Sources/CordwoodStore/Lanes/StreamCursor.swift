@@ -311,6 +311,7 @@ final class StreamCursor {
     ) throws(ReadProblem) {
         buffer.clear()
         try segment.read(chunk: chunk.offset, to: Int(chunk.end), into: buffer)
+        if segment.isGone { return }
         believed = segment.isOtherBoot ? [] : nil
         if segment.isSealed, chunk.final == 0 {
             // Claimed too late: it holds no record of a host and has no checksum (FORMAT §9). After

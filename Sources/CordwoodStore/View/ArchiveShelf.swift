@@ -14,7 +14,7 @@ final class ArchiveShelf {
     private let identities: [AgeIdentity]
     private let facts: StoreFacts?
     /// The reader's open archives.
-    private let files: OpenFiles?
+    let files: OpenFiles?
     /// `listedFirst`: the first listing. `known`: all listings so far; made at the second one.
     private var listedFirst: [FilePath] = []
     private var known: Set<FilePath> = []

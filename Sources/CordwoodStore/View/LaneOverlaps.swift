@@ -82,7 +82,7 @@ struct LaneOverlaps {
                 }
             } catch {
                 // It is told when the segment is read.
-                kept = Set(source.segmentNumbers)
+                kept = source.segmentNumbers
             }
         }
         for (range, _) in list { source.exclude(range, except: kept) }
@@ -101,7 +101,7 @@ struct LaneOverlaps {
 
     /// The same for a lane that will be opened again: it has to be read beside the archives if any
     /// of these segments is covered.
-    mutating func note(_ lane: LaneID, _ name: String, _ segments: [UInt64]) {
+    mutating func note(_ lane: LaneID, _ name: String, _ segments: Set<UInt64>) {
         meet(lane, name)
         let list = covers[lane] ?? []
         if segments.contains(where: { number in list.contains { $0.range ~= number } })

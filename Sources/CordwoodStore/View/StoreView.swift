@@ -23,6 +23,10 @@ final class StoreView {
     /// Following: lanes that were finished at the start and are read from their own files; a later
     /// archive of them has nothing new.
     private var passed: [LaneID: LaneSource] = [:]
+    /// Not following: lanes of the start, which are read from their own files.
+    private var own: Set<LaneID> = []
+    /// Likewise: the lanes of which an archive, by its path, has supplied what their files did not.
+    private var supplied: [FilePath: Set<LaneID>] = [:]
     /// The merge's inputs for the followed lanes.
     private var feeds: [LaneID: LaneFeed] = [:]
     private var knownLanes: Set<String> = []
@@ -41,7 +45,7 @@ final class StoreView {
     private var overlaps: LaneOverlaps?
     private var seen: RecordsSeen?
     /// What was found, until the view begins.
-    private var start: Start?
+    private var start: StoreStart?
 
     /// The archives that existed at the start, and the paths of those that cannot be opened.
     var archives: (opened: [ArchiveInfo], others: [FilePath]) { shelf.atFirst ?? ([], []) }
@@ -70,8 +74,10 @@ final class StoreView {
         }
     }
     private let opening: Opening
+    /// Of lanes and archives.
+    private let pool: OpenFiles
 
-    /// Lanes that were archived before they could be opened again.
+    /// Lanes that were archived before they could be opened.
     private final class Vanished { var lanes: Set<LaneID> = [] }
     private let vanished = Vanished()
 
@@ -89,69 +95,57 @@ final class StoreView {
         shelf = ArchiveShelf(
             store: path, identities: options.identities,
             facts: options.facts?.facts(ofStore: path), files: options.room?.files)
+        pool = shelf.files ?? OpenFiles()
         opening = Opening(shelf, options, starts)
         Machine.readTimeNamespace()
         if options.follow, options.fromEnd { startedNs = cw_realtime_ns() }
         try list()
     }
 
-    /// What a store has as it is opened.
-    private struct Start {
-        var listed: [LaneFiles] = []
-        var chains: [String: Chain] = [:]
-        var lanes: [LaneSource] = []
-        var reopened: [(id: LaneID, lane: String, segments: [UInt64])] = []
-        var archives: [ArchiveInfo] = []
-    }
-
-    /// The files of one lane, in lanes/ and in archives.
-    private struct Chain {
-        var lane: String
-        var archives: [ArchiveInfo] = []
-        var source: LaneSource?
-        /// A lane that is reopened when its time comes: its id and its segments.
-        var closedAgain: (id: LaneID, segments: [UInt64])?
-        /// Other files have some of its records, too.
-        var isShared = false
-        var process: ProcessInfo?
-        /// Monotonic ns; none of its records is older.
-        var created: UInt64 = 0
-    }
-
     private func list() throws(ReadProblem) {
-        var start = Start()
+        var start = StoreStart()
         start.listed = try shelf.making { () throws(ReadProblem) in
             try LaneFiles.list(store: path)
         }
         for files in start.listed where files.hasLaneFile {
             knownLanes.insert(files.lane)
-            guard let source = openLane(files) else { continue }
-            var chain = Chain(
-                lane: files.lane, process: source.process, created: source.createdMonotonicNs)
-            if start.lanes.count < StoreView.lanesOpenMax || isFollowed(source) {
+            if start.lanes.count >= StoreView.lanesOpenMax, let chain = later(files) {
+                start.chains[files.lane] = chain
+            } else if let source = openLane(files) {
                 start.lanes.append(source)
-                chain.source = source
-            } else {
-                chain.closedAgain = (source.laneID, source.segmentNumbers)
-                start.reopened.append((source.laneID, files.lane, source.segmentNumbers))
+                start.chains[files.lane] = LaneChain(
+                    lane: files.lane, source: source, process: source.process,
+                    created: source.createdMonotonicNs)
             }
-            start.chains[files.lane] = chain
         }
         start.archives = shelf.discover(report)
         self.start = start
+    }
+
+    /// A lane that is opened when its time comes, which saves memory: until then its header is
+    /// enough. nil: it is followed, or its header does not say what it has.
+    private func later(_ files: LaneFiles) -> LaneChain? {
+        guard !files.hasJournal, let head = LaneHead.read(files), !options.follow || head.closed
+        else { return nil }
+        let numbers = [0] + files.segments.map(\.number)
+        return LaneChain(
+            lane: files.lane,
+            later: (head.laneID, files, Set(numbers.filter { $0 >= head.archivedBelow })),
+            process: LaneContext.process(head, nil, files.lane, []),
+            created: head.createdMonotonic)
     }
 
     /// The archives that were found, until the view begins.
     var found: [ArchiveInfo] { start?.archives ?? [] }
     /// The same for lanes with segments of their own.
     var foundLanes: [LaneID] {
-        start.map { $0.lanes.map(\.laneID) + $0.reopened.map(\.id) } ?? []
+        start.map { $0.lanes.map(\.laneID) + $0.later.map(\.id) } ?? []
     }
 
     func settle(_ overlaps: inout LaneOverlaps) {
         guard let start else { return }
         for source in start.lanes { overlaps.settle(source) }
-        for (id, lane, segments) in start.reopened { overlaps.note(id, lane, segments) }
+        for (id, files, segments) in start.later { overlaps.note(id, files.lane, segments) }
     }
 
     /// Enters what was found into the merge.
@@ -183,12 +177,14 @@ final class StoreView {
                         && !shelf.isAnswered(info, options)
             else { continue }
             let name = info.covers.count == 1 ? info.covers[0].laneName : "\(info.path)"
-            chains[name, default: Chain(lane: name)].archives.append(info)
+            chains[name, default: LaneChain(lane: name)].archives.append(info)
             if isShared { chains[name]?.isShared = true }
         }
         StoreFolder.headless(listed, covered: covered).forEach(report)
-        let own = start.lanes.map { ($0.laneID, $0.lane) } + start.reopened.map { ($0.id, $0.lane) }
+        let own =
+            start.lanes.map { ($0.laneID, $0.lane) } + start.later.map { ($0.id, $0.files.lane) }
         for (id, lane) in own where overlaps.shared[id] != nil { chains[lane]?.isShared = true }
+        if !options.follow { self.own = Set(own.map(\.0)) }
         place(chains.values.sorted { $0.lane < $1.lane })
         hold()
     }
@@ -198,7 +194,7 @@ final class StoreView {
         return !head.closed
     }
 
-    private func place(_ sorted: [Chain]) {
+    private func place(_ sorted: [LaneChain]) {
         var chains = sorted
         var looked = 0
         for index in chains.indices {
@@ -227,10 +223,10 @@ final class StoreView {
         for (index, chain) in chains.enumerated() { add(chain, firstOrder &+ UInt64(index)) }
     }
 
-    private func add(_ chain: Chain, _ order: UInt64) {
+    private func add(_ chain: LaneChain, _ order: UInt64) {
         let isFollowed = isFollowed(chain.source)
         if startedNs != 0, !isFollowed { return }
-        if chain.archives.isEmpty, let lane = chain.source?.laneID ?? chain.closedAgain?.id,
+        if chain.archives.isEmpty, let lane = chain.source?.laneID ?? chain.later?.id,
             !options.origin.mayHave(lane: lane)
         {
             return
@@ -267,7 +263,7 @@ final class StoreView {
 
     /// The chain's archives, if they may be left out in part: each is of this lane alone, and their
     /// order among others does not depend on which of them are read first. `EndPlan` finds damage.
-    private func end(of chain: Chain, _ bound: UInt64) -> EndChain? {
+    private func end(of chain: LaneChain, _ bound: UInt64) -> EndChain? {
         guard let first = chain.archives.first, !chain.isShared,
             chain.archives.allSatisfy({ $0.covers.count == 1 })
         else { return nil }
@@ -281,7 +277,7 @@ final class StoreView {
     private func openLane(_ files: LaneFiles) -> LaneSource? {
         do throws(ReadProblem) {
             let source = try shelf.making { () throws(ReadProblem) in
-                try LaneSource(files: files, runningBoot: runningBoot)
+                try LaneSource(files: files, runningBoot: runningBoot, pool: pool)
             }
             if options.follow { source.reportsDrops = false }
             if !options.rendersText { source.rendersText = false }
@@ -296,7 +292,7 @@ final class StoreView {
     }
 
     /// The parts that follow each other; shared ones side by side where their segments overlap.
-    private func tracks(of chain: Chain) -> [(parts: [ChainSource.Part], segments: [UInt64])] {
+    private func tracks(of chain: LaneChain) -> [(parts: [ChainSource.Part], segments: [UInt64])] {
         guard chain.isShared else { return [(chain.archives.map { part($0) } + own(chain), [])] }
         var tracks: [(last: UInt64, parts: [ChainSource.Part], segments: [UInt64])] = []
         for info in chain.archives {
@@ -316,14 +312,12 @@ final class StoreView {
     }
 
     /// What lanes/ has of it.
-    private func own(_ chain: Chain) -> [ChainSource.Part] {
+    private func own(_ chain: LaneChain) -> [ChainSource.Part] {
         var parts: [ChainSource.Part] = []
         if let source = chain.source {
             parts.append(StoreView.part(feeds[source.laneID] ?? source))
         }
-        if let (id, segments) = chain.closedAgain {
-            parts.append(part(reopening: chain.lane, id, segments))
-        }
+        if let later = chain.later { parts.append(part(opening: later)) }
         return parts
     }
 
@@ -359,13 +353,11 @@ final class StoreView {
         return firstOrder &+ UInt64(sortedLanes.count + later)
     }
 
-    /// Reopens a lane that was closed to save descriptors; segments that have disappeared by then
-    /// are in archives.
-    private func part(reopening lane: String, _ id: LaneID, _ segments: [UInt64])
-        -> ChainSource.Part
-    {
-        let path = path
+    /// Segments that have disappeared by then are in archives.
+    private func part(opening later: LaterLane) -> ChainSource.Part {
+        let (id, files, segments) = later
         let boot = runningBoot
+        let pool = pool
         let overlaps = overlaps
         let vanished = vanished
         let rendersText = options.rendersText
@@ -374,16 +366,15 @@ final class StoreView {
         let expected = segments.filter { number in !covers.contains { $0.contains(number) } }
         return { [weak self] () throws(ReadProblem) -> (any RecordSource)? in
             do throws(ReadProblem) {
-                let again = try shelf.making { () throws(ReadProblem) in
-                    try LaneSource.open(
-                        directory: path, lane: lane, segments: nil, runningBoot: boot)
+                let source = try shelf.making { () throws(ReadProblem) in
+                    try LaneSource(files: files, runningBoot: boot, pool: pool)
                 }
-                unsafe again.pausesAtLoss = true
-                if !rendersText { again.rendersText = false }
-                if var overlaps { overlaps.leaveOut(from: again) }
-                again.miss(expected)
-                if let self, self.options.follow { self.passed[id] = again }
-                return again
+                unsafe source.pausesAtLoss = true
+                if !rendersText { source.rendersText = false }
+                if var overlaps { overlaps.leaveOut(from: source) }
+                source.miss(expected)
+                if let self, self.options.follow { self.passed[id] = source }
+                return source
             } catch {
                 guard case .system(_, 2) = error else { throw error }
                 vanished.lanes.insert(id)
@@ -432,14 +423,30 @@ final class StoreView {
         var options = options
         // Some of its records may have been returned.
         options.tally = nil
+        let wanted = options.follow ? nil : supply(info)
         return { [weak self, shelf, options] () throws(ReadProblem) -> (any RecordSource)? in
             guard let source = try shelf.open(info, options) else { return nil }
-            return self?.rest(of: source, info)
+            return self?.rest(of: source, wanted)
         }
     }
 
-    /// The records of an archive that its lanes' own files did not supply.
-    private func rest(of source: any RecordSource, _ info: ArchiveInfo) -> any RecordSource {
+    /// The lanes of which the archive now supplies what their files did not; of each only once. A
+    /// lane that is still read from its own files may need the archive later.
+    private func supply(_ info: ArchiveInfo) -> Set<LaneID> {
+        let all = Set(info.covers.filter { $0.first <= $0.last }.map(\.laneID))
+        let lost = vanished.lanes.union(lanes.values.map(\.laneID))
+        let before = supplied[info.path] ?? []
+        let wanted = all.subtracting(before).filter { !own.contains($0) || lost.contains($0) }
+        supplied[info.path] = before.union(wanted)
+        if before.count + wanted.count < all.count { shelf.passOver(info) }
+        return wanted
+    }
+
+    /// The records of an archive that its lanes' own files did not supply: of these lanes, or of
+    /// all (nil).
+    private func rest(
+        of source: any RecordSource, _ wanted: Set<LaneID>?
+    ) -> any RecordSource {
         let mine = Dictionary(
             lanes.values.map { ($0.laneID, $0) }, uniquingKeysWith: { first, _ in first }
         ).merging(passed) { first, _ in first }
@@ -452,7 +459,9 @@ final class StoreView {
             }
         ) { record in
             if started != 0, record.writtenNs < started { return true }
-            guard let lane = mine[record.thread.process.laneID] else { return false }
+            let id = record.thread.process.laneID
+            if let wanted, !wanted.contains(id) { return true }
+            guard let lane = mine[id] else { return false }
             return lane.covers(thread: record.thread.serial, sequence: record.sequence)
                 || lane.passesOver(record)
         }
@@ -475,7 +484,8 @@ final class StoreView {
     }
 
     private func isNeeded(_ info: ArchiveInfo) -> Bool {
-        for cover in info.covers where cover.first <= cover.last {
+        let before = supplied[info.path] ?? []
+        for cover in info.covers where cover.first <= cover.last && !before.contains(cover.laneID) {
             guard
                 let lane = lanes.values.first(where: { $0.laneID == cover.laneID })
                     ?? passed[cover.laneID]

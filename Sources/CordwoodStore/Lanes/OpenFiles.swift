@@ -1,9 +1,9 @@
-// The files of one reader's archives, only some of which are open at a time: a merge of ten
-// thousand archives needs a record of each, but a process has fewer descriptors, or its host needs
-// them. The file that was not read for longest is closed. It is opened again by its name, if that
-// still leads to it. Up to the limit, an archive that is deleted meanwhile is read to its end. If a
-// host has used nearly all descriptors, files that are not being read are closed sooner. One reader
-// owns it; two threads.
+// The files that one reader or archiver reads, only some of which are open at a time: a merge of
+// ten thousand archives, or a lane of as many segments, needs a record of each, but a process has
+// fewer descriptors, or its host needs them. The file that was not read for longest is closed. It
+// is opened again by its name, if that still leads to it. Up to the limit, a file that is deleted
+// meanwhile is read to its end. If a host has used nearly all descriptors, files that are not being
+// read are closed sooner. One reader owns it; two threads.
 // SAFETY: @unchecked Sendable, because `monitor` guards the list and every descriptor; a lent one
 // is not closed. Reads go into the caller's room.
 
@@ -11,10 +11,10 @@ import CShims
 import CordwoodCore
 
 final class OpenFiles: @unchecked Sendable {
-    /// A reader takes at most this share of the process's descriptor limit.
+    /// At most, and at most this share of the process's descriptor limit.
+    private static let most: UInt64 = 24
     private static let share: UInt64 = 4
     private static let least: UInt64 = 8
-    private static let most: UInt64 = 1_024
 
     private let monitor = Monitor()
     private let limit: Int
@@ -130,8 +130,10 @@ final class OpenFiles: @unchecked Sendable {
 
 /// One of these files. Without a pool, it stays open.
 final class OpenFile: @unchecked Sendable {
-    private let path: FilePath
+    let path: FilePath
     private let facts: FileFacts
+    /// It holds a shared lock while it is open, so that its owner does not reuse it (FORMAT §6).
+    private let isSegment: Bool
     fileprivate private(set) var descriptor: Int32
     fileprivate var borrowers = 0
     fileprivate var lastUse: UInt64 = 0
@@ -140,10 +142,11 @@ final class OpenFile: @unchecked Sendable {
     private var pool: OpenFiles?
 
     /// Owns the descriptor; `facts` describes it.
-    init(_ descriptor: Int32, _ facts: FileFacts, path: FilePath) {
+    init(_ descriptor: Int32, _ facts: FileFacts, path: FilePath, isSegment: Bool = false) {
         self.descriptor = descriptor
         self.facts = facts
         self.path = path
+        self.isSegment = isSegment
     }
 
     deinit { close() }
@@ -163,29 +166,50 @@ final class OpenFile: @unchecked Sendable {
     /// Only while it is in no pool.
     var held: Int32 { descriptor }
 
+    /// Calls with the descriptor; nil, with the reason in `Errno.last`: the file cannot be opened
+    /// again.
+    func lend<T>(_ body: (Int32) -> T) -> T? {
+        guard let pool else { return body(descriptor) }
+        let lent = pool.lend(self)
+        guard lent >= 0 else { return nil }
+        defer { pool.takeBack(self) }
+        return body(lent)
+    }
+
     /// Returns the bytes read, or -1.
     func read(into room: UnsafeMutableRawBufferPointer, at offset: UInt64) -> Int {
-        guard let pool else { return unsafe Files.read(descriptor, into: room, at: offset) }
-        let lent = pool.lend(self)
-        guard lent >= 0 else { return -1 }
-        defer { pool.takeBack(self) }
-        return unsafe Files.read(lent, into: room, at: offset)
+        lend { unsafe Files.read($0, into: room, at: offset) } ?? -1
     }
 
     fileprivate func open() -> Bool {
-        let opened = Files.openOwn(path, [.read, .nonBlocking])
-        if opened < 0 {
-            isLost = Errno.last == Errno.ENOENT
-            return false
+        for name in names {
+            let opened = Files.openOwn(name, [.read, .nonBlocking, .noTerminal])
+            if opened < 0, Errno.last == Errno.ENOENT { continue }
+            guard opened >= 0 else { return false }
+            guard let now = FileFacts(of: opened), now.isSameFile(as: facts),
+                !isSegment || OpenFile.lockSegment(opened)
+            else {
+                Files.close(opened)
+                continue
+            }
+            descriptor = opened
+            return true
         }
-        guard let now = FileFacts(of: opened), now.isSameFile(as: facts) else {
-            Files.close(opened)
-            isLost = true
-            Errno.last = Errno.ENOENT
-            return false
-        }
-        descriptor = opened
-        return true
+        isLost = true
+        Errno.last = Errno.ENOENT
+        return false
+    }
+
+    /// A segment may have been sealed since it was opened.
+    private var names: [FilePath] {
+        guard isSegment, path.lastName.hasSuffix(".seg") else { return [path] }
+        return [path, path.parent + "/\(path.lastName.dropLast(4)).sealed"]
+    }
+
+    /// False: its owner is about to reuse the file. On a file system without such locks, no owner
+    /// reuses files.
+    static func lockSegment(_ descriptor: Int32) -> Bool {
+        Files.lock(descriptor, shared: true) || Errno.last != Errno.EWOULDBLOCK
     }
 
     fileprivate func close() {
