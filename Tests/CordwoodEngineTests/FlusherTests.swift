@@ -64,11 +64,16 @@ final class FlusherTests: XCTestCase {
         flusher.stop()
     }
 
-    func testWithoutAThreadItSaysSo() {
+    func testWithoutAThreadTheCallSyncs() {
         let flusher = Flusher()
+        for error in [0, EIO] {
+            XCTAssertEqual(
+                flusher.flush(Deadline(timeoutMs: 0), start: { _ in false }, sync: { error }),
+                .done(error))
+        }
+        flusher.stop()
         XCTAssertEqual(
-            flusher.flush(Deadline(timeoutMs: 0), start: { _ in false }, sync: { 0 }),
-            .done(EAGAIN))
+            flusher.flush(Deadline(timeoutMs: 0), start: { _ in false }, sync: { 0 }), .closed)
     }
 }
 

@@ -76,11 +76,11 @@ final class QueueTests: XCTestCase {
     func testFilesBelongToTheOwnerOfTheirDirectory() throws {
         try XCTSkipIf(geteuid() != 0, "only root makes files for others")
         let store = try TestStore()
-        XCTAssertEqual(chown("\(store.paths.queue)", 1234, 1235), 0)
-        let path = store.paths.queue + "/a"
+        XCTAssertEqual(chown(store.root, 1234, 1235), 0)
+        let queue = FilePath(try XCTUnwrap(OpenDirectory(store.root))) + "/queue"
         try StoreFiles.replace(
-            path, temporary: store.paths.queue + "/.a", directory: store.paths.queue, with: [1])
-        try StoreFiles.create(store.paths.queue + "/b")
+            queue + "/a", temporary: queue + "/.a", directory: queue, with: [1])
+        try StoreFiles.create(queue + "/b")
         for name in ["a", "b"] {
             var status = stat()
             XCTAssertEqual(lstat("\(store.paths.queue)/\(name)", &status), 0)

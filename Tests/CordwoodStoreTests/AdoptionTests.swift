@@ -37,7 +37,7 @@ final class AdoptionTests: XCTestCase {
         XCTAssertEqual(try LaneFiles.names(in: directory + "/lanes"), [])
         let reader = try StoreReader(path: store)
         var messages: [String] = []
-        while let record = try reader.nextRecord() { messages.append(record.message) }
+        while let record = reader.nextRecord() { messages.append(record.message) }
         XCTAssertEqual(messages, ["of 0", "of 1", "of 2"])
     }
 }

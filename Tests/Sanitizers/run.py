@@ -92,7 +92,7 @@ def shims(log):
     clang, _ = toolchain()
     folder = ROOT / "Sources/CShims"
     texts = []
-    for test, sources in (("shims_test.c", ["shims.c", "fork.c", "crash_text.c"]),
+    for test, sources in (("shims_test.c", ["shims.c", "made.c", "fork.c", "crash_text.c"]),
                           ("scan_test.c", []), ("json_test.c", ["scan.c"])):
         program = WORK / test.removesuffix("_test.c")
         run([clang, "-std=gnu11", "-O1", "-g", "-fsanitize=undefined,address",
