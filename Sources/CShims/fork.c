@@ -176,7 +176,7 @@ static int file_keep(int fd) {
 
 int cwi_file_open_at(int directory, const char *name, int flags, mode_t mode) {
     cwi_fork_gate_enter();
-    int fd = file_keep(cw_open_at(directory, name, flags, mode));
+    int fd = file_keep(cwi_open_at(directory, name, flags, mode));
     cwi_fork_gate_leave();
     return fd;
 }
@@ -184,7 +184,7 @@ int cwi_file_open_at(int directory, const char *name, int flags, mode_t mode) {
 int cwi_file_open_own(int directory, const char *name, int flags, mode_t mode) {
     if (cwi_tls_get()->helper & CWI_HELPER_THREAD)
         return cwi_file_open_at(directory, name, flags, mode);
-    return cw_open_at(directory, name, flags, mode);
+    return cwi_open_at(directory, name, flags, mode);
 }
 
 int cwi_file_memory(void) {

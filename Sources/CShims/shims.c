@@ -21,7 +21,7 @@ void *cwi_exchange_counter(void) {
 
 /* ── Random numbers ── */
 
-bool cw_random(void *bytes, size_t count) {
+bool cwi_random(void *bytes, size_t count) {
     unsigned char *to = bytes;
     while (count > 0) {
         ssize_t got = getrandom(to, count < 256 ? count : 256, 0);
@@ -49,7 +49,7 @@ bool cw_random(void *bytes, size_t count) {
 /* In the libraries of tools/build.sh, for Swift's own random numbers, whose failure would end the
  * process. */
 void __wrap_swift_stdlib_random(void *bytes, size_t count);
-void __wrap_swift_stdlib_random(void *bytes, size_t count) { (void)cw_random(bytes, count); }
+void __wrap_swift_stdlib_random(void *bytes, size_t count) { (void)cwi_random(bytes, count); }
 
 /* ── Threads ── */
 
@@ -57,13 +57,13 @@ void __wrap_swift_stdlib_random(void *bytes, size_t count) { (void)cw_random(byt
 /* 0: the C library has registered no thread. Missing before 2.35. */
 extern const unsigned int __rseq_size __attribute__((weak));
 
-bool cw_thread_may_start(void) {
+bool cwi_thread_may_start(void) {
     if (&__rseq_size == NULL || __rseq_size == 0) return true;
     /* The kernel itself refuses these arguments, and nothing changes. */
     return syscall(SYS_rseq, NULL, 0, 0, 0) == 0 || errno == EINVAL;
 }
 #else
-bool cw_thread_may_start(void) { return true; }
+bool cwi_thread_may_start(void) { return true; }
 #endif
 
 /* ── CRC-32C ── */

@@ -509,15 +509,15 @@ mutation("path", "deleted-has-names", SYSTEM + "FileCalls.swift",
 # ── Other users, and smaller rooms ──
 
 mutation("room", "root-keeps-its-files", SHIMS + "made.c",
-         "    bool differs = parent.st_uid != 0 || parent.st_gid != getegid();\n",
-         "    bool differs = false;\n",
+         "    return folder->st_uid != 0 || folder->st_gid != 0;\n",
+         "    return folder == NULL;\n",
          "processes dropped", "a daemon can make no files once it has dropped its privileges")
 mutation("room", "everybody-is-private", SHIMS + "made.c",
-         "    if ((parent.st_mode & SHARED) == SHARED) (void)!fchmod(fd, shared);\n",
+         "    if ((parent->st_mode & SHARED) == SHARED) (void)!fchmod(fd, shared);\n",
          "    (void)shared;\n",
          "processes shared", "the group of a store cannot read it")
 mutation("room", "folders-stay-roots", SHIMS + "made.c",
-         "        (void)take_after(directory, fd, is_root, SHARED | S_IRWXU);\n",
+         "        (void)take_after(&parent, fd, geteuid() == 0, SHARED | S_IRWXU);\n",
          "        errno = 0;\n",
          "processes dropped", "nothing can be made in lanes/ after privileges were dropped")
 mutation("room", "threads-start-blindly", SHIMS + "shims.c",

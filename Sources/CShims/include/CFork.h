@@ -30,7 +30,7 @@ void cwi_fd_identity(int fd, uint64_t *device, uint64_t *inode);
 bool cwi_fd_is(int fd, uint64_t device, uint64_t inode);
 
 /* Open a file that every forked child closes; cwi_file_close closes it here. They return what
- * cw_open_at returns. The second does so only on the engine's own threads: hosts may open such
+ * cwi_open_at returns. The second does so only on the engine's own threads: hosts may open such
  * files too (a reader's files). */
 int cwi_file_open_at(int directory, const char *name, int flags, mode_t mode);
 int cwi_file_open_own(int directory, const char *name, int flags, mode_t mode);

@@ -168,9 +168,9 @@ static inline int cw_open_file(const char *path, int flags, mode_t mode) {
  * that the owner can go on with them. Its group may read them if the directory allows this to its
  * group and hands the group on (mode 2750). */
 /* `mode` is that of a file which nobody else may read. With O_CREAT alone nothing is taken over. */
-int cw_open_at(int directory, const char *name, int flags, mode_t mode);
+int cwi_open_at(int directory, const char *name, int flags, mode_t mode);
 /* 0700. Returns 0 or an errno. */
-int cw_make_directory_at(int directory, const char *name);
+int cwi_make_directory_at(int directory, const char *name);
 /* The raw system call: glibc would emulate it by writing, which may leave holes. */
 static inline int cw_fallocate(int fd, int mode, off_t offset, off_t length) {
     return (int)syscall(SYS_fallocate, fd, mode, offset, length);
@@ -187,7 +187,7 @@ static inline void cw_thread_name(void *name) {
 }
 /* False: the C library would end the process as a new thread begins, because a filter of system
  * calls (seccomp) that was set since it started refuses the thread's rseq(2). */
-bool cw_thread_may_start(void);
+bool cwi_thread_may_start(void);
 static inline void cw_set_thread_name(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
 /* RLIMIT_FSIZE of this process, in bytes. */
 static inline uint64_t cw_file_size_limit(void) {
@@ -203,7 +203,7 @@ static inline uint64_t cw_descriptor_limit(void) {
 }
 /* Fills it with random bytes. False: the system refuses them (seccomp); then they only differ from
  * those of other calls, threads and processes. */
-bool cw_random(void *bytes, size_t count);
+bool cwi_random(void *bytes, size_t count);
 static inline int cw_membarrier(int command) {
     return (int)syscall(SYS_membarrier, command, 0, 0);
 }

@@ -16,7 +16,7 @@ package final class DirectoryWatch: Sendable {
         descriptor = inotify_init1(Int32(IN_NONBLOCK | IN_CLOEXEC))
         guard descriptor >= 0 else { return }
         for path in directories {
-            let opened = unsafe path.lend { unsafe cw_open_at($0, $1, O_RDONLY | O_DIRECTORY, 0) }
+            let opened = unsafe path.lend { unsafe cwi_open_at($0, $1, O_RDONLY | O_DIRECTORY, 0) }
             guard opened >= 0 else { continue }
             // inotify takes no directory's descriptor, but its path in /proc.
             _ = unsafe inotify_add_watch(

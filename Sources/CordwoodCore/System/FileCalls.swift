@@ -50,7 +50,7 @@ package enum FileCalls {
     static func openKept(
         _ name: UnsafePointer<CChar>, in directory: Int32, _ flags: OpenFlags
     ) -> Int32 {
-        unsafe cw_open_at(directory, name, flags.rawValue, 0o600)
+        unsafe cwi_open_at(directory, name, flags.rawValue, 0o600)
     }
 
     /// The same for a file that forked children close. Here `Files.close` closes it.

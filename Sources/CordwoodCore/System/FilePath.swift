@@ -108,7 +108,7 @@ extension FilePath: Hashable {
         init?(_ path: String) {
             // With the dot, a link of that name is followed: the user who names a store chose it.
             descriptor = unsafe (path + "/.").withCString {
-                unsafe cw_open_at(AT_FDCWD, $0, O_RDONLY | O_DIRECTORY, 0)
+                unsafe cwi_open_at(AT_FDCWD, $0, O_RDONLY | O_DIRECTORY, 0)
             }
             guard descriptor >= 0, let facts = FileFacts(of: descriptor) else { return nil }
             self.facts = facts

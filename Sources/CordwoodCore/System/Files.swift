@@ -7,7 +7,7 @@
 import CShims
 import Glibc
 
-/// How a file is opened. A new file is 0600, or takes after the store's directory (`cw_open_at`),
+/// How a file is opened. A new file is 0600, or takes after the store's directory (`cwi_open_at`),
 /// and exec(2) closes every descriptor. One flag needs no heap; a list may, so the append path uses
 /// none.
 package struct OpenFlags: OptionSet, Sendable {
@@ -48,7 +48,7 @@ package enum Files {
 
     /// Children keep it; `FileCalls.close` closes it.
     package static func openKept(_ path: FilePath, _ flags: OpenFlags) -> Int32 {
-        unsafe path.lend { unsafe cw_open_at($0, $1, flags.rawValue, 0o600) }
+        unsafe path.lend { unsafe cwi_open_at($0, $1, flags.rawValue, 0o600) }
     }
 
     /// The same, for a path that the user chose: links are followed, and the standard streams'
@@ -202,7 +202,7 @@ package enum Files {
     // MARK: Names
 
     package static func makeDirectory(_ path: FilePath) -> Bool {
-        let error = unsafe path.lend { unsafe cw_make_directory_at($0, $1) }
+        let error = unsafe path.lend { unsafe cwi_make_directory_at($0, $1) }
         if error != 0 { Errno.last = error }
         return error == 0
     }

@@ -294,14 +294,14 @@ package enum Machine {
     /// A random number, never 0.
     static func random() -> UInt64 {
         var value: UInt64 = 0
-        while value == 0 { _ = unsafe cw_random(&value, 8) }
+        while value == 0 { _ = unsafe cwi_random(&value, 8) }
         return value
     }
 
     /// False: a filter of system calls refuses random numbers, so keys could be guessed.
     package static var givesKeys: Bool {
         var value: UInt64 = 0
-        return unsafe cw_random(&value, 8)
+        return unsafe cwi_random(&value, 8)
     }
 
     /// True if the kernel itself keeps time by the TSC. It does so only if the TSC is invariant.

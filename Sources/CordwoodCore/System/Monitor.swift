@@ -147,7 +147,7 @@ package enum EngineThread {
                 self.body = body
             }
         }
-        guard cw_thread_may_start() else { return false }
+        guard cwi_thread_may_start() else { return false }
         var attributes = pthread_attr_t()
         unsafe pthread_attr_init(&attributes)
         defer { unsafe pthread_attr_destroy(&attributes) }
