@@ -227,7 +227,7 @@ def short_lived(bench):
 
 
 def listings(bench):
-    """Archiving lists the store's directories once for 64 lanes. For lanes that archives have,
+    """Archiving lists the store's directories once for 32 lanes. For lanes that archives have,
     left behind by killed adopters, it lists a bounded number of times, however many there are."""
     count = sized(130, 200, 1000)
     dead_lanes(bench, count)
@@ -245,7 +245,7 @@ def listings(bench):
         if left:
             raise Failed(f"{len(left)} files are left in lanes/: {left[:5]}")
 
-    listed_at_most(8 + count // 64, f"{count} lanes")
+    listed_at_most(8 + count // 32, f"{count} lanes")
     shutil.copytree(kept, bench.store / "lanes", dirs_exist_ok=True)
     listed_at_most(8, f"what is left of {count}")
     bench.check()

@@ -164,12 +164,11 @@ static inline int cw_above_standard(int fd) {
 static inline int cw_open_file(const char *path, int flags, mode_t mode) {
     return cw_above_standard(open(path, flags | O_CLOEXEC | O_NOFOLLOW, mode));
 }
-/* Below: what is made in an open directory takes after it. Root's files get its owner and group, so
- * that the owner can go on with them. Its group may read them if the directory allows this to its
- * group and hands the group on (mode 2750). */
-/* `mode` is that of a file which nobody else may read. With O_CREAT alone nothing is taken over. */
+/* A file that O_EXCL makes in an open directory takes after it, and so does a directory in it.
+ * Root's get its owner and group, so that the owner can go on with them. Its group may read them if
+ * it lets its group read and hands the group on (mode 2750); otherwise files have `mode`. */
 int cwi_open_at(int directory, const char *name, int flags, mode_t mode);
-/* 0700. Returns 0 or an errno. */
+/* 0700 if the group may not read. Returns 0 or an errno. */
 int cwi_make_directory_at(int directory, const char *name);
 /* The raw system call: glibc would emulate it by writing, which may leave holes. */
 static inline int cw_fallocate(int fd, int mode, off_t offset, off_t length) {
