@@ -2,6 +2,7 @@
 overflow policy. RELIABILITY R10, R12, R14."""
 
 import errno
+import json
 import os
 import resource
 import shutil
@@ -114,6 +115,35 @@ def full_then_killed(place):
         equal("out of order or twice", read["bad"], 0)
     reader.close()
     reader.end()
+
+
+def full_while_written(place):
+    """Where records are written by pwrite(2), a full disk may take a second to refuse one, as btrfs
+    does. It is asked a few times in a tenth of a second, however many records are refused. Once it
+    has room, the counts are written without another record, and survive kill -9."""
+    words = place.words()
+    words.fail(errno.EOPNOTSUPP, "allocate")
+    host = place.host(place.directory / "store", words).open()
+    equal("kept", host.write(1000, 100)["kept"], 1000)
+    words.fail(errno.ENOSPC, "write")
+    before, begun = words.count("write"), time.monotonic()
+    equal("refused", host.write(20_000, 100)["refused"], 20_000)
+    asked, tenths = words.count("write") - before, (time.monotonic() - begun) * 10
+    holds(asked <= 10 + 5 * tenths, f"{asked} writes in {tenths:.0f} tenths of a second")
+    total = host.totals()
+    words.fail(0, "write")
+    until(lambda: not_kept(host.store) == total["refused"], "the count in the file")
+    host.kill()
+    reader = place.host(host.store)
+    read = reader.read()
+    equal("read, missing", (read["logs"], read["missing"]), (total["kept"], total["refused"]))
+    reader.end()
+    place.note(f"{asked} writes for {total['refused']} refusals")
+
+
+def not_kept(store):
+    told = subprocess.run([TOOL, "stats", "--json", store], check=True, stdout=subprocess.PIPE)
+    return json.loads(told.stdout)["not_kept"]
 
 
 def flush_on_full_disk(place):
@@ -318,5 +348,6 @@ def no_descriptors(place):
 
 CASES = {f.__name__: f for f in (
     full_tmpfs, full_tmpfs_drop, full_ext4, full_ext4_small_segments, full_then_killed,
+    full_while_written,
     block_tmpfs, block_ends_with_close, threads_on_full_disk, file_limit, no_descriptors,
     flush_on_full_disk, dense_without_room, store_quota, other_causes)}

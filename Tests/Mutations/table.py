@@ -527,3 +527,16 @@ mutation("room", "threads-start-blindly", SHIMS + "shims.c",
 mutation("room", "errands-are-forgotten", ENGINE + "Services/Services.swift",
          "            errands.append(body)\n", "",
          "processes filter_no_threads", "without another thread, a removed lane is never replaced")
+mutation("room", "opening-does-not-wait", ENGINE + "Services/Services.swift",
+         "        adoption.letRun()\n", "",
+         "processes short_lived",
+         "processes that live for milliseconds leave ever more lanes")
+mutation("R10", "late-counts-asked-each-time", CORE + "Paths/Drops.swift",
+         "        if unsafe cwa_load_acquire_u32(late) == UInt32(CWI_COUNTS_WRITTEN),\n"
+         "            unsafe",
+         "        if unsafe",
+         "disk full_while_written", "every refusal waits for a disk that is slow to refuse")
+mutation("R10", "late-counts-stay", CORE + "Segments/Lost.swift",
+         "return unsafe Drops.writeLate(engine, lane) }",
+         "return }",
+         "disk full_while_written", "a kill loses counts that the disk had refused long ago")

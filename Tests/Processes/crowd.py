@@ -205,15 +205,20 @@ def named(bench):
 
 
 def short_lived(bench):
-    """Processes that live for one record, a third closed, a third left, a third killed: cheap in
-    time, files and bytes. Later processes compact their archives."""
-    count = sized(100, 300, 10_000)
-    begun = time.monotonic()
-    bench.note(bench.run("many", "briefs", count))
-    files, size = usage(bench.store)
-    bench.note(f"{count} in {time.monotonic() - begun:.1f} s: {files} files, {size >> 10} KiB")
-    if size > 600 * 64 * 1024:
-        raise Failed(f"{size} bytes for {count} processes")
+    """Processes that live for one record under a quota of 8 MiB: closed, left or killed in turn,
+    all left, all closed. Some of them archive what the others leave, so few lanes wait. Later
+    processes compact their archives."""
+    count = sized(150, 300, 3_000)
+    for ways in ("012", "1", "0"):
+        begun = time.monotonic()
+        bench.note(bench.run("many", "briefs", count, ways))
+        files, size = usage(bench.store)
+        lanes = len(list((bench.store / "lanes").glob("*.lane")))
+        bench.note(f"{count} that end by {ways} in {time.monotonic() - begun:.1f} s: "
+                   f"{files} files, {lanes} lanes, {size >> 10} KiB")
+        if size > 8 << 20 or lanes > 64 + 16:
+            raise Failed(f"{lanes} lanes, {size} bytes after {count} processes of {ways}")
+    count *= 3
     begun = time.monotonic()
     text = bench.archive()
     took = time.monotonic() - begun

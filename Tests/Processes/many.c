@@ -28,31 +28,34 @@ static void case_writer(int argc, char **argv) {
     }
 }
 
-/* WAY: one record; 0: closes, 1: returns from main, 2: is killed. */
+/* WAY: one record under a quota of 8 MiB; 0: closes, 1: returns from main, 2: is killed. */
 static void case_brief(int argc, char **argv) {
     int way = argc > 0 ? atoi(argv[0]) : 0;
     cw_options options = options_of(store_path);
+    options.quota_bytes = 8u << 20;
     cw_engine *engine = open_with(&options);
     write_many(logger_of(engine, "brief"), slot_take(), 1);
     if (way == 0) EXPECT(CW_OK, cw_close(&engine, 20000));
     if (way == 2) raise(SIGKILL);
 }
 
-/* COUNT: that many of them, forked from a process without an engine. Prints ns for each. */
+/* COUNT WAYS: that many of them, forked from a process without an engine. They end in these ways in
+ * turn, as "012". Prints ns for each. */
 static void case_briefs(int argc, char **argv) {
     int count = argc > 0 ? atoi(argv[0]) : 100;
+    const char *ways = argc > 1 ? argv[1] : "012";
     uint64_t begun = now_ns();
     for (int i = 0; i < count; i++) {
         pid_t child = fork();
+        char way[2] = {ways[(size_t)i % strlen(ways)], 0}, *words[] = {way, NULL};
         if (child == 0) {
-            char way[2] = {(char)('0' + i % 3), 0}, *words[] = {way, NULL};
             case_brief(1, words);
             _exit(failures ? 1 : 0);
         }
         int how = 0;
         waitpid(child, &how, 0);
         if (!(WIFEXITED(how) && WEXITSTATUS(how) == 0) &&
-            !(i % 3 == 2 && WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL)) {
+            !(way[0] == '2' && WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL)) {
             printf("child %d: %x\n", i, (unsigned)how);
             failures++;
         }

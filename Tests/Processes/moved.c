@@ -1,6 +1,9 @@
-/* A host whose store is moved or removed under it: two threads log and segments roll until stdin
- * ends; then it closes and prints how many records were refused. */
+/* A host whose store is moved or removed under it: two threads log, segments roll, and archives go
+ * to CORDWOOD_TARGET if it is set, until stdin ends. Then it closes and prints how many records
+ * were refused. */
 #include "host.h"
+
+#include <cordwood/upload.h>
 
 static volatile int stop, is_removed;
 
@@ -18,6 +21,7 @@ static void *roll(void *engine) {
     while (!stop) {
         cw_status status = cw_roll(engine);
         HOLDS(status == CW_OK || status == CW_E_TIMEOUT || is_removed);
+        if (getenv("CORDWOOD_TARGET")) (void)cw_upload(engine, 1000, NULL, 0);
         pause_us(20000);
     }
     return NULL;

@@ -3,36 +3,51 @@ to the directory that they opened, and go on with a new one once it is gone. Cas
 
 import contextlib
 import json
+import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
+from pathlib import Path
 
 from cases import equal, holds, sized, until
 from checking import cat, compare, read_ledger
+from identity import Collector
+
+PYTHON_HOST = [sys.executable, Path(__file__).resolve().parent / "pyhost.py"]
 
 
 def moved(bench):
-    """The directory or its parent is renamed at random moments; sometimes another one takes the
-    name. Archiving and the follower go on; the host ends or is killed."""
+    """The directory or its parent, which may be a mount, is renamed at random moments; sometimes
+    another one takes the name. Archives, uploads and the follower go on; adopters run beside. The
+    host, in C or Python, ends or is killed."""
     rounds, records = sized(4, 12, 60), 0
     for turn in range(rounds):
         home = bench.directory / str(turn)
         (home / "parent").mkdir(parents=True)
         bench.ledger = home / "ledger"
-        records += move_about(bench, home)
+        with contextlib.ExitStack() as stack:
+            if turn % 4 == 1 and os.geteuid() == 0:
+                stack.enter_context(mounts(home))
+            collector = stack.enter_context(Collector(bench, f"depot {turn}")) if turn % 2 else None
+            records += move_about(bench, home, turn % 4 == 2, collector)
     bench.note(f"{rounds} stores, {records} records")
 
 
-def move_about(bench, home):
+def move_about(bench, home, is_python, collector):
     """Returns the number of records."""
     place, moves = home / "parent/store", bench.random.randint(1, 3)
     is_killed = bench.random.random() < 0.5
-    with watched(bench, place, home / "seen") as host:
+    environment = dict(bench.environment)
+    if collector:
+        environment["CORDWOOD_TARGET"] = collector.url
+    with watched(bench, place, home / "seen", is_python, environment) as host:
         for _ in range(moves):
             time.sleep(bench.random.random() / 5)
             place = move(bench.random, home, place)
-            wait_for_archive(place)
+            wait_for_archive(place, collector)
+            bench.finish([bench.command, "archive", place])
         if is_killed:
             host.kill()
         said = host.communicate()[0].decode()
@@ -40,6 +55,10 @@ def move_about(bench, home):
     if not is_killed:
         equal("the host says", said, "dropped 0\n")
     bench.finish([bench.command, "archive", place])
+    if collector:
+        bench.finish([bench.command, "upload", place, "--to", collector.url])
+        holds(not list((place / "archives").glob("*.cwa")), "archives are left")
+        place = collector.directory
     lines = cat(bench.command, place)
     total, _ = compare(read_ledger(bench.ledger), lines, is_killed)
     check_told(lines, moves)
@@ -49,17 +68,34 @@ def move_about(bench, home):
     return total
 
 
+@contextlib.contextmanager
+def mounts(home):
+    """The parent is a mount, which may be moved within `home`: that one is private."""
+    try:
+        for words in (["--bind", home, home], ["--make-private", home],
+                      ["-t", "tmpfs", "none", home / "parent"]):
+            if subprocess.run(["mount", *words], check=False, capture_output=True).returncode:
+                break  # Not allowed here: it is a directory, then.
+        yield
+    finally:
+        subprocess.run(["umount", "-R", "-l", home], check=False, capture_output=True)
+
+
 def move(random, home, place):
     """Renames the store or its parent. Returns where the store is then."""
     number, way = random.randrange(1 << 30), random.choice(["store", "taken", "parent"])
-    parent = home / "parent"
-    if way == "parent" and parent in place.parents:
-        parent.rename(home / f"parent-{number}")
-        return home / f"parent-{number}" / place.name
-    place.rename(home / f"store-{number}")
+    if way == "parent":
+        parent = home / f"parent-{number}"
+        if place.parent.is_mount():
+            parent.mkdir()
+            subprocess.run(["mount", "--move", place.parent, parent], check=True)
+        else:
+            place.parent.rename(parent)
+        return parent / place.name
+    place.rename(place.parent / f"store-{number}")
     if way == "taken":
         place.mkdir()
-    return home / f"store-{number}"
+    return place.parent / f"store-{number}"
 
 
 def check_told(lines, moves):
@@ -78,7 +114,7 @@ def made_again(bench):
         home = bench.directory / str(turn)
         home.mkdir()
         bench.ledger = home / "ledger"
-        with watched(bench, home / "store", home / "seen", "removed") as host:
+        with watched(bench, home / "store", home / "seen", False, None, "removed") as host:
             time.sleep(bench.random.random() / 5)
             until(lambda: removed(home / "store"), "the store's removal")
             wait_for_archive(home / "store")
@@ -94,11 +130,14 @@ def removed(store):
 
 
 @contextlib.contextmanager
-def watched(bench, store, seen, *words):
+def watched(bench, store, seen, is_python, environment, *words):
     """A host, and a follower whose lines go to a file. In the end the follower must show each
     writer's last record."""
-    with bench.start("moved", "host", *words, store=store, stdin=subprocess.PIPE,
-                     stdout=subprocess.PIPE) as host, open(seen, "wb") as shown:
+    command = [bench.programs / "moved", "host", store, bench.ledger, *words]
+    if is_python:
+        command = [*PYTHON_HOST, "moved", store, bench.ledger, "0", "0"]
+    with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE) as host, open(seen, "wb") as shown:
         follower = None
         try:
             equal("the host", host.stdout.readline(), b"ready\n")
@@ -119,12 +158,13 @@ def watched(bench, store, seen, *words):
                 follower.wait()
 
 
-def wait_for_archive(store):
-    """One more than there are."""
+def wait_for_archive(store, collector=None):
+    """One more than there are, here or at the collector."""
     def archives():
-        return len(list((store / "archives").glob("*.cwa")))
+        return {path.name for place in (store, collector and collector.directory) if place
+                for path in (place / "archives").glob("*.cwa")}
     before = archives()
-    until(lambda: archives() > before, f"an archive in {store}")
+    until(lambda: archives() - before, f"an archive of {store}")
 
 
 CASES = {"moved": moved, "made_again": made_again}

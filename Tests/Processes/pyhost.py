@@ -1,5 +1,6 @@
 """A multi-threaded Python host whose children log: multiprocessing by fork, spawn and forkserver,
-and workers forked before the work as web servers do, killed and forked again.
+and workers forked before the work as web servers do, killed and forked again. Or it has no
+children, and its store is moved (moved.py).
 
     pyhost.py WAY STORE LEDGER CHILDREN RECORDS
 
@@ -9,6 +10,7 @@ run.py compares. Prints the seconds until all children had ended. Exits with 0 i
 import mmap
 import multiprocessing
 import os
+import select
 import signal
 import struct
 import sys
@@ -131,6 +133,14 @@ def run_prefork(path, children, records):
     return failed
 
 
+def run_until_eof():
+    """Segments roll until stdin ends."""
+    print("ready", flush=True)
+    while not select.select([sys.stdin], [], [], 0.02)[0]:
+        ENGINE.roll()
+    return 0
+
+
 def main():
     """Opens, starts threads and children, closes."""
     global ENGINE, LOG  # pylint: disable=global-statement
@@ -145,14 +155,21 @@ def main():
     for thread in threads:
         thread.start()
     begun = time.monotonic()
-    if way == "prefork":
+    if way == "moved":
+        failed = run_until_eof()
+    elif way == "prefork":
         failed = run_prefork(path, children, records)
     else:
         failed = run_multiprocessing(way, store, path, children, records)
-    print(f"{children} children in {time.monotonic() - begun:.1f} s", flush=True)
+    if way != "moved":
+        print(f"{children} children in {time.monotonic() - begun:.1f} s", flush=True)
     stop.set()
     for thread in threads:
         thread.join()
+    if way == "moved":
+        ENGINE.roll()
+        ENGINE.archive_wait(20.0)
+        print(f"dropped {ENGINE.stats().records_dropped}", flush=True)
     ENGINE.close(20.0)
     return 1 if failed else 0
 

@@ -50,6 +50,8 @@ class Bench:
         self.random = random.Random(seed)
         self.store, self.ledger = directory / "store", directory / "ledger"
         self.command = COMMAND
+        self.environment = dict(os.environ, PYTHONDONTWRITEBYTECODE="1",
+                                CORDWOOD_LIBRARY=str(LIBRARIES / "libcordwood.so"))
         self.notes = []
 
     def note(self, text):
@@ -247,12 +249,10 @@ def fork_idle(bench):
 
 def python_host(way, children, records):
     def body(bench):
-        environment = dict(os.environ, CORDWOOD_LIBRARY=str(LIBRARIES / "libcordwood.so"),
-                           PYTHONDONTWRITEBYTECODE="1")
         count, begun = sized(*children), time.monotonic()
         bench.note(bench.finish(
             [sys.executable, "-W", "ignore::DeprecationWarning", HERE / "pyhost.py", way,
-             bench.store, bench.ledger, str(count), str(records)], environment=environment))
+             bench.store, bench.ledger, str(count), str(records)], environment=bench.environment))
         if way == "fork" and time.monotonic() - begun > 120:
             raise Failed("the children took over 120 s")
         ledger = read_ledger(bench.ledger)

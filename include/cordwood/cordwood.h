@@ -267,8 +267,8 @@ void cw_options_init(cw_options *options, size_t size_of_options);
  * that are not understood are reported once on stderr, and ignored. A wrong CORDWOOD_TARGET makes
  * the call fail as cw_target_add would; cw_last_error names it.
  *
- * Threads: an open engine's threads are threads of the process, which lives as long as they do if
- * its main thread ends by pthread_exit. Blocks: for file creation. Signals: not safe.
+ * Threads: a process whose main thread ends by pthread_exit lives while an engine is open. Blocks:
+ * for file creation; up to 250 ms if the lanes of over 64 dead processes wait. Signals: not safe.
  * CW_OK · CW_E_ARGUMENT · CW_E_STRUCT_SIZE · CW_E_STRUCT_TAIL · CW_E_LEVEL · CW_E_LIMIT ·
  * CW_E_NO_DIRECTORY · CW_E_NOT_DIRECTORY · CW_E_PERMISSION · CW_E_IO · CW_E_FULL · CW_E_MEMORY ·
  * CW_E_VERSION · CW_E_UNSUPPORTED (with policy_url or CORDWOOD_TARGET: no libcurl) */

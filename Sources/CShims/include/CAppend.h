@@ -135,11 +135,14 @@ typedef struct cwi_lane {
     uint32_t supply_late;      /* A12: 1: writers waited for supply in vain */
     uint32_t resource;         /* A44: version of the resource: the last in the catalog */
     uint32_t resource_first;   /* the version with which the lane began */
+    uint32_t counts_late;      /* A17: the file lacks counts: CWI_COUNTS_… */
     void *life;                /* the page that holds the owner's lock; NULL: `lock_fd` does */
     char name[CWI_LANE_NAME_MAX];
     uint64_t reporting[64];    /* A17: by drop slot, what gap records were begun for */
     uint64_t dropped_by[9];    /* A17: refused calls by GapCause; counted on */
 } cwi_lane;
+
+enum { CWI_COUNTS_WRITTEN = 0, CWI_COUNTS_LATE = 1, CWI_COUNTS_WRITING = 2 };
 
 enum {
     CWI_LANE_NONE = 0,

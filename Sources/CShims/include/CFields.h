@@ -43,6 +43,7 @@ CWI_FIELD(engine, segments)
 CWI_FIELD(engine, wake)
 
 CWI_FIELD(lane, catalog_lock)
+CWI_FIELD(lane, counts_late)
 CWI_FIELD(lane, current)
 CWI_FIELD(lane, dropped_by)
 CWI_FIELD(lane, full_until_ns)

@@ -165,6 +165,7 @@ import CordwoodTrace
         monitor.locked {
             while threadsBegun < bodies.count { _ = monitor.wait(until: .never) }
         }
+        adoption.letRun()
     }
 
     private func threadEnds() {

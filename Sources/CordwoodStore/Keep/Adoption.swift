@@ -22,7 +22,13 @@ import CordwoodCore
     /// When the first run is due, on the monotonic clock: soon after open.
     package let firstNs = cw_monotonic_ns() + 1_000_000_000
 
-    package init(directory: FilePath) { self.directory = directory }
+    /// The number of lanes when the engine opened.
+    private let lanesAtOpen: Int
+
+    package init(directory: FilePath) {
+        self.directory = directory
+        lanesAtOpen = LaneListing(directory: directory).lanes.count
+    }
 
     private static let everyNs: UInt64 = 60_000_000_000
     private static let everyShortNs: UInt64 = 1_000_000_000
@@ -33,8 +39,18 @@ import CordwoodCore
     }
 
     /// Whether so many lanes have piled up that adoption is due at once.
-    package var isCrowded: Bool {
-        LaneListing(directory: directory).lanes.count > StoreArchiver.lanesAtOnce
+    package var isCrowded: Bool { lanesAtOpen > StoreArchiver.lanesAtOnce }
+
+    /// If still more have piled up, those who use the store may live for milliseconds only: waits
+    /// a little for the first run, which then goes on beside the caller.
+    package func letRun() {
+        guard lanesAtOpen > 2 * StoreArchiver.lanesAtOnce else { return }
+        let deadline = Deadline(afterMs: 250)
+        monitor.locked {
+            while count == 0, !isStopping {
+                if !monitor.wait(until: deadline) { return }
+            }
+        }
     }
 
     package func isDue(_ now: UInt64) -> Bool { now >= next || monitor.locked { isWanted } }

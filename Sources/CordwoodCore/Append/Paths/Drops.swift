@@ -30,7 +30,34 @@ enum Drops {
         }
         unsafe cwa_store_relaxed_u64(slot + DropSlot.lastMonotonic, now)
         guard inFile else { return }
-        _ = unsafe WriteThrough.lane(engine, lane, slot, DropSlot.bytes)
+        // A full disk may take a second to refuse a write. After one that failed, the counts stay
+        // in memory until the supply thread has written them.
+        // ORDER: the count was added before by a fetch-and-add, so the supply thread has it in what
+        // it writes, or finds LATE here instead of WRITING (A17).
+        let late = unsafe cwi_lane_counts_late_at(lane)
+        if unsafe cwa_load_acquire_u32(late) == UInt32(CWI_COUNTS_WRITTEN),
+            unsafe WriteThrough.lane(engine, lane, slot, DropSlot.bytes)
+        {
+            return
+        }
+        unsafe cwa_store_release_u32(late, UInt32(CWI_COUNTS_LATE))
+    }
+
+    /// Writes the counts that the file of the lane lacks. On the supply thread, now and then.
+    static func writeLate(_ engine: EngineBlock, _ lane: LaneBlock) {
+        guard let file = unsafe lane.pointee.file else { return }
+        let late = unsafe cwi_lane_counts_late_at(lane)
+        guard unsafe cwa_load_acquire_u32(late) == UInt32(CWI_COUNTS_LATE) else { return }
+        unsafe cwa_store_release_u32(late, UInt32(CWI_COUNTS_WRITING))
+        // ORDER: full. What was counted before a thread found another word is written here (A17).
+        cwa_fence_full()
+        let isWritten = unsafe WriteThrough.lane(
+            engine, lane, file + LaneHeader.dropsOffsetValue,
+            Int(LaneHeader.dropsCountValue) * DropSlot.bytes)
+        guard isWritten else {
+            return unsafe cwa_store_release_u32(late, UInt32(CWI_COUNTS_LATE))
+        }
+        _ = unsafe cwa_cas_u32(late, UInt32(CWI_COUNTS_WRITING), UInt32(CWI_COUNTS_WRITTEN))
     }
 
     private static func add(causes: UInt64, to slot: UnsafeMutableRawPointer) {
