@@ -33,6 +33,7 @@ sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "Tests/TestSupport")]
 from entry import MUTATIONS  # noqa: E402
 import identity  # noqa: E402, F401
 import reading  # noqa: E402, F401
+import removing  # noqa: E402, F401
 import table  # noqa: E402, F401
 from run_suites import counts  # noqa: E402
 import swift_tests  # noqa: E402

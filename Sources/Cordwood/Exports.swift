@@ -72,6 +72,7 @@
 @_exported import struct CordwoodStore.RecordID
 @_exported import struct CordwoodStore.RecordRef
 @_exported import struct CordwoodStore.RegisteredTarget
+@_exported import struct CordwoodStore.RemovedSum
 @_exported import enum CordwoodStore.SAPLine
 @_exported import enum CordwoodStore.StoreArchiver
 @_exported import enum CordwoodStore.StoreCompactor

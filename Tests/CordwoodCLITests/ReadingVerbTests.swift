@@ -159,6 +159,26 @@ final class ReadingVerbTests: CommandCase {
         XCTAssertTrue(text.contains("hosts     b, a-2, a-1\n"), text)
     }
 
+    func testStatsNameWhatLimitsRemoved() throws {
+        try log("line\n")
+        var text = try run("stats", store).text
+        XCTAssertFalse(text.contains("not sent"), text)
+        let removed =
+            "cordwood removed\nformat 1\nsum expired 2 30 1000000000 2000000000\n"
+            + "archive quota lane.00000001-00000001 1 3000000000 3000000000 a @\n"
+        try Data(removed.utf8).write(to: URL(fileURLWithPath: store + "/removed"))
+        text = try run("stats", store).text
+        XCTAssertTrue(
+            text.contains(
+                "not sent  30 records of 2 archives, deleted: expired; "
+                    + "1970-01-01T00:00:01.000Z to 1970-01-01T00:00:02.000Z\n"), text)
+        XCTAssertTrue(text.contains("not sent  1 record of 1 archive, deleted: quota; 1970"), text)
+        let object = try XCTUnwrap(run("stats", "--json", store).objects().first)
+        let sums = try XCTUnwrap(object["not_sent"] as? [[String: Any]])
+        XCTAssertEqual(sums.map { $0["reason"] as? String }, ["quota", "expired"])
+        XCTAssertEqual(sums.map { $0["records"] as? Int }, [1, 30])
+    }
+
     /// More hours than are told apart; the rest is only counted.
     func testStatsHoldALimitedNumberOfNames() throws {
         try full()

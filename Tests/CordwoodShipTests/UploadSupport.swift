@@ -178,6 +178,8 @@ final class TestStore: UploadDelegate, @unchecked Sendable {
         events.add("removed \(reason)")
     }
 
+    var hearsRemovals: Bool { true }
+
     func target(
         _ url: String, _ change: (inout TargetOptions) -> Void = { _ in }
     ) throws -> Target {

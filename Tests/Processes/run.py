@@ -25,6 +25,7 @@ import crowd  # noqa: E402
 import identity  # noqa: E402
 import moved  # noqa: E402
 import owners  # noqa: E402
+import removed  # noqa: E402
 import rooms  # noqa: E402
 from cases import Failed, Skipped, sized, until  # noqa: E402
 from checking import cat, compare, read_ledger  # noqa: E402
@@ -361,6 +362,7 @@ CASES = {
     **owners.CASES,
     **moved.CASES,
     **rooms.CASES,
+    **removed.CASES,
     "crowd": crowd.crowd,
     "adopters": crowd.adopters,
     "readers_beside_adopters": crowd.readers_beside_adopters,
@@ -403,7 +405,8 @@ def compile_all(directory, swift):
         gcc("-shared", "-fPIC", HERE / "plugin.c", "-o", copy / "plugin.so",
             copy / "libcordwood.so.0", f"-Wl,-rpath,{copy}")
     gcc("-shared", "-fPIC", HERE / "count.c", "-o", directory / "count.so", "-ldl")
-    gcc("-shared", "-fPIC", HERE / "replace.c", "-o", directory / "replace.so")
+    for name in ("replace", "ending"):
+        gcc("-shared", "-fPIC", HERE / f"{name}.c", "-o", directory / f"{name}.so")
     if shutil.which("swiftc") and swift:
         subprocess.run(["swiftc", "-O", "-static-stdlib", HERE / "swifthost.swift", "-o",
                         directory / "swifthost"], check=True)

@@ -13,7 +13,8 @@ struct StatsCommand: ParsableCommand {
             wrote: live while the process runs; ended without closing if it was killed or crashed. \
             The records of such a lane are safe, and the next program that opens the store, or \
             `cordwood archive`, archives them. `not kept` counts records that a full disk or a \
-            limit refused. Sizes are bytes on the disk; times are UTC.
+            limit refused. `not sent` counts records of archives that a limit, or denied consent, \
+            deleted before every target had them. Sizes are bytes on the disk; times are UTC.
 
             Shows the ten loggers and processes with the most records, and the last 24 hours. \
             Services and hosts are the programs' service.name and host.name, five at most. --json \
@@ -76,6 +77,11 @@ struct StatsCommand: ParsableCommand {
             let causes = stats.refusedCauses.map(PlainText.oneLine).joined(separator: ", ")
             text += "not kept  " + Counted.text(stats.refused, "record")
             text += "\(causes.isEmpty ? "" : ": \(causes)")\n"
+        }
+        for removed in stats.removed {
+            text += "not sent  " + Counted.text(removed.records, "record") + " of "
+            text += Counted.text(removed.archives, "archive") + ", deleted: \(removed.reason.word)"
+            text += "; \(timeText(removed.timeMin)) to \(timeText(removed.timeMax))\n"
         }
         if !unclean.isEmpty {
             text += "ended without closing:\n"
@@ -209,6 +215,17 @@ struct StatsCommand: ParsableCommand {
         if others > 0 { object.add("not_told_apart", others) }
         object.add("not_kept", stats.refused)
         object.add("not_kept_causes", stats.refusedCauses)
+        object.add(
+            "not_sent",
+            stats.removed.map { removed in
+                var entry = JSONObject()
+                entry.add("reason", removed.reason.word)
+                entry.add("archives", removed.archives)
+                entry.add("records", removed.records)
+                entry.add("first", timeText(removed.timeMin))
+                entry.add("last", timeText(removed.timeMax))
+                return entry
+            })
         object.add("problems", stats.problems)
         object.add("encrypted", stats.encrypted)
         return object.text + "\n"

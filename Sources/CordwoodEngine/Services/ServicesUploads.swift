@@ -158,4 +158,6 @@ extension Services: UploadDelegate {
     package func archiveRemoved(_ archiveName: String, _ reason: RemovalReason) {
         settings.options.archiveRemoved?(archiveName, reason)
     }
+
+    package var hearsRemovals: Bool { settings.options.archiveRemoved != nil }
 }

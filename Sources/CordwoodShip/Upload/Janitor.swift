@@ -224,8 +224,8 @@ struct Janitor {
         var reason: RemovalReason
         /// The targets' states of the archive.
         var states: [TargetKey: PairState] = [:]
-        /// All targets had it, or it was removed elsewhere: no callback is called.
-        var isSilent = true
+        /// nil: all targets had it, or it was removed elsewhere. No callback is called.
+        var unsent: RemovedSum?
     }
 
     /// nil: it is locked elsewhere.
@@ -236,14 +236,67 @@ struct Janitor {
                 ? nil : Removal(stem: stem, reason: reason)
         }
         let states = try service.outbox.states(stem)
-        let isDone = try isDoneEverywhere(stem, done: nil)
-        try lock.deleteArchive(paths: service.paths)
+        var removal = Removal(stem: stem, reason: reason, states: states)
+        if try isDoneEverywhere(stem, done: nil) {
+            try lock.deleteArchive(paths: service.paths)
+        } else {
+            let unsent = try unsent(removal)
+            removal.unsent = unsent.sum
+            try lock.deleteArchive(paths: service.paths, unsent: unsent)
+        }
         service.count { $0.archivesRemoved += 1 }
-        return Removal(stem: stem, reason: reason, states: states, isSilent: isDone)
+        return removal
+    }
+
+    /// What is lost with an archive, and whose programs this one does not tell at once.
+    private func unsent(_ removal: Removal) throws(UploadError) -> RemovedArchive {
+        let registered = try service.registry.keys()
+        let summary = service.knownSummary(removal.stem)
+        var sum = RemovedSum(removal.reason, archives: 1)
+        if let summary {
+            let all = summary.recordCount
+            sum.records =
+                try takesArchives(registered)
+                ? registered.map { (removal.states[$0] ?? .waiting).unsent(of: all) }.max() ?? all
+                : all
+            (sum.timeMin, sum.timeMax) = (summary.timeMin, summary.timeMax)
+        }
+        let ours = Set(listeners.map(\.target.key))
+        let waiting = registered.filter {
+            !ours.contains($0) && !(removal.states[$0] ?? .waiting).isFinal
+        }
+        var untold = Set(waiting.map(\.text))
+        if service.delegate?.hearsRemovals != true { untold.insert(RemovedArchive.host) }
+        return RemovedArchive(stem: removal.stem, sum: sum, untold: untold)
+    }
+
+    /// Targets whose programs here are told what becomes of archives.
+    private var listeners: [TargetRunner] {
+        service.currentRunners.filter { $0.target.callbacks.completed != nil }
+    }
+
+    /// Tells the host what other processes removed unsent: each of it is told once, to one host.
+    func tellUntold() {
+        let runners = listeners
+        var askers = Set(runners.map(\.target.key.text))
+        if service.delegate?.hearsRemovals == true { askers.insert(RemovedArchive.host) }
+        guard !askers.isEmpty else { return }
+        let claimed = RemovedFile.claim(for: askers, storeDirectory: service.paths.root)
+        for archive in claimed {
+            let (file, reason) = (StorePaths.file(ofStem: archive.stem), archive.sum.reason)
+            for runner in runners where archive.untold.contains(runner.target.key.text) {
+                // Its state may be one that could not be written.
+                if runner.known(archive.stem, .waiting).isFinal { continue }
+                runner.tell { $0.completed?(file, Janitor.status(reason), 0) }
+            }
+            if archive.untold.contains(RemovedArchive.host) {
+                service.delegate?.archiveRemoved(file, reason)
+            }
+        }
     }
 
     private func tell(_ removal: Removal) {
-        guard !removal.isSilent else { return }
+        guard removal.unsent != nil else { return }
         let file = StorePaths.file(ofStem: removal.stem)
         for runner in service.currentRunners {
             let read = removal.states[runner.target.key] ?? .waiting

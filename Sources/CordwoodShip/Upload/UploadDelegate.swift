@@ -22,6 +22,8 @@ package protocol UploadDelegate: AnyObject, Sendable {
     /// Called once for an archive that left the disk without being sent everywhere. No lock is
     /// held.
     func archiveRemoved(_ archiveName: String, _ reason: RemovalReason)
+    /// False: `archiveRemoved` reaches nobody, so the next program has to tell its host.
+    var hearsRemovals: Bool { get }
 }
 
 extension UploadDelegate {
@@ -32,6 +34,7 @@ extension UploadDelegate {
     package func uploadRunEnded() {}
     package func uploadsReplanned() {}
     package func archiveRemoved(_ archiveName: String, _ reason: RemovalReason) {}
+    package var hearsRemovals: Bool { false }
 }
 
 public enum DiagnosticValue: Equatable, Sendable {

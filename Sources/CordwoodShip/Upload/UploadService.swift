@@ -104,12 +104,15 @@ package final class UploadService: @unchecked Sendable {
         try registry.register(target.registration)
         try unpause(target.key, in: try outbox.snapshot())
         let work = try work()
+        let isUntold = StoreFiles.exists(paths.root + "/" + RemovedFile.fileName)
         let runner = monitor.locked {
             lastID &+= 1
             let runner = TargetRunner(id: lastID, target: target)
             if isStopping { runner.gate.stop() }
             runners.append(runner)
             settledMs = clock.monotonicMs() &+ settleMs
+            // It may have to be told what was removed before (Janitor.tellUntold).
+            if isUntold { isRunOwed = true }
             return runner
         }
         // Archives that an earlier process failed to send keep their due times.
@@ -203,6 +206,7 @@ package final class UploadService: @unchecked Sendable {
             guard !isPassing, beginExplicit() else { return .busy }
         }
         defer { if explicit { monitor.locked { isExplicit = false } } }
+        Janitor(service: self).tellUntold()
         do throws(UploadError) {
             guard isEnabled, hasConsent else {
                 for runner in currentRunners { runner.planNothing() }
@@ -259,6 +263,7 @@ package final class UploadService: @unchecked Sendable {
     /// threads, sends here.
     package func startBackground() {
         guard !isStopped, !isBackgroundHeld, mayBegin() else { return }
+        Janitor(service: self).tellUntold()
         do throws(UploadError) {
             guard isEnabled, hasConsent else {
                 for runner in currentRunners { runner.planNothing() }
@@ -491,6 +496,11 @@ package final class UploadService: @unchecked Sendable {
             try archives().contains(where: { ids.contains($0.summary?.idText ?? "") })
         else { return }
         _ = try? CompactionLeftovers.remove(directory: paths.root)
+    }
+
+    /// nil: it cannot be read.
+    func knownSummary(_ stem: String) -> ArchiveSummary? {
+        monitor.locked { summaries[stem] } ?? (try? summary(stem))
     }
 
     func summary(_ stem: String) throws(ReadProblem) -> ArchiveSummary {

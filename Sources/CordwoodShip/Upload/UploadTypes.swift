@@ -44,6 +44,9 @@ struct ArchiveSummary: Sendable {
     let writtenNs: UInt64
     let bytes: UInt64
     let recordCount: UInt64
+    /// UTC ns of the first and the last record.
+    let timeMin: UInt64
+    let timeMax: UInt64
     /// Ids of archives that it replaces.
     let replaced: Set<String>
 
@@ -54,6 +57,8 @@ struct ArchiveSummary: Sendable {
         writtenNs = info.writtenNs
         bytes = info.fileBytes
         recordCount = info.recordCount
+        timeMin = info.timeMin
+        timeMax = info.timeMax
         replaced = Set(info.replaced.map { ArchiveIdentity.text($0.id) })
     }
 }

@@ -81,9 +81,15 @@ package struct ArchiveLock: ~Copyable {
     /// Requires the lock on the whole file.
     /// CRASH: after the unlink, states without an archive remain; Outbox.removeOrphans removes
     /// them.
-    package func deleteArchive(paths: StorePaths) throws(UploadError) {
+    /// - Parameter unsent: what is lost with it, for the file `removed`.
+    package func deleteArchive(
+        paths: StorePaths, unsent: RemovedArchive? = nil
+    ) throws(UploadError) {
         if StoreFiles.exists(paths.lanes) { try StoreFiles.syncDirectory(paths.lanes) }
-        try StoreFiles.remove(paths.archive(stem))
+        let path = paths.archive(stem)
+        try RemovedFile.noting(unsent, stem: stem, storeDirectory: paths.root) {
+            () throws(UploadError) in try StoreFiles.remove(path)
+        }
         try StoreFiles.syncDirectory(paths.archives)
         try Outbox(paths: paths).removeAll(of: stem)
     }

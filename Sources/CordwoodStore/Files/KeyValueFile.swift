@@ -54,8 +54,10 @@ package struct KeyValueFile {
 /// A store's own directory may be a link: the user who names the store has chosen it. Files inside
 /// it may not be links.
 extension StoreFiles {
-    package static func lockStore(_ directory: FilePath) throws(UploadError) -> FileDescriptor {
-        try lockDirectory(directory + "/.")
+    package static func lockStore(
+        _ directory: FilePath, waitNs: UInt64 = lockWaitNs
+    ) throws(UploadError) -> FileDescriptor {
+        try lockDirectory(directory + "/.", waitNs: waitNs)
     }
 
     /// Replaces a file of the store. The caller holds a lock that keeps others away from it.

@@ -114,6 +114,15 @@ public enum PairState: Equatable, Sendable {
         }
     }
 
+    /// How many of an archive's records the target does not have.
+    package func unsent(of records: UInt64) -> UInt64 {
+        switch self {
+        case .waiting, .retry, .paused, .quarantined: records - min(progress.done, records)
+        case .kept(_, let refused): min(UInt64(refused), records)
+        case .sent, .filtered, .unknown: 0
+        }
+    }
+
     /// A word for people: `waiting`, `retry`, `paused`, `sent`, `filtered`, `kept`, `quarantined`,
     /// `unknown`.
     public var word: String {

@@ -209,13 +209,15 @@ package enum StoreFiles {
         }
     }
 
-    private static let lockWaitNs: UInt64 = 10_000_000_000
+    package static let lockWaitNs: UInt64 = 10_000_000_000
 
     /// Holds an exclusive lock on a directory until the value goes away. It excludes both processes
     /// and threads, because each call opens the directory anew.
-    package static func lockDirectory(_ path: FilePath) throws(UploadError) -> FileDescriptor {
+    package static func lockDirectory(
+        _ path: FilePath, waitNs: UInt64 = lockWaitNs
+    ) throws(UploadError) -> FileDescriptor {
         let directory = try FileDescriptor(path: path, flags: .directory)
-        let bound = cw_monotonic_ns() + lockWaitNs
+        let bound = cw_monotonic_ns() + waitNs
         while !Files.lock(directory.number) {
             // The holder may be stopped forever, or be dead while a child has inherited the lock.
             guard

@@ -2,14 +2,6 @@
 // pure function of the current state; Janitor carries out the decision. 0 means unlimited
 // everywhere.
 
-/// Why an archive left the disk unsent (CW_REMOVED_…).
-public enum RemovalReason: UInt32, Sendable {
-    case quota = 1
-    case count = 2
-    case expired = 3
-    case consent = 4
-}
-
 package struct RetentionLimits: Equatable, Sendable {
     /// Limit for all files of the store.
     package var quotaBytes: UInt64

@@ -49,6 +49,9 @@ public struct StoreStats: Sendable {
     public var refused: UInt64 = 0
     /// Names from FORMAT §8.6, in the order in which they appear in records, each once.
     public var refusedCauses: [String] = []
+    /// What limits or denied consent removed before every target had it, at most one of each
+    /// reason.
+    public var removed: [RemovedSum] = []
     public var problems: [String] = []
     /// Archives that no identity opens: not damage, and not counted as records.
     public var encrypted: [String] = []
@@ -105,6 +108,7 @@ public enum StoreInspector {
         if StoreFolder.isDirectory(opened) {
             try StoreFolder.check(opened)
             stats.lanes = try lanes(of: opened)
+            stats.removed = RemovedFile.sums(storeDirectory: opened)
         }
         var options = options
         options.rendersText = false

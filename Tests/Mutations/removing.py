@@ -1,0 +1,38 @@
+"""The mutations of what is removed unsent, and of who is told: see table.py."""
+
+from entry import SHIP, STORE, mutation
+
+mutation("removed", "a-dead-remover-counts", STORE + "Files/RemovedFile.swift",
+         "        archives.removeAll { stems.contains($0.stem) }\n", "",
+         "swift RemovedTests/testModel", "an archive that still exists counts as lost")
+mutation("removed", "a-sent-archive-counts", STORE + "Files/RemovedFile.swift",
+         "        guard unsent != nil || hasLine(stem, storeDirectory),\n",
+         "        guard unsent != nil,\n",
+         "swift RemovedTests/testNoLossThatDidNotHappen",
+         "the line of a remover that died outlives the archive, which was sent")
+mutation("removed", "the-line-comes-late", STORE + "Files/RemovedFile.swift",
+         "        let isNoted = note(unsent, stem, storeDirectory)\n",
+         "        let isNoted = false\n",
+         "processes removed_kills", "a kill after the unlink leaves no line")
+mutation("removed", "told-again", STORE + "Files/RemovedFile.swift",
+         "            archives[index].untold.subtract(askers)\n", "",
+         "swift RemovedTests/testEachRemovalIsToldOnce", "a host is told at every tick")
+mutation("removed", "behind-a-torn-line", STORE + "Files/RemovedFile.swift",
+         "bytes), old.last == 0x0A,\n", "bytes),\n",
+         "swift RemovedTests/testModel", "a line is lost in one that a power cut tore")
+mutation("removed", "no-bound", STORE + "Files/RemovedFile.swift",
+         "        while bytes > RemovedFile.bytesMax / 2, count < archives.count - 1 {\n",
+         "        while bytes < 0, count < archives.count - 1 {\n",
+         "swift RemovedTests/testBound", "the file grows until it is no longer read")
+mutation("removed", "own-is-told-by-others", SHIP + "Upload/Janitor.swift",
+         "            !ours.contains($0) && !", "            !",
+         "swift RemovedTests/testEachRemovalIsToldOnce",
+         "a host is told again of what it removed and told itself")
+mutation("removed", "final-is-told-again", SHIP + "Upload/Janitor.swift",
+         " && !(removal.states[$0] ?? .waiting).isFinal\n", "\n",
+         "swift RemovedTests/testFinalStatesAreNotToldAgain",
+         "a target hears of an archive whose end it knows")
+mutation("removed", "no-target-added-asks", SHIP + "Upload/UploadService.swift",
+         "            if isUntold { isRunOwed = true }\n", "",
+         "swift RemovedTests/testATargetAddedLateIsTold",
+         "a program with no work hears nothing until the next tick")

@@ -1,0 +1,215 @@
+"""Archives that one process removes unsent while another has the target, or before one opens the
+store: each is told once, to one host, and counted in `cordwood stats`. Cases of run.py."""
+
+import collections
+import contextlib
+import http.server
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from cases import equal, holds, sized, until
+
+HERE = Path(__file__).resolve().parent
+NOWHERE = "http://127.0.0.1:1/"  # nothing listens there
+FULL, LIMIT, CONSENT = -11, -13, -18  # CW_E_…
+
+
+class Host:
+    """A process of removedhost.py. `told` is what it has said so far."""
+
+    def __init__(self, bench, targets, **options):
+        library = Path(os.environ.get("CORDWOOD_LIBRARY", bench.command.parent.parent
+                                      / "lib/libcordwood.so"))
+        self.told = []
+        self.process = subprocess.Popen(
+            [sys.executable, HERE / "removedhost.py", bench.store, json.dumps(options),
+             json.dumps(targets)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            env=dict(os.environ, CORDWOOD_LIBRARY=str(library), PYTHONDONTWRITEBYTECODE="1"))
+        self.is_ready = False
+        self.reader = threading.Thread(target=self.read)
+        self.reader.start()
+        until(lambda: self.is_ready or self.process.poll() is not None, "the host's targets")
+        holds(self.is_ready, "the host has ended")
+
+    def read(self):
+        for line in map(json.loads, self.process.stdout):
+            if line[0] == "ready":
+                self.is_ready = True
+            else:
+                self.told.append(line)
+
+    def end(self):
+        self.process.stdin.close()
+        self.reader.join()
+        equal("the host ends", self.process.wait(60), 0)
+
+
+@contextlib.contextmanager
+def hosts(started):
+    """Ends them all. They are killed if the case fails."""
+    try:
+        yield
+        for host in started:
+            host.end()
+    finally:
+        for host in started:
+            host.process.kill()
+
+
+def fill(bench, count):
+    """Makes archives. Returns {name: number of records}."""
+    before, made = set(archives(bench)), {}
+    for _ in range(count):
+        lines = b"".join(os.urandom(100).hex().encode() + b"\n"
+                         for _ in range(bench.random.randint(1, 400)))
+        subprocess.run([bench.command, "log", "--store", bench.store, "--logger", "removed"],
+                       input=lines, check=True)
+        bench.archive()
+        name, = set(archives(bench)) - before - set(made)
+        made[name] = lines.count(b"\n")
+    return made
+
+
+def archives(bench):
+    return {path.name for path in (bench.store / "archives").glob("*.cwa")}
+
+
+def stats(bench):
+    """{reason: (archives, records)}."""
+    found = json.loads(bench.finish([bench.command, "stats", "--json", bench.store]))
+    return {sum_["reason"]: (sum_["archives"], sum_["records"]) for sum_ in found["not_sent"]}
+
+
+def check_told(made, gone, targets, reason, status, *started):
+    """Of each archive that was made and removed, each target was told once, and the store's host
+    once; of those that are left, nobody."""
+    said = collections.Counter(tuple(line) for host in started for line in host.told
+                               if line[1] in made)
+    wanted = collections.Counter(
+        [("completed", name, target, status) for name in gone for target in targets]
+        + [("removed", name, "", reason) for name in gone])
+    equal("told too often, or what did not happen", said - wanted, {})
+    equal("not told", wanted - said, {})
+
+
+def told(made, *started):
+    return sum(line[1] in made for host in started for line in host.told)
+
+
+def removed_by_another(bench):
+    """A tool or another host removes; hosts that share a target run beside it, and one of them
+    tells."""
+    for reason, status in (("consent", CONSENT), ("quota", FULL), ("count", LIMIT)):
+        bench.store = bench.directory / reason
+        made = fill(bench, sized(4, 8, 30))
+        running = [Host(bench, {"a": NOWHERE, "b": NOWHERE}), Host(bench, {"b": NOWHERE})]
+        names = {"a", "b"}
+        with hosts(running):
+            if reason == "consent":  # the hosts remove what they were sending then
+                bench.finish([bench.command, "consent", bench.store, "denied"])
+                until(lambda: not archives(bench), "removal")
+            elif reason == "quota":
+                bench.finish([bench.command, "log", "--store", bench.store, "--logger", "z",
+                              "--quota-bytes", "1", os.devnull])
+            else:  # another host, which tells of its own target at once
+                names.add("c")
+                running.append(Host(bench, {"c": NOWHERE}, archives_max=1))
+                until(lambda: len(archives(bench)) == 1, "removal")
+                running[-1].end()
+            gone = set(made) - archives(bench)
+            holds(gone, f"{reason}: nothing was removed")
+            until(lambda: told(made, *running) >= len(gone) * (len(names) + 1), "callbacks", 20)
+        check_told(made, gone, names, reason, status, *running)
+        equal(reason, stats(bench), {reason: (len(gone), sum(made[name] for name in gone))})
+        bench.note(f"{reason}: {len(gone)} of {len(made)}")
+
+
+def removed_before_open(bench):
+    """Nobody runs while a tool removes. The next host is told, the one after it is not."""
+    made = fill(bench, sized(3, 6, 30))
+    first = Host(bench, {"a": NOWHERE})
+    with hosts([first]):
+        pass
+    equal("told before", first.told, [])
+    bench.finish([bench.command, "consent", bench.store, "denied"])
+    started = [Host(bench, {"b": NOWHERE}, told=False)]
+    with hosts(started):
+        started.append(Host(bench, {"a": NOWHERE}))
+        until(lambda: told(made, *started) >= 2 * len(made), "callbacks", 20)
+    started.append(Host(bench, {"a": NOWHERE}))
+    with hosts(started[-1:]):
+        pass
+    check_told(made, made, {"a"}, "consent", CONSENT, *started)
+    equal("sums", stats(bench), {"consent": (len(made), sum(made.values()))})
+
+
+class Server:
+    """Takes everything."""
+
+    def __enter__(self):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *_):
+                pass
+
+            def do_POST(self):  # noqa: N802
+                self.rfile.read(int(self.headers["Content-Length"]))
+                self.send_response(200)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        return f"http://127.0.0.1:{self.server.server_address[1]}/in"
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def removed_kills(bench):
+    """A tool that removes is killed before each of its calls. What it had unlinked is told and
+    counted; the rest is sent, and nobody hears of its removal."""
+    killed, archives_gone, archives_sent = 0, 0, 0
+    with Server() as url:
+        while True:
+            bench.store = bench.directory / f"store-{killed}"
+            made = fill(bench, 2)
+            with hosts([Host(bench, {"a": NOWHERE})]):
+                pass
+            done = subprocess.run(
+                [bench.command, "consent", bench.store, "denied"], check=False,
+                env=dict(os.environ, END_AT=str(1 + killed * sized(4, 1, 1)),
+                         LD_PRELOAD=str(bench.programs / "ending.so")))
+            gone = set(made) - archives(bench)
+            counts = {"consent": (len(gone), sum(made[name] for name in gone))} if gone else {}
+            equal("sums", stats(bench), counts)
+            bench.finish([bench.command, "consent", bench.store, "granted"])
+            host = Host(bench, {"a": url})
+            with hosts([host]):
+                until(lambda: not archives(bench) & set(made), "uploads", 20)
+                until(lambda: told(made, host) >= len(made) + len(gone), "callbacks", 20)
+            sent = [tuple(line) for line in host.told if line[1] in set(made) - gone]
+            equal("sent", sorted(sent), sorted(("completed", name, "a", 0)
+                                               for name in set(made) - gone))
+            check_told(gone, gone, {"a"}, "consent", CONSENT, host)
+            equal("sums once all was sent", stats(bench), counts)
+            archives_gone, archives_sent = archives_gone + len(gone), archives_sent + len(sent)
+            if done.returncode == 0:
+                break
+            equal("the tool ends", done.returncode, -signal.SIGKILL)
+            killed += 1
+    holds(killed >= 3 and archives_gone and archives_sent, "the kills hit nothing")
+    bench.note(f"{killed} kills, {archives_gone} archives removed, {archives_sent} sent")
+
+
+CASES = {
+    "removed_by_another": removed_by_another,
+    "removed_before_open": removed_before_open,
+    "removed_kills": removed_kills,
+}
