@@ -159,21 +159,34 @@ final class ReadingVerbTests: CommandCase {
         XCTAssertTrue(text.contains("hosts     b, a-2, a-1\n"), text)
     }
 
-    func testStatsNameWhatLimitsRemoved() throws {
+    /// The limits of programs that set none, those of a policy, and what limits have removed.
+    func testStatsNameLimitsAndWhatTheyRemoved() throws {
         try log("line\n")
         var text = try run("stats", store).text
+        let line = "\nlimits    30 days (default), 5368709120 bytes (default); beyond"
+        XCTAssertTrue(text.contains(line), text)
         XCTAssertFalse(text.contains("not sent"), text)
+        let policy =
+            "cordwood policy\nformat 1\nurl \(String(repeating: "0", count: 32))\n"
+            + "origin http://localhost\nsaved 1\n\n"
+            + "{\"quota_bytes\": 1048576, \"max_files\": 4, \"expiration_days\": 0}"
+        try Data(policy.utf8).write(to: URL(fileURLWithPath: store + "/policy"))
         let removed =
             "cordwood removed\nformat 1\nsum expired 2 30 1000000000 2000000000\n"
             + "archive quota lane.00000001-00000001 1 3000000000 3000000000 a @\n"
         try Data(removed.utf8).write(to: URL(fileURLWithPath: store + "/removed"))
         text = try run("stats", store).text
         XCTAssertTrue(
+            text.contains("\nlimits    1048576 bytes (policy), 4 archives (policy); beyond"), text)
+        XCTAssertTrue(
             text.contains(
                 "not sent  30 records of 2 archives, deleted: expired; "
                     + "1970-01-01T00:00:01.000Z to 1970-01-01T00:00:02.000Z\n"), text)
         XCTAssertTrue(text.contains("not sent  1 record of 1 archive, deleted: quota; 1970"), text)
         let object = try XCTUnwrap(run("stats", "--json", store).objects().first)
+        let limits = try XCTUnwrap(object["limits"] as? [String: Any])
+        XCTAssertEqual(limits["quota_bytes"] as? Int, 1_048_576)
+        XCTAssertEqual(limits["expiration_days"] as? Int, 0)
         let sums = try XCTUnwrap(object["not_sent"] as? [[String: Any]])
         XCTAssertEqual(sums.map { $0["reason"] as? String }, ["quota", "expired"])
         XCTAssertEqual(sums.map { $0["records"] as? Int }, [1, 30])

@@ -311,4 +311,38 @@ final class RemovedTests: XCTestCase {
         XCTAssertEqual(host.news(), [])
         XCTAssertEqual(sums(store), [])
     }
+
+    func testTheLimitIsNamedOnce() throws {
+        let store = try TestStore()
+        store.addArchive(1)
+        let ending = try Host(store, [])
+        ending.service.setLimits(quota)
+        ending.service.requestStop()
+        XCTAssertEqual(try ending.service.applyRetention(otherBytes: 0), 1)
+        XCTAssertEqual(ending.events.diagnostics, [])
+        for round in 1...3 {
+            let host = try Host(store, [])
+            for number in [2 * round, 2 * round + 1] { store.addArchive(number) }
+            host.service.setLimits(
+                RetentionLimits(quotaBytes: 1, archivesMax: 0, expirationDays: 30))
+            XCTAssertEqual(try host.service.applyRetention(otherBytes: 0), 2)
+            XCTAssertEqual(host.events.diagnostics.count, round == 1 ? 1 : 0)
+            for line in host.events.diagnostics {
+                XCTAssertTrue(line.hasPrefix("a limit of the store deletes its oldest"), line)
+                for part in ["quota_bytes=number(1)", "archives=number(2)", "records=number(2)"] {
+                    XCTAssertTrue(line.contains(part), line)
+                }
+            }
+            store.addArchive(100 + round)
+            host.service.setLimits(.standard)
+            _ = try host.service.applyRetention(otherBytes: 0)
+            store.clock.advance(ms: 31 * 86_400_000)
+            XCTAssertEqual(try host.service.applyRetention(otherBytes: 0), 1)
+            XCTAssertEqual(host.events.diagnostics.count, round == 1 ? 2 : 0)
+            for line in host.events.diagnostics.dropFirst() {
+                XCTAssertTrue(line.contains("expiration_days=number(30)"), line)
+                XCTAssertTrue(line.contains("limit=text(\"the default\")"), line)
+            }
+        }
+    }
 }

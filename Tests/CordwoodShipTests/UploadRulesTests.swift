@@ -200,9 +200,10 @@ final class UploadRulesTests: XCTestCase {
         store.addArchive(5)
         XCTAssertEqual(try service.applyRetention(otherBytes: 0), 1)
         XCTAssertEqual((1...5).map { store.hasArchive($0) }, [true, false, false, false, true])
-        XCTAssertEqual(store.events.diagnostics.count, 1, "\(store.events.diagnostics)")
-        XCTAssertTrue(store.events.diagnostics[0].hasPrefix("an archive cannot be deleted; it"))
-        XCTAssertTrue(store.events.diagnostics[0].contains(store.stem(1)))
+        let told = store.events.diagnostics.filter { !$0.hasPrefix("a limit of the store") }
+        XCTAssertEqual(told.count, 1, "\(told)")
+        XCTAssertTrue(told[0].hasPrefix("an archive cannot be deleted; it"))
+        XCTAssertTrue(told[0].contains(store.stem(1)))
         close(held)
         store.addArchive(6)
         XCTAssertEqual(try service.applyRetention(otherBytes: 0), 1)

@@ -36,3 +36,11 @@ mutation("removed", "no-target-added-asks", SHIP + "Upload/UploadService.swift",
          "            if isUntold { isRunOwed = true }\n", "",
          "swift RemovedTests/testATargetAddedLateIsTold",
          "a program with no work hears nothing until the next tick")
+mutation("removed", "a-limit-is-named-each-time", STORE + "Files/RemovedFile.swift",
+         "        guard file.named.insert(reason).inserted else { return false }\n",
+         "        file.named.insert(reason)\n",
+         "swift RemovedTests/testTheLimitIsNamedOnce", "each program names the limit again")
+mutation("removed", "a-limit-is-named-at-the-end", SHIP + "Upload/Janitor.swift",
+         "!sums.isEmpty, !service.isStopped, ", "!sums.isEmpty, ",
+         "swift RemovedTests/testTheLimitIsNamedOnce",
+         "a program whose log takes no more records uses up the one record")

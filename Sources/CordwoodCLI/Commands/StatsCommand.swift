@@ -14,7 +14,8 @@ struct StatsCommand: ParsableCommand {
             The records of such a lane are safe, and the next program that opens the store, or \
             `cordwood archive`, archives them. `not kept` counts records that a full disk or a \
             limit refused. `not sent` counts records of archives that a limit, or denied consent, \
-            deleted before every target had them. Sizes are bytes on the disk; times are UTC.
+            deleted before every target had them. `limits` are those of the store's policy, and \
+            of programs that set none. Sizes are bytes on the disk; times are UTC.
 
             Shows the ten loggers and processes with the most records, and the last 24 hours. \
             Services and hosts are the programs' service.name and host.name, five at most. --json \
@@ -65,7 +66,7 @@ struct StatsCommand: ParsableCommand {
             archives  \(stats.archives), \(stats.archiveBytes) bytes\(ratio(stats))\(closed(stats))
             first     \(timeText(stats.timeMin))
             last      \(timeText(stats.timeMax))
-
+            \(Limits(path).text)
             """
         text += names("services", services(stats))
         text += names("hosts   ", hosts(stats))
@@ -226,6 +227,7 @@ struct StatsCommand: ParsableCommand {
                 entry.add("last", timeText(removed.timeMax))
                 return entry
             })
+        object.add("limits", Limits(path).object)
         object.add("problems", stats.problems)
         object.add("encrypted", stats.encrypted)
         return object.text + "\n"
@@ -266,4 +268,46 @@ struct StatsCommand: ParsableCommand {
     }
 
     private func timeText(_ ns: UInt64) -> String { ns == 0 ? "-" : Times.text(ns) }
+}
+
+/// What a store's archives are deleted for, sent or not, by programs that set nothing else.
+private struct Limits {
+    private let policy: PolicyDocument?
+    private let standard = EngineOptions()
+
+    /// - Parameter path: of a store; of any other file there is no policy.
+    init(_ path: String) {
+        policy = (try? StoreSettings.policy(directory: path))?.document
+    }
+
+    private var quota: UInt64 { policy?.quotaBytes ?? standard.quotaBytes }
+    private var days: UInt32 { policy?.expirationDays ?? standard.expirationDays }
+    private var count: UInt32 { policy?.filesMax ?? standard.archivesMax }
+
+    var text: String {
+        let parts = [
+            part(UInt64(days), "day", policy?.expirationDays != nil),
+            part(quota, "byte", policy?.quotaBytes != nil),
+            part(UInt64(count), "archive", policy?.filesMax != nil),
+        ].compactMap { $0 }
+        let limits = parts.isEmpty ? "none" : parts.joined(separator: ", ")
+        let what = "; beyond them the oldest archives are deleted, sent or not"
+        return "limits    \(limits)\(parts.isEmpty ? "" : what)\n"
+    }
+
+    /// nil: there is no such limit.
+    private func part(_ value: UInt64, _ unit: String, _ isPolicy: Bool) -> String? {
+        guard value > 0 else { return nil }
+        return Counted.text(value, unit) + (isPolicy ? " (policy)" : " (default)")
+    }
+
+    /// 0: unlimited.
+    var object: JSONObject {
+        var object = JSONObject()
+        object.add("quota_bytes", quota)
+        object.add("expiration_days", UInt64(days))
+        object.add("archives_max", UInt64(count))
+        object.add("policy", policy != nil)
+        return object
+    }
 }

@@ -15,9 +15,9 @@ public struct EngineOptions: Sendable {
     public var level: Level? = nil
     public var segmentBytes: UInt64 = 16 << 20
     public var rollAgeSeconds: UInt32 = 86_400
-    public var quotaBytes: UInt64 = 5 << 30
-    public var archivesMax: UInt32 = 0
-    public var expirationDays: UInt32 = 30
+    public var quotaBytes: UInt64 = RetentionLimits.standard.quotaBytes
+    public var archivesMax: UInt32 = RetentionLimits.standard.archivesMax
+    public var expirationDays: UInt32 = RetentionLimits.standard.expirationDays
     public var codec: Codec = .zstd
     public var codecLevel: Int32 = 0
     /// Of archives with codec zstd; with the others, blocks are plain.

@@ -69,6 +69,7 @@ struct Janitor {
         do throws(UploadError) {
             let removed = try remove(limits, otherBytes)
             for removal in removed { tell(removal) }
+            tell(limits, removed)
             return UInt32(removed.count)
         } catch {
             if service.isNews("\(service.paths.archives)") {
@@ -295,6 +296,26 @@ struct Janitor {
         }
     }
 
+    /// Says in the store's log which limit removes what was not sent, when it does so for the first
+    /// time in this store.
+    private func tell(_ limits: RetentionLimits, _ removed: [Removal]) {
+        for reason in [RemovalReason.quota, .count, .expired] {
+            let sums = removed.compactMap { $0.reason == reason ? $0.unsent : nil }
+            // The log of a program that ends takes no more records; the next one names the limit.
+            guard !sums.isEmpty, !service.isStopped, service.isNews("limit \(reason.word)"),
+                RemovedFile.names(reason, storeDirectory: service.paths.root)
+            else { continue }
+            service.report(
+                UploadDiagnostic.warn,
+                "a limit of the store deletes its oldest archives, sent or not",
+                limits.fields(reason)
+                    + [
+                        ("archives", .number(Int64(sums.count))),
+                        ("records", .number(Int64(clamping: sums.reduce(0) { $0 &+ $1.records }))),
+                    ])
+        }
+    }
+
     private func tell(_ removal: Removal) {
         guard removal.unsent != nil else { return }
         let file = StorePaths.file(ofStem: removal.stem)
@@ -313,5 +334,23 @@ struct Janitor {
         case .count, .expired: return .limit
         case .consent: return .consent
         }
+    }
+}
+
+extension RetentionLimits {
+    /// The limit that removes for this reason, and whether it is the one of programs that set none.
+    fileprivate func fields(_ reason: RemovalReason) -> [(key: String, value: DiagnosticValue)] {
+        let standard = RetentionLimits.standard
+        let (key, value, usual) =
+            switch reason {
+            case .quota: ("quota_bytes", quotaBytes, standard.quotaBytes)
+            case .count: ("archives_max", UInt64(archivesMax), UInt64(standard.archivesMax))
+            case .expired, .consent:
+                ("expiration_days", UInt64(expirationDays), UInt64(standard.expirationDays))
+            }
+        return [
+            (key, .number(Int64(clamping: value))),
+            ("limit", .text(value == usual ? "the default" : "set by a program or a policy")),
+        ]
     }
 }

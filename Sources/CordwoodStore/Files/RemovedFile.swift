@@ -90,6 +90,8 @@ package struct RemovedFile: Equatable, Sendable {
 
     /// At most one for each reason.
     private(set) var sums: [RemovedSum] = []
+    /// Reasons that a record in the store has named.
+    private(set) var named: Set<RemovalReason> = []
     /// In the order of removal, each once. Those that exist were not removed.
     private(set) var archives: [RemovedArchive] = []
 
@@ -139,6 +141,20 @@ package struct RemovedFile: Equatable, Sendable {
         let claimed = file.take(askers)
         guard !claimed.isEmpty, file.write(storeDirectory) else { return [] }
         return claimed
+    }
+
+    /// True once in a store for each reason; more often if it cannot be written down.
+    package static func names(_ reason: RemovalReason, storeDirectory: FilePath) -> Bool {
+        guard let lock = try? StoreFiles.lockStore(storeDirectory, waitNs: lockWaitNs) else {
+            return true
+        }
+        defer { _ = lock.number }
+        guard var file = try? read(storeDirectory), let stems = try? stems(in: storeDirectory)
+        else { return true }
+        guard file.named.insert(reason).inserted else { return false }
+        file.settle(existing: stems)
+        _ = file.write(storeDirectory)
+        return true
     }
 
     // ── Under the lock of the store's directory ──
@@ -227,7 +243,8 @@ package struct RemovedFile: Equatable, Sendable {
     var bytes: [UInt8] {
         KeyValueFile.bytes(
             RemovedFile.firstLine,
-            sums.map { "sum \($0.reason.word) \($0.archives) \($0.numbers)" }
+            named.map { "named \($0.word)" }.sorted()
+                + sums.map { "sum \($0.reason.word) \($0.archives) \($0.numbers)" }
                 + archives.compactMap(\.line))
     }
 
@@ -254,7 +271,9 @@ package struct RemovedFile: Equatable, Sendable {
         let read = try KeyValueFile(whole, firstLine: firstLine, path: FilePath(fileName))
         for line in read.lines {
             let words = line.value.split(separator: " ")
-            guard words.count >= 5, let reason = RemovalReason(word: words[0]) else { continue }
+            guard let reason = words.first.flatMap({ RemovalReason(word: $0) }) else { continue }
+            if line.key == "named" { file.named.insert(reason) }
+            guard words.count >= 5 else { continue }
             let isSum = line.key == "sum"
             let numbers = words[(isSum ? 1 : 2)...].prefix(isSum ? 4 : 3).compactMap { UInt64($0) }
             if isSum, numbers.count == 4 {

@@ -15,6 +15,9 @@ package struct RetentionLimits: Equatable, Sendable {
     }
 
     package static let unlimited = RetentionLimits(quotaBytes: 0, archivesMax: 0, expirationDays: 0)
+    /// Those of a program that sets none.
+    package static let standard = RetentionLimits(
+        quotaBytes: 5 << 30, archivesMax: 0, expirationDays: 30)
 }
 
 package struct RetentionItem: Equatable {
