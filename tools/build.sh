@@ -105,10 +105,16 @@ without_backtraces() {
     ar r "$1" "$work/Backtrace.cpp.o"
     rm -f "$work/Backtrace.cpp.o"
 }
+# The runtime also gets its memory by way of Sources/CShims/reserve.c: it ends the process where
+# malloc has none. Its operators new and delete are renamed with it.
+renamed=()
+for pair in pthread_mutex_lock=lock pthread_mutex_unlock=unlock malloc=malloc calloc=calloc \
+    realloc=realloc free=free strdup=strdup posix_memalign=memalign _Znwm=new \
+    _ZnwmSt11align_val_t=aligned _ZdlPvm=free_sized _ZdlPvmSt11align_val_t=free_aligned; do
+    renamed+=(--redefine-sym "${pair%=*}=cwi_runtime_${pair#*=}")
+done
 for name in swiftCore swift_Concurrency; do
-    objcopy --redefine-sym pthread_mutex_lock=cwi_runtime_lock \
-        --redefine-sym pthread_mutex_unlock=cwi_runtime_unlock \
-        "$static/lib$name.a" "$work/renamed.a"
+    objcopy "${renamed[@]}" "$static/lib$name.a" "$work/renamed.a"
     [ "$name" != swiftCore ] || without_backtraces "$work/renamed.a"
     python3 tools/droppable.py "$work/renamed.a" "$work/archives/lib$name.a"
 done
@@ -134,6 +140,7 @@ message=('6appendySbSpySo10cwi_loggerVG_s6UInt32VAISvSitFZ'
 message=("${message[@]/#/-Wl,--undefined=\$s12CordwoodCore11MessagePathO}")
 once=_ZN5swift14threading_impl9once_slowERNS0_6once_tEPFvPvES3_
 random=swift_stdlib_random
+usable=malloc_usable_size # how large a block is (Sources/CShims/reserve.c)
 
 # The libraries that the objects name in their autolink entries, as archives. Groups, because
 # Swift's own archives refer to one another in circles. Without the regular expressions, which are
@@ -152,8 +159,8 @@ MAP
     -Wl,--whole-archive "$abi" -Wl,--no-whole-archive \
     -Wl,--start-group "${runtime[@]}" "${packed[@]}" -l:libstdc++.a -Wl,--end-group \
     -Wl,--as-needed -lm -lpthread -ldl \
-    -Wl,--wrap="$once" -Wl,--wrap="$names" -Wl,--wrap="$random" "${unprinted[@]}" \
-    -Wl,--icf=safe "${message[@]}" \
+    -Wl,--wrap="$once" -Wl,--wrap="$names" -Wl,--wrap="$random" -Wl,--wrap="$usable" \
+    "${unprinted[@]}" -Wl,--icf=safe "${message[@]}" \
     -Wl,--version-script="$work/exports.map" -Wl,--gc-sections -Wl,--no-undefined \
     -Wl,-soname,libcordwood.so.0 -Wl,-z,nodelete -Wl,-z,relro -Wl,-z,now \
     -Wl,-z,pack-relative-relocs
@@ -167,7 +174,8 @@ dd if=build/lib/libcordwood.so iflag=nocache count=0 status=none
 ln -sf libcordwood.so build/lib/libcordwood.so.0
 # One relocatable object with local names. --force-group-allocation dissolves COMDAT groups: a C++
 # host has groups of the same names, and the linker would drop ours.
-ld -r --force-group-allocation --wrap="$once" --wrap="$names" --wrap="$random" -o "$work/all.o" \
+ld -r --force-group-allocation --wrap="$once" --wrap="$names" --wrap="$random" --wrap="$usable" \
+    -o "$work/all.o" \
     "$static/$arch/swiftrt.o" \
     --whole-archive "$abi" --no-whole-archive \
     --start-group "${runtime[@]}" "${packed[@]}" --end-group

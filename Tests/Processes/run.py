@@ -23,6 +23,7 @@ import cases  # noqa: E402
 import copies  # noqa: E402
 import crowd  # noqa: E402
 import identity  # noqa: E402
+import memory  # noqa: E402
 import moved  # noqa: E402
 import owners  # noqa: E402
 import removed  # noqa: E402
@@ -363,6 +364,7 @@ CASES = {
     **moved.CASES,
     **rooms.CASES,
     **removed.CASES,
+    **memory.CASES,
     "crowd": crowd.crowd,
     "adopters": crowd.adopters,
     "readers_beside_adopters": crowd.readers_beside_adopters,
@@ -390,7 +392,7 @@ def compile_all(directory, swift):
     def gcc(*words):
         subprocess.run(["gcc", *FLAGS, *words], check=True)
     linked = ["-L", LIBRARIES, "-lcordwood", "-lpthread", f"-Wl,-rpath,{LIBRARIES}"]
-    for name in ("forks", "many", "life", "owners", "ids", "moved", "rooms"):
+    for name in ("forks", "many", "life", "owners", "ids", "moved", "rooms", "memory"):
         gcc(HERE / f"{name}.c", "-o", directory / name, *linked)
     static = LIBRARIES / "libcordwood.a"
     gcc(HERE / "loader.c", "-o", directory / "loader", static, *SYSTEM)

@@ -93,7 +93,9 @@ def shims(log):
     folder = ROOT / "Sources/CShims"
     texts = []
     for test, sources in (("shims_test.c", ["shims.c", "made.c", "fork.c", "crash_text.c"]),
-                          ("scan_test.c", []), ("json_test.c", ["scan.c"])):
+                          ("scan_test.c", []), ("json_test.c", ["scan.c"]),
+                          # It includes reserve.c.
+                          ("reserve_test.c", ["shims.c", "made.c", "fork.c"])):
         program = WORK / test.removesuffix("_test.c")
         run([clang, "-std=gnu11", "-O1", "-g", "-fsanitize=undefined,address",
              "-fno-sanitize-recover=all", "-I", folder / "include", "-I", folder, HERE / test,

@@ -30,6 +30,9 @@ package enum Memory {
         unsafe realloc(start, bytes)
     }
 
+    /// Whether so many bytes can be had now. Any thread.
+    package static func hasRoom(_ bytes: Int) -> Bool { cwi_has_room(bytes) }
+
     package static func free(_ start: UnsafeMutableRawPointer?) { unsafe Glibc.free(start) }
 
     /// Returns free memory to the system. Otherwise the heap of each thread keeps the most that it

@@ -56,6 +56,7 @@ import CordwoodTrace
     private var recoveredCount: UInt64 = 0
     var reusedCount: UInt64 = 0
     var archiveFailure: CordwoodError?
+    var roomToldNs: UInt64?
     /// Archived segments that are not removed yet. They are never archived again (FORMAT §11).
     var archivedRun: (run: ClosedRange<UInt64>, summary: ArchivingSummary)?
     /// Counts the lanes that `sealedWaiting` has belonged to.
@@ -207,7 +208,9 @@ import CordwoodTrace
     }
 
     /// Unlike the ship thread, a thread of its own is not in the middle of an archive or an upload.
-    private func keepLimitsSoon() { onThread("cordwood-limits", limits.keepAndEnd) }
+    private func keepLimitsSoon() {
+        onThread("cordwood-limits") { [self] in hasRoom() ? limits.keepAndEnd() : limits.ends() }
+    }
 
     /// Runs the body on a thread of its own; if the system gives none, on the ship thread.
     func onThread(_ name: StaticString, _ body: @escaping @Sendable () -> Void) {
@@ -428,10 +431,11 @@ import CordwoodTrace
             return
         }
         // Files that others left in the store count from the first segment on.
+        guard awaitRoom() else { return }
         keepLimits()
         adoption.begin()
         var nextTick: UInt64 = 0
-        while true {
+        while awaitRoom() {
             let now = cw_monotonic_ns()
             let adopts = adoption.isDue(now)
             if adopts { adopt() }
@@ -472,7 +476,7 @@ import CordwoodTrace
     }
 
     /// False: the engine closes.
-    private func waitForWork(until ns: UInt64) -> Bool {
+    func waitForWork(until ns: UInt64) -> Bool {
         monitor.locked {
             var deadline = Deadline(timeoutMs: 0)
             // After a failure the same segment is tried again, after a pause.

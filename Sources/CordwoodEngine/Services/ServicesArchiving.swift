@@ -91,9 +91,9 @@ extension Services {
 
     func form(segmentsWaiting: Int) -> ArchiveForm {
         var form = settings.form
-        form.method =
-            segmentsWaiting > Services.segmentsBehindMax
-            ? .plain : monitor.locked { archiveMethod }
+        let isBehind = segmentsWaiting > Services.segmentsBehindMax
+        form.method = isBehind ? .plain : monitor.locked { archiveMethod }
+        if form.method == .dense, !Memory.hasRoom(Services.denseRoomBytes) { form.method = .plain }
         return form
     }
 
@@ -111,7 +111,7 @@ extension Services {
             isArchiverRaised = true
             return true
         }
-        if starts, !startThread("cordwood-urgent", archiveRaised) {
+        if starts, !hasRoom() || !startThread("cordwood-urgent", archiveRaised) {
             monitor.locked { isArchiverRaised = false }
         }
     }
@@ -124,7 +124,9 @@ extension Services {
             // The ship thread may be in the middle of an archive.
             while archivingEpoch != nil, !isStopping { _ = monitor.wait(until: .never) }
         }
-        while monitor.locked({ sealedWaiting.count > Services.segmentsBehindMax }), archiveNext() {
+        while monitor.locked({ sealedWaiting.count > Services.segmentsBehindMax }), hasRoom(),
+            archiveNext()
+        {
             monitor.locked {
                 raisedArchives += 1
                 hasRaisedArchived = true

@@ -72,6 +72,7 @@ extension Services {
         adoption.now(deadline) { wakeShipper() }
         try rollForUpload()
         try archiveWait(deadline)
+        guard hasRoom() else { throw Services.noRoom }
     }
 
     /// Like `upload`, but on a thread of its own. False: an upload is already under way.

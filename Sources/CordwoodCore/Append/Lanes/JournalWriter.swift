@@ -52,6 +52,7 @@ package final class JournalWriter: @unchecked Sendable {
     // SAFETY: used only under the owner's lock.
     private static let compactBytes: UInt64 = 32 << 20
     private static let batchBytes = 1 << 20
+    private static let batchKeptBytes = 4 << 20
 
     private struct Place: Hashable {
         var segment: UInt64
@@ -66,7 +67,7 @@ package final class JournalWriter: @unchecked Sendable {
     private var inode: UInt64 = 0
     private var salt: UInt64 = 0
     private var bytes: UInt64 = 0
-    private var batch: [UInt8] = []
+    private var batch = GrowingBytes()
     private var synced: [Place: UInt32] = [:]
     /// The region of the catalog that is being filled, and how much of it the journal holds.
     private var catalogRegion: UInt32 = 0
@@ -201,7 +202,8 @@ package final class JournalWriter: @unchecked Sendable {
         catalogSynced = 0
         headers = []
         whole = []
-        batch = []
+        batch.clear(keeping: JournalWriter.batchKeptBytes)
+        guard batch.reserve(JournalHeader.bytes) else { return Errno.ENOMEM }
         bytes = 0
         salt = Machine.random()
         descriptor = unsafe withName(lane, ".", ".journal") {
@@ -212,12 +214,12 @@ package final class JournalWriter: @unchecked Sendable {
         }
         guard descriptor >= 0 else { return Errno.last }
         unsafe cwi_fd_identity(descriptor, &device, &inode)
-        put(JournalHeader.magicValue)
-        put(UInt64(1))
-        unsafe put(lane.pointee.id.0)
-        unsafe put(lane.pointee.id.1)
-        put(salt)
-        while batch.count < JournalHeader.bytes { batch.append(0) }
+        batch.append(word: JournalHeader.magicValue)
+        batch.append(word: UInt64(1))
+        unsafe batch.append(word: lane.pointee.id.0)
+        unsafe batch.append(word: lane.pointee.id.1)
+        batch.append(word: salt)
+        addZeros(JournalHeader.bytes - batch.count)
         unsafe frame(
             JournalFrame.kindLaneHeader, 0, 0, 0, nil, UnsafeRawPointer(lane.pointee.file), 4096)
         return 0
@@ -324,44 +326,44 @@ package final class JournalWriter: @unchecked Sendable {
         _ kind: UInt32, _ segment: UInt64, _ chunk: UInt64, _ from: UInt32,
         _ chunkHeader: UnsafeRawPointer?, _ content: UnsafeRawPointer, _ count: Int
     ) {
-        while batch.count % 8 != 0 { batch.append(0) }
+        guard batch.reserve(JournalFrame.headerBytes + count + 8) else {
+            failure = Errno.ENOMEM
+            return
+        }
+        addZeros(-batch.count & 7)
         let start = batch.count
-        put(salt)
-        put(UInt32(JournalFrame.headerBytes + count))
-        put(UInt32(0))
-        put(UInt64(kind))
-        put(segment)
-        put(chunk)
-        put(from)
-        put(from &+ UInt32(count))
+        batch.append(word: salt)
+        batch.append(word: UInt32(JournalFrame.headerBytes + count))
+        batch.append(word: UInt32(0))
+        batch.append(word: UInt64(kind))
+        batch.append(word: segment)
+        batch.append(word: chunk)
+        batch.append(word: from)
+        batch.append(word: from &+ UInt32(count))
         if let chunkHeader = unsafe chunkHeader {
-            unsafe batch.append(contentsOf: UnsafeRawBufferPointer(start: chunkHeader, count: 64))
+            unsafe batch.append(UnsafeRawBufferPointer(start: chunkHeader, count: 64))
         } else {
-            batch.append(contentsOf: repeatElement(0, count: 64))
+            addZeros(64)
         }
-        unsafe batch.append(contentsOf: UnsafeRawBufferPointer(start: content, count: count))
-        unsafe batch.withUnsafeMutableBytes { all in
-            let frame = unsafe all.baseAddress! + start
-            let crc = unsafe cwi_crc32c(0, frame + 16, JournalFrame.headerBytes + count - 16)
-            unsafe frame.storeBytes(of: crc, toByteOffset: JournalFrame.crc, as: UInt32.self)
-        }
+        unsafe batch.append(UnsafeRawBufferPointer(start: content, count: count))
+        let crc = unsafe cwi_crc32c(
+            0, batch.base + start + 16, JournalFrame.headerBytes + count - 16)
+        batch.store(crc, at: start + JournalFrame.crc)
         if batch.count > JournalWriter.batchBytes, failure == 0 { failure = writeBatch() }
     }
 
     private func writeBatch() -> Int32 {
-        while batch.count % 8 != 0 { batch.append(0) }
-        let error = unsafe batch.withUnsafeBytes {
-            unsafe $0.isEmpty
-                ? 0 : FileCalls.write(descriptor, $0.baseAddress!, $0.count, at: bytes)
-        }
-        bytes += UInt64(batch.count)
-        batch.removeAll(keepingCapacity: batch.capacity <= 4 << 20)
+        addZeros(-batch.count & 7)
+        defer { batch.clear(keeping: JournalWriter.batchKeptBytes) }
+        guard !batch.failed else { return Errno.ENOMEM }
+        let count = batch.count
+        let error =
+            unsafe count == 0 ? 0 : FileCalls.write(descriptor, batch.base, count, at: bytes)
+        bytes += UInt64(count)
         return error
     }
 
-    private func put<T: FixedWidthInteger>(_ value: T) {
-        unsafe withUnsafeBytes(of: value.littleEndian) { unsafe batch.append(contentsOf: $0) }
-    }
+    private func addZeros(_ count: Int) { for _ in 0..<count { batch.append(UInt8(0)) } }
 
     private func withName<T>(
         _ lane: LaneBlock, _ prefix: StaticString, _ suffix: StaticString,

@@ -1,0 +1,10 @@
+/* Memory where the system may refuse it. Any thread. */
+#ifndef CORDWOOD_MEMORY_H
+#define CORDWOOD_MEMORY_H
+#include "CShims.h"
+
+/* Whether so many bytes can be had: obtains them and gives them back. False also while the reserve
+ * of Swift's runtime is half used (reserve.c). */
+bool cwi_has_room(size_t bytes);
+
+#endif

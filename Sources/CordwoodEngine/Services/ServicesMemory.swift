@@ -1,0 +1,48 @@
+// What the engine's threads do while the system refuses memory: under a limit on the address space
+// or on data, or where nothing may be overcommitted. What archives, adopts, removes or sends begins
+// only where there is room for it; otherwise it is tried again each second. What writers wait for
+// goes on: it takes little, at worst from a reserve (Sources/CShims/reserve.c).
+
+import CShims
+import CordwoodCore
+import CordwoodShip
+import CordwoodStore
+
+extension Services {
+    /// More than these jobs were measured to take (docs/RELIABILITY.md, "Little memory").
+    static let roomBytes = 24 << 20
+    static let denseRoomBytes = 48 << 20
+    private static let roomPauseNs: UInt64 = 1_000_000_000
+    private static let roomToldNsMin: UInt64 = 60_000_000_000
+
+    static let noRoom = CordwoodError(
+        Status.memory, "\(roomBytes >> 20) MiB of memory, which this takes, cannot be had")
+
+    /// Whether a job may begin. A refusal is reported, at most once a minute.
+    func hasRoom() -> Bool {
+        if Memory.hasRoom(Services.roomBytes) { return true }
+        let now = cw_monotonic_ns()
+        let isTold = monitor.locked {
+            if !sealedWaiting.isEmpty { archiveFailure = Services.noRoom }
+            if let roomToldNs, now - roomToldNs < Services.roomToldNsMin { return true }
+            roomToldNs = now
+            return false
+        }
+        guard !isTold else { return false }
+        report(
+            UploadDiagnostic(
+                level: UploadDiagnostic.warn,
+                message: "memory is short: archives, limits and uploads wait",
+                fields: [("bytes_wanted", .number(Int64(Services.roomBytes)))]),
+            as: "Cordwood.Engine")
+        return false
+    }
+
+    /// On the ship thread. False: the engine closes.
+    func awaitRoom() -> Bool {
+        while !hasRoom() {
+            guard waitForWork(until: cw_monotonic_ns() + Services.roomPauseNs) else { return false }
+        }
+        return true
+    }
+}

@@ -1,0 +1,100 @@
+/* A host that has hardly any memory left: it logs, rolls and archives under a limit on its address
+ * space or its data. */
+#include "host.h"
+
+/* Of /proc/self/status, in bytes. */
+static uint64_t status_of(const char *name) {
+    static char text[8192];
+    int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    ssize_t size = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (size <= 0) exit(2);
+    close(fd);
+    text[size] = 0;
+    const char *at = strstr(text, name);
+    if (!at) exit(2);
+    return strtoull(at + strlen(name), NULL, 10) << 10;
+}
+
+static int resource;
+
+/* So much more than this process has now; UINT64_MAX: without a limit. */
+static void limit_set(uint64_t bytes) {
+    struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+    uint64_t used = status_of(resource == RLIMIT_AS ? "VmSize:" : "VmData:");
+    if (bytes != UINT64_MAX) limit.rlim_cur = used + bytes;
+    if (setrlimit(resource, &limit) != 0) exit(2);
+}
+
+/* A writer beside the host's first thread. */
+typedef struct {
+    cw_logger *log;
+    uint32_t index;
+    int stops;
+} writer;
+
+static void *write_on(void *argument) {
+    writer *w = argument;
+    while (!__atomic_load_n(&w->stops, __ATOMIC_ACQUIRE)) {
+        for (int i = 0; i < 500; i++) (void)write_next(w->log, w->index);
+        pause_us(1000);
+    }
+    return NULL;
+}
+
+/* as|data before|after KIB MS: under a limit of so much more than it had before or after it opened
+ * the store, it logs and rolls for so long. Later, without a limit, all is as usual. */
+static void limited(int argc, char **argv) {
+    if (argc < 4) exit(2);
+    resource = strcmp(argv[0], "as") == 0 ? RLIMIT_AS : RLIMIT_DATA;
+    uint64_t bytes = strtoull(argv[2], NULL, 10) << 10, ms = strtoull(argv[3], NULL, 10);
+    cw_options options = options_of(store_path);
+    options.segment_bytes = 256 << 10;
+    options.quota_bytes = 0;
+    cw_engine *engine = NULL;
+    bool opens_later = strcmp(argv[1], "before") == 0;
+    if (opens_later) limit_set(bytes);
+    cw_status opened = cw_open(&options, &engine);
+    if (opened != CW_OK) {
+        HOLDS(opens_later);
+        EXPECT(CW_E_MEMORY, opened);
+        limit_set(UINT64_MAX);
+        engine = open_with(&options);
+        limit_set(bytes);
+    }
+    cw_logger *log = logger_of(engine, "memory");
+    writer other = {log, slot_take(), 0};
+    uint32_t index = slot_take();
+    for (int i = 0; i < 3000; i++) (void)write_next(log, index);
+    pthread_t thread;
+    bool is_beside = pthread_create(&thread, NULL, write_on, &other) == 0;
+    if (!opens_later) limit_set(bytes);
+    uint64_t end = now_ns() + ms * 1000000;
+    while (now_ns() < end) {
+        for (int i = 0; i < 5000; i++) (void)write_next(log, index);
+        (void)cw_roll(engine);
+        (void)cw_archive_wait(engine, 20);
+        (void)cw_flush(engine, CW_DURABLE_MACHINE, 100);
+    }
+    cw_stats stats = {.struct_size = sizeof stats};
+    EXPECT(CW_OK, cw_stats_get(engine, &stats, sizeof stats));
+    uint64_t archives = stats.archives_written;
+    __atomic_store_n(&other.stops, 1, __ATOMIC_RELEASE);
+    if (is_beside) pthread_join(thread, NULL);
+    limit_set(UINT64_MAX);
+    /* For a tenth of a second after a refusal, nobody asks the system again. */
+    pause_us(200000);
+    for (int i = 0; i < 1000; i++) EXPECT(CW_OK, write_next(log, index));
+    EXPECT(CW_OK, cw_roll(engine));
+    EXPECT(CW_OK, cw_archive_wait(engine, 120000)); /* it is nicer than others */
+    EXPECT(CW_OK, cw_flush(engine, CW_DURABLE_MACHINE, 20000));
+    EXPECT(CW_OK, cw_stats_get(engine, &stats, sizeof stats));
+    uint64_t refused = ledger[index].refused + ledger[other.index].refused;
+    EXPECT(refused, stats.records_dropped);
+    HOLDS(stats.archives_written > 0);
+    EXPECT(CW_OK, cw_close(&engine, 20000));
+    printf("%s %llu %llu %llu\n", cw_status_name(opened), (unsigned long long)refused,
+           (unsigned long long)archives, (unsigned long long)stats.archives_written);
+}
+
+static const test_case cases[] = {{"limited", limited}};
+MAIN(cases)

@@ -1,0 +1,40 @@
+"""Hosts that have hardly any memory left. Cases of run.py."""
+
+import itertools
+import json
+
+from cases import equal, holds, sized
+from checking import cat, compare, read_ledger
+
+KIB_MAX = 8 << 10
+
+
+def limited(bench):
+    """Under limits on the address space or the data, set before or after the store is opened, no
+    host ends, what is kept is read, and refusals are counted. Without the limit, archives come."""
+    rounds, all_refused, all_told = sized(6, 100, 400), 0, 0
+    ways = itertools.cycle(itertools.product(("as", "data"), ("before", "after")))
+    for turn, (resource, when) in zip(range(rounds), ways):
+        kib = bench.random.choice([0, bench.random.randrange(1 << 10),
+                                   bench.random.randrange(KIB_MAX)])
+        store, ledger = bench.directory / f"store{turn}", bench.directory / f"ledger{turn}"
+        said = bench.finish([bench.programs / "memory", "limited", store, ledger, resource, when,
+                             str(kib), str(sized(200, 700, 700))])
+        refused, early, archives = map(int, said.split()[-3:])
+        slots = read_ledger(ledger)
+        equal("refused", sum(slot[2] for slot in slots.values()), refused)
+        lines = cat(bench.command, store)
+        compare(slots, lines, what=f"{resource} {when} {kib} KiB")
+        records = list(map(json.loads, lines))
+        gaps = [record for record in records if record["kind"] == "gap"]
+        equal(f"told to be missing, {resource} {when} {kib} KiB",
+              sum(record["fields"]["gap.records"] for record in gaps), refused)
+        equal("archives under the limit", early, 0)
+        holds(archives > 0, "no archives came later")
+        told = sum(record["message"].startswith("memory is short") for record in records)
+        holds(told <= 1, f"the shortage is told {told} times")
+        all_refused, all_told = all_refused + refused, all_told + told
+    bench.note(f"{rounds} hosts, {all_told} told of it, {all_refused} records refused")
+
+
+CASES = {"limited": limited}
