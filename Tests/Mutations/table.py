@@ -526,14 +526,14 @@ mutation("room", "threads-start-blindly", SHIMS + "shims.c",
          "processes filter_little", "the C library ends a host whose filter refuses rseq")
 mutation("room", "no-reserve", SHIMS + "reserve.c",
          "        if (!block) block = take(bytes, align);\n", "",
-         "processes limited", "Swift's runtime ends a host that has no memory left")
+         "processes limited_few", "Swift's runtime ends a host that has no memory left")
 mutation("room", "jobs-begin-anyway", SHIMS + "reserve.c",
          "    return room != MAP_FAILED;\n", "    return true;\n",
-         "processes limited", "an archive takes the host's last memory")
+         "processes limited_few", "an archive takes the host's last memory")
 mutation("room", "the-shipper-gives-up", ENGINE + "Services/ServicesMemory.swift",
          "        while !hasRoom() {\n",
          "        if !hasRoom() { return false }\n        while false {\n",
-         "processes limited", "after a shortage nothing is archived any more")
+         "processes limited_few", "after a shortage nothing is archived any more")
 mutation("room", "errands-are-forgotten", ENGINE + "Services/Services.swift",
          "            errands.append(body)\n", "",
          "processes filter_no_threads", "without another thread, a removed lane is never replaced")

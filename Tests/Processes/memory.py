@@ -3,40 +3,43 @@
 import itertools
 import json
 
-from cases import equal, holds, sized
+from cases import equal, full, holds, sized
 from checking import cat, compare, read_ledger
 
 KIB_MAX = 8 << 10
 
 
-def limited(bench):
+def limited(rounds):
     """Under limits on the address space or the data, set before or after the store is opened, no
     host ends, what is kept is read, and refusals are counted. Without the limit, archives come."""
-    rounds, all_refused, all_told, all_early = sized(6, 100, 400), 0, 0, 0
-    ways = itertools.cycle(itertools.product(("as", "data"), ("before", "after")))
-    for turn, (resource, when) in zip(range(rounds), ways):
-        kib = bench.random.choice([0, bench.random.randrange(1 << 10),
-                                   bench.random.randrange(KIB_MAX)])
-        store, ledger = bench.directory / f"store{turn}", bench.directory / f"ledger{turn}"
-        said = bench.finish([bench.programs / "memory", "limited", store, ledger, resource, when,
-                             str(kib), str(sized(200, 700, 700))])
-        refused, early, archives = map(int, said.split()[-3:])
-        slots = read_ledger(ledger)
-        equal("refused", sum(slot[2] for slot in slots.values()), refused)
-        lines = cat(bench.command, store)
-        compare(slots, lines, what=f"{resource} {when} {kib} KiB")
-        records = list(map(json.loads, lines))
-        gaps = [record for record in records if record["kind"] == "gap"]
-        equal(f"told to be missing, {resource} {when} {kib} KiB",
-              sum(record["fields"]["gap.records"] for record in gaps), refused)
-        holds(archives > 0, "no archives came later")
-        told = sum(record["message"].startswith("memory is short") for record in records)
-        holds(told <= 1, f"the shortage is told {told} times")
-        all_refused, all_told = all_refused + refused, all_told + told
-        all_early += early > 0
-    holds(all_told > 0, "nobody was told to wait")
-    bench.note(f"{rounds} hosts, {all_told} told to wait, "
-               f"{all_early} archived under the limit, {all_refused} records refused")
+    def body(bench):
+        count, all_refused, all_told, all_early = rounds(), 0, 0, 0
+        ways = itertools.cycle(itertools.product(("as", "data"), ("before", "after")))
+        for turn, (resource, when) in zip(range(count), ways):
+            kib = bench.random.choice([0, bench.random.randrange(1 << 10),
+                                       bench.random.randrange(KIB_MAX)])
+            store, ledger = bench.directory / f"store{turn}", bench.directory / f"ledger{turn}"
+            words = map(str, (resource, when, kib, sized(200, 500, 700)))
+            said = bench.finish([bench.programs / "memory", "limited", store, ledger, *words])
+            refused, early, archives = map(int, said.split()[-3:])
+            slots = read_ledger(ledger)
+            equal("refused", sum(slot[2] for slot in slots.values()), refused)
+            lines = cat(bench.command, store)
+            compare(slots, lines, what=f"{resource} {when} {kib} KiB")
+            records = list(map(json.loads, lines))
+            gaps = [record for record in records if record["kind"] == "gap"]
+            equal(f"told to be missing, {resource} {when} {kib} KiB",
+                  sum(record["fields"]["gap.records"] for record in gaps), refused)
+            holds(archives > 0, "no archives came later")
+            told = sum(record["message"].startswith("memory is short") for record in records)
+            holds(told <= 1, f"the shortage is told {told} times")
+            all_refused, all_told = all_refused + refused, all_told + told
+            all_early += early > 0
+        holds(all_told > 0, "nobody was told to wait")
+        bench.note(f"{count} hosts, {all_told} told to wait, "
+                   f"{all_early} archived under the limit, {all_refused} records refused")
+
+    return body
 
 
-CASES = {"limited": limited}
+CASES = {"limited": full(limited(lambda: sized(0, 100, 400))), "limited_few": limited(lambda: 4)}
