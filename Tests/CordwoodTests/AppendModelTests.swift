@@ -34,6 +34,7 @@ final class AppendModelTests: XCTestCase {
                     options = writer.options()
                     engine = try Engine(directory: store, options: options)
                 case 5: try writer.changeLevel(engine)
+                case 6: move()
                 default: writer.write(engine, options.segmentBytes)
                 }
             }
@@ -48,7 +49,14 @@ final class AppendModelTests: XCTestCase {
         }
     }
 
-    /// Four threads write while a fifth rolls and archives beneath them.
+    /// The open engine follows it.
+    private func move() {
+        let place = TestFiles.directory()
+        XCTAssertEqual(rename(store, place), 0)
+        store = place
+    }
+
+    /// Four threads write while a fifth rolls, archives and moves the store beneath them.
     func testThreadsBesideRolls() throws {
         for seed in 1...Self.rounds {
             var options = EngineOptions()
@@ -70,6 +78,7 @@ final class AppendModelTests: XCTestCase {
             while work.wait(timeout: .now()) == .timedOut {
                 try engine.roll()
                 if random.below(4) == 0 { try engine.archiveWait(timeout: .seconds(60)) }
+                if random.below(8) == 0 { move() }
             }
             try compare(writers.value, seed, "live")
             XCTAssertTrue(try engine.close(), "seed \(seed)")
@@ -83,7 +92,7 @@ final class AppendModelTests: XCTestCase {
         var found: [String: [ModelRecord]] = [:]
         let reader = try StoreReader(path: store)
         while reader.next({ record in
-            guard record.kind == 0 else { return }
+            guard record.kind == 0, !record.logger.starts(with: "Cordwood.".utf8) else { return }
             found[String(decoding: record.logger, as: UTF8.self), default: []].append(
                 ModelRecord(record))
         }) == .record {}

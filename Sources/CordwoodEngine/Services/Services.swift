@@ -549,9 +549,7 @@ import CordwoodTrace
             || monitor.locked { callers.contains(.current) }
     }
 
-    var isShipper: Bool {
-        monitor.locked { shipper == .current }
-    }
+    var isShipper: Bool { monitor.locked { shipper == .current } }
 
     /// True once only handles still use the engine's memory.
     var isFinished: Bool { monitor.locked { finished } }
