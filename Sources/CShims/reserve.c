@@ -14,7 +14,7 @@
 enum { SMALL = 64, MIDDLE = 1024, LARGE = 32768, WORD = 64 };
 enum { SMALL_WORDS = 128, MIDDLE_WORDS = 24, LARGE_WORDS = 1 };
 enum { RESERVE_BYTES = WORD * (SMALL * SMALL_WORDS + MIDDLE * MIDDLE_WORDS + LARGE * LARGE_WORDS) };
-enum { LOW_UNITS = 16 }; /* of the large ones: half of them */
+enum { LOW_UNITS = 32 }; /* of the large ones: half of them */
 
 static unsigned char reserve[RESERVE_BYTES] __attribute__((aligned(4096)));
 static uint64_t small_bits[SMALL_WORDS], middle_bits[MIDDLE_WORDS], large_bits[LARGE_WORDS];
@@ -143,24 +143,31 @@ void *cwi_runtime_aligned(size_t bytes, size_t align) {
 }
 
 void *cwi_runtime_malloc(size_t bytes) {
+    int error = errno;
     void *block = malloc(bytes);
-    return block ? block : cwi_runtime_aligned(bytes, sizeof(header));
+    if (block) return block;
+    errno = error;
+    return cwi_runtime_aligned(bytes, sizeof(header));
 }
 
 void *cwi_runtime_new(size_t bytes) { return cwi_runtime_malloc(bytes > 0 ? bytes : 1); }
 
 void *cwi_runtime_calloc(size_t count, size_t bytes) {
+    int error = errno;
     void *block = calloc(count, bytes);
     size_t all;
     if (block || __builtin_mul_overflow(count, bytes, &all)) return block;
+    errno = error;
     block = cwi_runtime_aligned(all, sizeof(header));
     return block ? memset(block, 0, all) : NULL;
 }
 
 void *cwi_runtime_realloc(void *block, size_t bytes) {
     if (block && bytes == 0) return cwi_runtime_free(block), NULL;
+    int error = errno;
     void *grown = is_ours(block) ? NULL : realloc(block, bytes);
     if (grown) return grown;
+    errno = error;
     grown = cwi_runtime_aligned(bytes, sizeof(header));
     if (!grown || !block) return grown;
     size_t old = __wrap_malloc_usable_size(block);

@@ -24,12 +24,13 @@ mutation("removed", "no-bound", STORE + "Files/RemovedFile.swift",
          "        while bytes > RemovedFile.bytesMax / 2, count < archives.count - 1 {\n",
          "        while bytes < 0, count < archives.count - 1 {\n",
          "swift RemovedTests/testBound", "the file grows until it is no longer read")
-mutation("removed", "own-is-told-by-others", SHIP + "Upload/Janitor.swift",
-         "            !ours.contains($0) && !", "            !",
-         "swift RemovedTests/testEachRemovalIsToldOnce",
-         "a host is told again of what it removed and told itself")
+mutation("removed", "own-waits-for-a-tick", SHIP + "Upload/Janitor.swift",
+         "        if !removed.isEmpty { tellUntold() }\n", "",
+         "swift UploadRulesTests/testDenialRemovesWhatIsNotSent",
+         "a host is not told of what it removes itself")
 mutation("removed", "final-is-told-again", SHIP + "Upload/Janitor.swift",
-         " && !(removal.states[$0] ?? .waiting).isFinal\n", "\n",
+         "        let waiting = registered.filter { !(removal.states[$0] ?? .waiting).isFinal }\n",
+         "        let waiting = registered\n",
          "swift RemovedTests/testFinalStatesAreNotToldAgain",
          "a target hears of an archive whose end it knows")
 mutation("removed", "no-target-added-asks", SHIP + "Upload/UploadService.swift",

@@ -546,7 +546,6 @@ mutation("R10", "late-counts-asked-each-time", CORE + "Paths/Drops.swift",
          "            unsafe",
          "        if unsafe",
          "disk full_while_written", "every refusal waits for a disk that is slow to refuse")
-mutation("R10", "late-counts-stay", CORE + "Segments/Lost.swift",
-         "return unsafe Drops.writeLate(engine, lane) }",
-         "return }",
+mutation("R10", "late-counts-stay", ENGINE + "Services/Services.swift",
+         "                unsafe EngineCore.writeLateCounts(engine)\n", "",
          "disk full_while_written", "a kill loses counts that the disk had refused long ago")

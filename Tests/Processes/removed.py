@@ -116,8 +116,9 @@ def removed_by_another(bench):
             elif reason == "quota":
                 bench.finish([bench.command, "log", "--store", bench.store, "--logger", "z",
                               "--quota-bytes", "1", os.devnull])
-            else:  # another host, which tells of its own target at once
+            else:  # another host, whose own target the store knows
                 names.add("c")
+                Host(bench, {"c": NOWHERE}).end()
                 running.append(Host(bench, {"c": NOWHERE}, archives_max=1))
                 until(lambda: len(archives(bench)) == 1, "removal")
                 running[-1].end()

@@ -208,8 +208,8 @@ enum {
 /* The reasons for which the engine removes an archive that was never uploaded. */
 enum { CW_REMOVED_QUOTA = 1, CW_REMOVED_COUNT = 2, CW_REMOVED_EXPIRED = 3, CW_REMOVED_CONSENT = 4 };
 
-/* The engine calls this on its helper thread, once per archive. The function may log. It must not
- * close the engine. */
+/* Called once per archive, also for what another process removed: on a thread of the engine, or in
+ * cw_upload. The function may log. It must not close the engine. */
 typedef void (*cw_archive_removed_fn)(void *user, const char *archive, uint32_t reason);
 
 typedef struct cw_options {
@@ -268,7 +268,7 @@ void cw_options_init(cw_options *options, size_t size_of_options);
  * the call fail as cw_target_add would; cw_last_error names it.
  *
  * Threads: a process whose main thread ends by pthread_exit lives while an engine is open. Blocks:
- * for file creation; up to 250 ms if the lanes of over 64 dead processes wait. Signals: not safe.
+ * for file creation, and up to 250 ms to archive if the store has over 64 lanes. Signals: not safe.
  * CW_OK · CW_E_ARGUMENT · CW_E_STRUCT_SIZE · CW_E_STRUCT_TAIL · CW_E_LEVEL · CW_E_LIMIT ·
  * CW_E_NO_DIRECTORY · CW_E_NOT_DIRECTORY · CW_E_PERMISSION · CW_E_IO · CW_E_FULL · CW_E_MEMORY ·
  * CW_E_VERSION · CW_E_UNSUPPORTED (with policy_url or CORDWOOD_TARGET: no libcurl) */
@@ -370,7 +370,7 @@ typedef enum cw_durability { CW_DURABLE_PROCESS = 0, CW_DURABLE_MACHINE = 1 } cw
  * PROCESS returns as soon as the console echo of those records is written. MACHINE syncs a journal:
  * it does not disturb running threads, and calls that wait together share one sync. After
  * CW_E_TIMEOUT the sync continues. Blocks: up to timeout_ms. Signals: not safe.
- * CW_OK · CW_E_ARGUMENT · CW_E_TIMEOUT · CW_E_IO · CW_E_FULL · CW_E_CLOSED */
+ * CW_OK · CW_E_ARGUMENT · CW_E_TIMEOUT · CW_E_IO · CW_E_FULL · CW_E_MEMORY · CW_E_CLOSED */
 cw_status cw_flush(cw_engine *engine, cw_durability durability, uint32_t timeout_ms);
 
 /* Seals the open segments. The helper thread then archives them in the background, and uploads can
@@ -381,7 +381,7 @@ cw_status cw_roll(cw_engine *engine);
 
 /* Waits until the engine has archived everything sealed before the call. Blocks: up to timeout_ms.
  * Signals: not safe.
- * CW_OK · CW_E_ARGUMENT · CW_E_TIMEOUT · CW_E_IO · CW_E_FULL · CW_E_CLOSED */
+ * CW_OK · CW_E_ARGUMENT · CW_E_TIMEOUT · CW_E_IO · CW_E_FULL · CW_E_MEMORY · CW_E_CLOSED */
 cw_status cw_archive_wait(cw_engine *engine, uint32_t timeout_ms);
 
 typedef struct cw_stats {

@@ -167,7 +167,7 @@ typedef struct cw_upload_result {
  * CW_OK (all sent) · CW_END (nothing waited) · CW_E_UPLOAD (some failed or must wait) ·
  * CW_E_TIMEOUT · CW_E_CONSENT · CW_E_NOT_ENABLED · CW_E_NO_TARGET · CW_E_BUSY (another one is
  * running) · CW_E_ARGUMENT · CW_E_STRUCT_SIZE · CW_E_STRUCT_TAIL · CW_E_IO · CW_E_FULL ·
- * CW_E_CLOSED */
+ * CW_E_MEMORY · CW_E_CLOSED */
 cw_status cw_upload(cw_engine *engine, uint32_t timeout_ms, cw_upload_result *out,
                     size_t size_of_result);
 
@@ -188,7 +188,7 @@ typedef bool (*cw_bytes_fn)(void *user, const void *bytes, size_t length);
  * everything. Seals the open segments and archives them first. target_id: the number that
  * cw_target_add gave. Blocks: for archiving (at most 60 s) and encoding. Signals: not safe.
  * CW_OK · CW_END (nothing waits) · CW_E_ARGUMENT · CW_E_NOT_FOUND (no such target) · CW_E_BUSY (in
- * a callback) · CW_E_TIMEOUT · CW_E_DAMAGED · CW_E_IO · CW_E_FULL · CW_E_CLOSED */
+ * a callback) · CW_E_TIMEOUT · CW_E_DAMAGED · CW_E_IO · CW_E_FULL · CW_E_MEMORY · CW_E_CLOSED */
 cw_status cw_upload_preview(cw_engine *engine, uint32_t target_id, cw_bytes_fn sink, void *user);
 
 /* Sets the store's consent and stores it. PENDING keeps records and sends nothing. DENIED sends

@@ -3,8 +3,8 @@
 #define CORDWOOD_MEMORY_H
 #include "CShims.h"
 
-/* Whether so many bytes can be had: obtains them and gives them back. False also while the reserve
- * of Swift's runtime is half used (reserve.c). */
+/* Whether so many bytes can be had: obtains them and gives them back. False also while half of
+ * the large blocks that Swift's runtime has in reserve are taken (reserve.c). */
 bool cwi_has_room(size_t bytes);
 
 #endif

@@ -37,6 +37,7 @@ import Cordwood
     var callbacks: TargetCallbacks {
         var callbacks = TargetCallbacks()
         guard isShown else { return callbacks }
+        callbacks.asksForRemovals = false
         callbacks.completed = { [self] archive, status, _ in
             if status == .ok { note(archive) }
         }

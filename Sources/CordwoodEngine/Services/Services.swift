@@ -194,9 +194,10 @@ import CordwoodTrace
             if sealingOnSupply({ unsafe clock.look(engine) }) { _ = try? roll(onSupply: true) }
             if now >= nextWatch {
                 sealingOnSupply { unsafe EngineCore.watchFiles(engine) }
+                unsafe EngineCore.writeLateCounts(engine)
                 watchLane(now: now)
                 unsafe EngineCore.watchSpares(engine)
-                nextWatch = now + 100_000_000
+                nextWatch = cw_monotonic_ns() + 100_000_000
             }
             followControl(&control, now: now)
             if limits.beginsSoon(now: now) { keepLimitsSoon() }
@@ -221,7 +222,7 @@ import CordwoodTrace
         }
     }
 
-    private func runErrands() {
+    func runErrands() {
         let waiting = monitor.locked {
             defer { errands = [] }
             return errands
@@ -545,7 +546,7 @@ import CordwoodTrace
 
     /// On the engine's own threads, or in one of their callbacks: close would wait for itself.
     var isOwnThread: Bool {
-        uploads.isPassing || limits.isRunningHere
+        uploads.isPassing || limits.isRunningHere || isShipper
             || monitor.locked { callers.contains(.current) }
     }
 

@@ -41,6 +41,8 @@ extension Services {
     /// On the ship thread. False: the engine closes.
     func awaitRoom() -> Bool {
         while !hasRoom() {
+            // Those for which there was no thread: a new lane, limits.
+            runErrands()
             guard waitForWork(until: cw_monotonic_ns() + Services.roomPauseNs) else { return false }
         }
         return true

@@ -20,6 +20,11 @@ public struct TargetCallbacks: Sendable {
     /// The server is overloaded (503, 429); the target waits that long.
     public var busy: (@Sendable (_ target: String, _ delayMs: UInt64) -> Void)?
 
+    /// False: `completed` only counts; another program is to be told what was removed.
+    package var asksForRemovals = true
+
+    var hearsRemovals: Bool { completed != nil && asksForRemovals }
+
     public init() {}
 }
 

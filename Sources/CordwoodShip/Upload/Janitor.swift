@@ -68,7 +68,7 @@ struct Janitor {
         guard limits != .unlimited else { return 0 }
         do throws(UploadError) {
             let removed = try remove(limits, otherBytes)
-            for removal in removed { tell(removal) }
+            tell(removed)
             tell(limits, removed)
             return UInt32(removed.count)
         } catch {
@@ -158,7 +158,8 @@ struct Janitor {
         let registered = try service.registry.keys()
         let snapshot = try service.outbox.snapshot()
         let lanes = LaneListing(directory: service.paths.root)
-        var removed: UInt32 = 0
+        var removed: [Removal] = []
+        defer { tell(removed) }
         var trouble: UploadError?
         for (stem, _) in try service.archives() {
             guard registered.contains(where: { snapshot.state(stem, $0).isUnsent }),
@@ -167,15 +168,14 @@ struct Janitor {
             else { continue }
             do throws(UploadError) {
                 guard let removal = try remove(stem, .consent) else { continue }
-                tell(removal)
-                removed += 1
+                removed.append(removal)
             } catch {
                 complain(stem, error)
                 trouble = trouble ?? error
             }
         }
         if let trouble { throw trouble }
-        return removed
+        return UInt32(removed.count)
     }
 
     /// nil: it is locked elsewhere, or cannot be deleted.
@@ -226,7 +226,9 @@ struct Janitor {
         /// The targets' states of the archive.
         var states: [TargetKey: PairState] = [:]
         /// nil: all targets had it, or it was removed elsewhere. No callback is called.
-        var unsent: RemovedSum?
+        var unsent: RemovedArchive?
+        /// The file `removed` has its line.
+        var isNoted = false
     }
 
     /// nil: it is locked elsewhere.
@@ -242,14 +244,14 @@ struct Janitor {
             try lock.deleteArchive(paths: service.paths)
         } else {
             let unsent = try unsent(removal)
-            removal.unsent = unsent.sum
-            try lock.deleteArchive(paths: service.paths, unsent: unsent)
+            removal.unsent = unsent
+            removal.isNoted = try lock.deleteArchive(paths: service.paths, unsent: unsent)
         }
         service.count { $0.archivesRemoved += 1 }
         return removal
     }
 
-    /// What is lost with an archive, and whose programs this one does not tell at once.
+    /// What is lost with an archive, and whose programs must be told.
     private func unsent(_ removal: Removal) throws(UploadError) -> RemovedArchive {
         let registered = try service.registry.keys()
         let summary = service.knownSummary(removal.stem)
@@ -262,45 +264,48 @@ struct Janitor {
                 : all
             (sum.timeMin, sum.timeMax) = (summary.timeMin, summary.timeMax)
         }
-        let ours = Set(listeners.map(\.target.key))
-        let waiting = registered.filter {
-            !ours.contains($0) && !(removal.states[$0] ?? .waiting).isFinal
-        }
-        var untold = Set(waiting.map(\.text))
-        if service.delegate?.hearsRemovals != true { untold.insert(RemovedArchive.host) }
-        return RemovedArchive(stem: removal.stem, sum: sum, untold: untold)
+        let waiting = registered.filter { !(removal.states[$0] ?? .waiting).isFinal }
+        let untold = waiting.map(\.text) + [RemovedArchive.host]
+        return RemovedArchive(stem: removal.stem, sum: sum, untold: Set(untold))
     }
 
-    /// Targets whose programs here are told what becomes of archives.
-    private var listeners: [TargetRunner] {
-        service.currentRunners.filter { $0.target.callbacks.completed != nil }
-    }
-
-    /// Tells the host what other processes removed unsent: each of it is told once, to one host.
+    /// Tells the host what this process or another one removed unsent: each removal is told once,
+    /// to one host.
     func tellUntold() {
-        let runners = listeners
+        let runners = service.currentRunners.filter { $0.target.callbacks.hearsRemovals }
         var askers = Set(runners.map(\.target.key.text))
         if service.delegate?.hearsRemovals == true { askers.insert(RemovedArchive.host) }
         guard !askers.isEmpty else { return }
         let claimed = RemovedFile.claim(for: askers, storeDirectory: service.paths.root)
-        for archive in claimed {
-            let (file, reason) = (StorePaths.file(ofStem: archive.stem), archive.sum.reason)
-            for runner in runners where archive.untold.contains(runner.target.key.text) {
-                // Its state may be one that could not be written.
-                if runner.known(archive.stem, .waiting).isFinal { continue }
-                runner.tell { $0.completed?(file, Janitor.status(reason), 0) }
-            }
-            if archive.untold.contains(RemovedArchive.host) {
-                service.delegate?.archiveRemoved(file, reason)
-            }
+        for archive in claimed { tell(archive, runners) }
+    }
+
+    private func tell(_ archive: RemovedArchive, _ runners: [TargetRunner]) {
+        let (file, reason) = (StorePaths.file(ofStem: archive.stem), archive.sum.reason)
+        for runner in runners where archive.untold.contains(runner.target.key.text) {
+            // Its state may be one that could not be written.
+            if runner.known(archive.stem, .waiting).isFinal { continue }
+            runner.tell { $0.completed?(file, Janitor.status(reason), 0) }
         }
+        if archive.untold.contains(RemovedArchive.host) {
+            service.delegate?.archiveRemoved(file, reason)
+        }
+    }
+
+    /// Once no lock is held.
+    private func tell(_ removed: [Removal]) {
+        // Those without a line, as on a full disk, are known to this process alone.
+        for case let unsent? in removed.map({ $0.isNoted ? nil : $0.unsent }) {
+            tell(unsent, service.currentRunners)
+        }
+        if !removed.isEmpty { tellUntold() }
     }
 
     /// Says in the store's log which limit removes what was not sent, when it does so for the first
     /// time in this store.
     private func tell(_ limits: RetentionLimits, _ removed: [Removal]) {
         for reason in [RemovalReason.quota, .count, .expired] {
-            let sums = removed.compactMap { $0.reason == reason ? $0.unsent : nil }
+            let sums = removed.compactMap { $0.reason == reason ? $0.unsent?.sum : nil }
             // The log of a program that ends takes no more records; the next one names the limit.
             guard !sums.isEmpty, !service.isStopped, service.isNews("limit \(reason.word)"),
                 RemovedFile.names(reason, storeDirectory: service.paths.root)
@@ -314,17 +319,6 @@ struct Janitor {
                         ("records", .number(Int64(clamping: sums.reduce(0) { $0 &+ $1.records }))),
                     ])
         }
-    }
-
-    private func tell(_ removal: Removal) {
-        guard removal.unsent != nil else { return }
-        let file = StorePaths.file(ofStem: removal.stem)
-        for runner in service.currentRunners {
-            let read = removal.states[runner.target.key] ?? .waiting
-            if runner.known(removal.stem, read).isFinal { continue }
-            runner.tell { $0.completed?(file, Janitor.status(removal.reason), 0) }
-        }
-        service.delegate?.archiveRemoved(file, removal.reason)
     }
 
     /// The status for `completed`.

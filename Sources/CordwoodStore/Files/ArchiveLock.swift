@@ -82,15 +82,18 @@ package struct ArchiveLock: ~Copyable {
     /// CRASH: after the unlink, states without an archive remain; Outbox.removeOrphans removes
     /// them.
     /// - Parameter unsent: what is lost with it, for the file `removed`.
+    /// - Returns: whether that file has its line.
+    @discardableResult
     package func deleteArchive(
         paths: StorePaths, unsent: RemovedArchive? = nil
-    ) throws(UploadError) {
+    ) throws(UploadError) -> Bool {
         if StoreFiles.exists(paths.lanes) { try StoreFiles.syncDirectory(paths.lanes) }
         let path = paths.archive(stem)
-        try RemovedFile.noting(unsent, stem: stem, storeDirectory: paths.root) {
+        let isNoted = try RemovedFile.noting(unsent, stem: stem, storeDirectory: paths.root) {
             () throws(UploadError) in try StoreFiles.remove(path)
         }
         try StoreFiles.syncDirectory(paths.archives)
         try Outbox(paths: paths).removeAll(of: stem)
+        return isNoted
     }
 }

@@ -107,19 +107,24 @@ package struct RemovedFile: Equatable, Sendable {
     /// Runs `remove`, which unlinks the archive, with its line written.
     /// - Parameter unsent: nil: nothing is lost with it. A line that a process left when it died
     ///   before the unlink must not outlive the archive then.
+    /// - Returns: whether its line is in the file.
     /// CRASH: after the line, the archive exists, and the line counts for nothing.
+    @discardableResult
     static func noting<Failure: Error>(
         _ unsent: RemovedArchive?, stem: String, storeDirectory: FilePath,
         _ remove: () throws(Failure) -> Void
-    ) throws(Failure) {
+    ) throws(Failure) -> Bool {
         guard unsent != nil || hasLine(stem, storeDirectory),
             let lock = try? StoreFiles.lockStore(storeDirectory, waitNs: lockWaitNs)
-        else { return try remove() }
+        else {
+            try remove()
+            return false
+        }
         defer { _ = lock.number }
         let isNoted = note(unsent, stem, storeDirectory)
         try remove()
         // The disk may have been full.
-        if !isNoted { _ = note(unsent, stem, storeDirectory) }
+        return isNoted || note(unsent, stem, storeDirectory)
     }
 
     /// A process that was stopped in these few calls holds up no removal for long.
@@ -164,7 +169,7 @@ package struct RemovedFile: Equatable, Sendable {
         _ unsent: RemovedArchive?, _ stem: String, _ directory: FilePath
     ) -> Bool {
         if let unsent {
-            guard let line = unsent.line else { return true }  // not a name of ours
+            guard let line = unsent.line else { return false }  // not a name of ours
             if append(line, directory) { return true }
         }
         guard var file = try? read(directory), let stems = try? stems(in: directory) else {

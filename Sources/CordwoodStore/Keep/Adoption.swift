@@ -8,7 +8,8 @@ import CordwoodCore
 
 @safe package final class Adoption: @unchecked Sendable {
     // SAFETY: everything below `monitor` is read and written under it, except `next`, `ranNs` and
-    // `witness`, which belong to the ship thread, and `firstNs`, which never changes.
+    // `witness`, which belong to the ship thread; `firstNs`, `lanesAtOpen` and `directory` never
+    // change.
     private let monitor = Monitor()
     private var begun: UInt64 = 0
     private var count: UInt64 = 0
@@ -35,7 +36,7 @@ import CordwoodCore
 
     /// First call on the ship thread.
     package func begin() {
-        next = isCrowded ? 0 : firstNs
+        if ranNs == 0 { next = isCrowded ? 0 : firstNs }
     }
 
     /// Whether so many lanes have piled up that adoption is due at once.

@@ -52,11 +52,17 @@ enum Lost {
 }
 
 extension EngineCore {
+    /// Writes counts that a file that is written has not taken (A17). On the supply thread, which
+    /// also lets go of lanes, and without a lock: a full disk may take a second to refuse.
+    package static func writeLateCounts(_ engine: EngineBlock) {
+        guard let lane = unsafe readyLane(engine), unsafe WriteThrough.isOn(engine) else { return }
+        unsafe Drops.writeLate(engine, lane)
+    }
+
     /// Checks whether somebody cut a mapped file. If so, restores its length before a store meets
     /// the hole, and takes it out of use. Under the sealing lock, on the supply thread.
     package static func watchFiles(_ engine: EngineBlock) {
-        guard let lane = unsafe readyLane(engine) else { return }
-        guard unsafe !WriteThrough.isOn(engine) else { return unsafe Drops.writeLate(engine, lane) }
+        guard let lane = unsafe readyLane(engine), unsafe !WriteThrough.isOn(engine) else { return }
         unsafe Segments.forEach(engine) { segment in
             let state = unsafe cwa_load_acquire_u32(Segments.stateWord(segment))
             guard state != Segments.free, state != Segments.making,
