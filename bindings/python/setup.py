@@ -67,9 +67,11 @@ class BuildWithLibrary(build_py):
     """build_py, then the library beside the modules."""
 
     def run(self) -> None:
+        # Looked for first, so that its complaint is not below a page of output.
+        bundled = None if getattr(self, "editable_mode", False) else library()
         super().run()
-        if not getattr(self, "editable_mode", False):
-            shutil.copy2(library(), Path(self.build_lib) / "cordwood" / "libcordwood.so")
+        if bundled:
+            shutil.copy2(bundled, Path(self.build_lib) / "cordwood" / "libcordwood.so")
 
 
 class PlatformWheel(bdist_wheel):  # type: ignore
