@@ -150,12 +150,15 @@ runtime=(-L"$work/archives" -L"$static" -lswiftSynchronization -lswiftCore -lswi
 packed=(-l:libzstd.a -l:liblz4.a -l:libsodium.a -l:libz.a -l:libjansson.a -l:libexpat.a)
 
 clang="$(dirname "$(readlink -f "$(command -v swift)")")/clang"
+printf '%s\n' '#include "CMemory.h"' \
+    'unsigned char cwi_reserve[CWI_RESERVE_BYTES] __attribute__((aligned(4096)));' |
+    "$clang" -x c -c -fPIC -I Sources/CShims/include -I include -o "$work/reserve.o" -
 cat > "$work/exports.map" <<'MAP'
 { global: cw_*; local: *; };
 MAP
 # -z nodelete: our threads and thread-local destructors outlive a dlclose.
 "$clang" -shared -fuse-ld=lld -static-libgcc -o "$work/libcordwood.so" \
-    "$static/$arch/swiftrt.o" \
+    "$static/$arch/swiftrt.o" "$work/reserve.o" \
     -Wl,--whole-archive "$abi" -Wl,--no-whole-archive \
     -Wl,--start-group "${runtime[@]}" "${packed[@]}" -l:libstdc++.a -Wl,--end-group \
     -Wl,--as-needed -lm -lpthread -ldl \
@@ -176,7 +179,7 @@ ln -sf libcordwood.so build/lib/libcordwood.so.0
 # host has groups of the same names, and the linker would drop ours.
 ld -r --force-group-allocation --wrap="$once" --wrap="$names" --wrap="$random" --wrap="$usable" \
     -o "$work/all.o" \
-    "$static/$arch/swiftrt.o" \
+    "$static/$arch/swiftrt.o" "$work/reserve.o" \
     --whole-archive "$abi" --no-whole-archive \
     --start-group "${runtime[@]}" "${packed[@]}" --end-group
 echo 'cw_*' > "$work/keep"

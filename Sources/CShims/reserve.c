@@ -1,9 +1,9 @@
 /* Memory for Swift's runtime when malloc has none (CMemory.h). tools/build.sh renames the static
  * runtime's calls of malloc and its like to those below; where SwiftPM links, nothing calls them.
- * The runtime ends the process for a NULL, so small objects then come from a reserve that lies in
- * the library's zeros: it takes address space, but no memory before it is used. Blocks are bits,
- * changed by compare-and-swap: no lock, which a forked child might find taken. A block that another
- * thread had at the fork stays taken in the child. */
+ * The runtime ends the process for a NULL, so small objects then come from a reserve that the
+ * script adds to the libraries' zeros: it takes address space, but no memory before it is used.
+ * Blocks are bits, changed by compare-and-swap: no lock, which a forked child might find taken. A
+ * block that another thread had at the fork stays taken in the child. */
 #define _GNU_SOURCE 1
 #include "CAppend.h"
 #include "CMemory.h"
@@ -16,8 +16,22 @@ enum { SMALL_WORDS = 128, MIDDLE_WORDS = 24, LARGE_WORDS = 1 };
 enum { RESERVE_BYTES = WORD * (SMALL * SMALL_WORDS + MIDDLE * MIDDLE_WORDS + LARGE * LARGE_WORDS) };
 enum { LOW_UNITS = 32 }; /* of the large ones: half of them */
 
-static unsigned char reserve[RESERVE_BYTES] __attribute__((aligned(4096)));
 static uint64_t small_bits[SMALL_WORDS], middle_bits[MIDDLE_WORDS], large_bits[LARGE_WORDS];
+
+bool cwi_has_room(size_t bytes) {
+    int error = errno;
+    /* ORDER: relaxed. How much is taken is only a guess (A45). */
+    uint64_t taken = __atomic_load_n(large_bits, __ATOMIC_RELAXED);
+    if (__builtin_popcountll(taken) > LOW_UNITS) return false;
+    void *room = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (room != MAP_FAILED) munmap(room, bytes);
+    errno = error;
+    return room != MAP_FAILED;
+}
+
+/* NULL where the runtime keeps its own malloc, so that such programs do not hold it. */
+extern unsigned char cwi_reserve[] __attribute__((weak));
+_Static_assert((int)RESERVE_BYTES == CWI_RESERVE_BYTES, "the words of bits divide the reserve");
 
 static const struct {
     uint64_t *bits;
@@ -58,7 +72,7 @@ static void *take_of(uint32_t region, size_t bytes, size_t align) {
                                              __ATOMIC_RELAXED))
                 continue;
             unsigned char *at =
-                reserve + regions[region].start + ((size_t)word * WORD + first) * unit;
+                cwi_reserve + regions[region].start + ((size_t)word * WORD + first) * unit;
             uintptr_t block = ((uintptr_t)at + sizeof(header) + align - 1) & ~(align - 1);
             header *head = (header *)block - 1;
             head->bits = mine;
@@ -72,7 +86,7 @@ static void *take_of(uint32_t region, size_t bytes, size_t align) {
 }
 
 static void *take(size_t bytes, size_t align) {
-    if (bytes > RESERVE_BYTES || align > 4096) return NULL;
+    if (!cwi_reserve || bytes > RESERVE_BYTES || align > 4096) return NULL;
     bytes += sizeof(header) + (align > sizeof(header) ? align : 0);
     for (uint32_t region = 0; region < REGIONS; region++) {
         void *block = take_of(region, bytes, align);
@@ -82,7 +96,7 @@ static void *take(size_t bytes, size_t align) {
 }
 
 static bool is_ours(const void *block) {
-    return (uintptr_t)block - (uintptr_t)reserve < RESERVE_BYTES;
+    return (uintptr_t)block - (uintptr_t)cwi_reserve < RESERVE_BYTES && block;
 }
 
 static void give(void *block) {
@@ -90,17 +104,6 @@ static void give(void *block) {
     uint64_t *bits = &regions[head->region].bits[head->word];
     /* ORDER: release. Pairs: take_of (A45). */
     __atomic_fetch_and(bits, ~head->bits, __ATOMIC_RELEASE);
-}
-
-bool cwi_has_room(size_t bytes) {
-    int error = errno;
-    /* ORDER: relaxed. How much is taken is only a guess (A45). */
-    uint64_t taken = __atomic_load_n(large_bits, __ATOMIC_RELAXED);
-    if (__builtin_popcountll(taken) > LOW_UNITS) return false;
-    void *room = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (room != MAP_FAILED) munmap(room, bytes);
-    errno = error;
-    return room != MAP_FAILED;
 }
 
 /* ── For the runtime ── */

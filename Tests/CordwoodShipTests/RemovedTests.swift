@@ -32,7 +32,7 @@ final class RemovedTests: XCTestCase {
     private func remove(
         _ stem: String, _ unsent: RemovedArchive?, in store: TestStore, dies: Bool = false
     ) {
-        try? RemovedFile.noting(unsent, stem: stem, storeDirectory: FilePath(store.root)) {
+        _ = try? RemovedFile.noting(unsent, stem: stem, storeDirectory: FilePath(store.root)) {
             if dies { throw Died() }
             unlink("\(store.paths.archive(stem))")
         }

@@ -437,6 +437,7 @@ final class UploadTroubleTests: XCTestCase {
     private final class Owner: UploadDelegate {
         let order: Events
         let archives: String
+        var hearsRemovals: Bool { true }
 
         init(order: Events, archives: String) {
             self.order = order

@@ -24,6 +24,7 @@ static void *test_aligned(size_t align, size_t bytes) {
 #define realloc test_realloc
 #define aligned_alloc test_aligned
 #include "reserve.c"
+unsigned char cwi_reserve[CWI_RESERVE_BYTES] __attribute__((aligned(4096)));
 #undef malloc
 #undef calloc
 #undef realloc
