@@ -121,7 +121,6 @@ def removed_by_another(bench):
                 Host(bench, {"c": NOWHERE}).end()
                 running.append(Host(bench, {"c": NOWHERE}, archives_max=1))
                 until(lambda: len(archives(bench)) == 1, "removal")
-                running[-1].end()
             gone = set(made) - archives(bench)
             holds(gone, f"{reason}: nothing was removed")
             until(lambda: told(made, *running) >= len(gone) * (len(names) + 1), "callbacks", 20)
