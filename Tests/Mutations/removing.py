@@ -23,7 +23,7 @@ mutation("removed", "behind-a-torn-line", STORE + "Files/RemovedFile.swift",
 mutation("removed", "no-bound", STORE + "Files/RemovedFile.swift",
          "        while bytes > RemovedFile.bytesMax / 2, count < archives.count - 1 {\n",
          "        while bytes < 0, count < archives.count - 1 {\n",
-         "swift RemovedTests/testBound", "the file grows until it is no longer read")
+         "swift RemovedTests/testBound", "the file grows past its limit, and readers refuse it")
 mutation("removed", "own-waits-for-a-tick", SHIP + "Upload/Janitor.swift",
          "        if !removed.isEmpty { tellUntold() }\n", "",
          "swift UploadRulesTests/testDenialRemovesWhatIsNotSent",

@@ -1,5 +1,5 @@
-"""A host with targets, which writes what it is told of archives to stdout, a JSON line each: the
-callback ("completed" or "removed"), the archive, the target, and the status or reason.
+"""A host with targets. It prints a JSON line for each callback about an archive: the callback's
+name ("completed" or "removed"), the archive, the target, and the status or reason.
 
     removedhost.py STORE OPTIONS TARGETS
 
