@@ -31,6 +31,7 @@ sys.path.insert(0, str(ROOT / "Tests/Mutations"))
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "Tests/TestSupport")]
 
 from entry import MUTATIONS  # noqa: E402
+import collector  # noqa: E402, F401
 import identity  # noqa: E402, F401
 import reading  # noqa: E402, F401
 import removing  # noqa: E402, F401

@@ -64,6 +64,7 @@ struct Answer: Sendable {
         self.headers = headers
     }
 
+    /// The answer to HEAD is `head` alone, which has the length of the body.
     func head(version: HTTPVersion, keepAlive: Bool) -> HTTPResponseHead {
         var fields = HTTPHeaders()
         fields.add(name: "Content-Type", value: "application/json")

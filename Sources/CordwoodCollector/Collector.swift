@@ -38,7 +38,9 @@ public final class Collector: Sendable {
             throw .listen(error.text)
         }
         guard lifetime.begin() else { throw .started }
+        let tokens = try Tokens(options)
         let depot = try Depot(directory: options.directory, inspector: inspector)
+        let upkeep = Upkeep(tokens: tokens, depot: depot, notice: options.notice)
         var serving = Server.Options(
             headerBytesMax: options.headerBytesMax, limits: options.limits,
             notice: options.notice,
@@ -50,10 +52,12 @@ public final class Collector: Sendable {
         let pools = Pools()
         pools.start()
         let service = Service(
-            options: options, check: RequestCheck(options), depot: depot, pools: pools,
+            options: options, check: RequestCheck(options, tokens: tokens), depot: depot,
+            pools: pools,
             connections: server.connections, largeChecks: LargeChecks(options), log: server.log)
         do throws(ListenFailure) {
             let port = try server.listen(on: address) { Connection(service, place: $0) }
+            server.each(ms: Upkeep.intervalMs, on: pools.files) { upkeep.look() }
             lifetime.run(Running(server: server, pools: pools, depot: depot))
             return port ?? options.port
         } catch {

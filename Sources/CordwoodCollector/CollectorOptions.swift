@@ -11,8 +11,11 @@ public struct CollectorOptions: Sendable {
     public var host = "127.0.0.1"
     /// 0: any free port; `start` returns it.
     public var port = 0
-    /// Nil: anyone who reaches the port may store archives.
-    public var token: String?
+    /// Clients send one of them. Without tokens and without a file of tokens, anyone who reaches
+    /// the port may store archives.
+    public var tokens: [String] = []
+    /// A file with more of them, one a line. Read again every second.
+    public var tokenFile: String?
     public var archiveBytesMax: UInt64 = 4 << 30
     /// The limit of all header fields of one request together.
     public var headerBytesMax = 16 << 10
@@ -59,6 +62,8 @@ public enum CollectorError: Error, Sendable, CustomStringConvertible {
     case store(String)
     /// Another collector serves this directory.
     case inUse(String)
+    /// A token that no client could send, or a file of tokens that cannot be used.
+    case tokens(String)
     /// Not an address and a port to listen on.
     case listen(String)
     /// A collector is started once.
@@ -67,7 +72,7 @@ public enum CollectorError: Error, Sendable, CustomStringConvertible {
     public var description: String {
         switch self {
         case .directory(let what, let number): "\(what): \(Errno.text(number))"
-        case .store(let why): why
+        case .store(let why), .tokens(let why): why
         case .inUse(let path): "another collector serves \(path)"
         case .listen(let why): "cannot listen: \(why)"
         case .started: "the collector was started before"

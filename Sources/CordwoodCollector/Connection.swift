@@ -46,6 +46,7 @@ final class Connection: ChannelInboundHandler {
     /// and then would keep a connection from clients that upload archives.
     private var waitingSince = NIODeadline.now()
     private var version = HTTPVersion.http1_1
+    private var isHeadAsked = false
     private var keepAlive = true
     private var isReadWanted = false
     private var isGone = false
@@ -143,6 +144,7 @@ final class Connection: ChannelInboundHandler {
 
     private func begin(_ context: ChannelHandlerContext, _ head: HTTPRequestHead) {
         version = head.version
+        isHeadAsked = head.method == .HEAD
         // After these, nothing is read as HTTP any more.
         let isUpgrade = head.method == .CONNECT || head.headers.contains(name: "Upgrade")
         keepAlive = head.isKeepAlive && !isUpgrade
@@ -150,7 +152,7 @@ final class Connection: ChannelInboundHandler {
         pace = Pace(now: .now())
         service.connections.set(.busy, of: place)
         watch(context)
-        switch service.check.decide(head) {
+        switch service.check.decide(head, problem: depot.problem) {
         case .answer(let answer, let isTrusted):
             let lengths = head.headers[canonicalForm: "Content-Length"]
             let length = lengths.first.map { UInt64($0) ?? .max } ?? 0
@@ -190,9 +192,9 @@ final class Connection: ChannelInboundHandler {
         if upload.pending.readableBytes > 0 {
             let bytes = upload.pending
             upload.pending = ByteBuffer()
-            let append: @Sendable () throws -> Void = {
+            let append: @Sendable () throws -> Void = { [depot] in
                 // SAFETY: the closure holds `bytes` until `append` has written them.
-                try unsafe bytes.withUnsafeReadableBytes { try file.append($0) }
+                try unsafe bytes.withUnsafeReadableBytes { try depot.append($0, to: file) }
             }
             run(context, upload, append) { _ in
                 if self.isCurrent(upload) {
@@ -338,10 +340,15 @@ final class Connection: ChannelInboundHandler {
         } else {
             awaitHead(context)
         }
+        let hasBody = !isHeadAsked
+        // What comes next may not even be HTTP.
+        isHeadAsked = false
         let head = answer.head(version: version, keepAlive: keepAlive)
         context.write(wrapOutboundOut(.head(head)), promise: nil)
-        let body = context.channel.allocator.buffer(string: answer.body)
-        context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil)
+        if hasBody {
+            let body = context.channel.allocator.buffer(string: answer.body)
+            context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil)
+        }
         let sent = context.writeAndFlush(wrapOutboundOut(.end(nil)))
         readOn(context)
         guard isLast else { return }

@@ -3,6 +3,7 @@
 // directory entry are on the disk, and not before. Blocking: file pool only.
 
 import Cordwood
+import Synchronization
 
 final class Depot: Sendable {
     enum Reception: Sendable {
@@ -18,10 +19,15 @@ final class Depot: Sendable {
         case closed(Reception)
     }
 
+    /// What the disk must take before it counts as well again.
+    private static let trialBytes = 1 << 20
+
     let table = ArchiveTable()
     private let inspector: ArchiveInspector
     private let folder: String
     private let lock: Int32
+    /// What kept the last archive from the disk; nil: the disk took it.
+    private let failed = Mutex<FileProblem?>(nil)
 
     init(directory: String, inspector: ArchiveInspector) throws(CollectorError) {
         self.inspector = inspector
@@ -64,8 +70,46 @@ final class Depot: Sendable {
             return .open(try IncomingFile(folder: folder))
         } catch {
             if let key { table.release(key) }
-            return .closed(.failed(error))
+            return .closed(fail(error))
         }
+    }
+
+    @safe func append(_ data: UnsafeRawBufferPointer, to file: IncomingFile) throws(FileProblem) {
+        do throws(FileProblem) {
+            try unsafe file.append(data)
+        } catch {
+            failed.withLock { $0 = error }
+            throw error
+        }
+    }
+
+    /// What keeps archives from the disk, as the last attempt found it.
+    var problem: FileProblem? { failed.withLock { $0 } }
+
+    /// Looks whether a disk that failed takes a small archive again. A health check that keeps
+    /// clients away would otherwise keep them away for good.
+    func tryAgain() {
+        guard problem != nil else { return }
+        do throws(FileProblem) {
+            let file = try IncomingFile(folder: folder)
+            defer { file.discard() }
+            let room = [UInt8](repeating: 0x5a, count: Depot.trialBytes)
+            // SAFETY: the array outlives the call.
+            let problem: FileProblem? = unsafe room.withUnsafeBytes { bytes in
+                do throws(FileProblem) { try unsafe file.append(bytes) } catch { return error }
+                return nil
+            }
+            if let problem { throw problem }
+            try file.sync()
+            failed.withLock { $0 = nil }
+        } catch {
+            failed.withLock { $0 = error }
+        }
+    }
+
+    private func fail(_ problem: FileProblem) -> Reception {
+        failed.withLock { $0 = problem }
+        return .failed(problem)
     }
 
     /// The number of the archive's records; nil: it is not stored, or its file is gone.
@@ -139,8 +183,9 @@ final class Depot: Sendable {
             try DepotFiles.syncDirectory(folder)
         } catch {
             table.cancel(name: name)
-            return .failed(error)
+            return fail(error)
         }
+        failed.withLock { $0 = nil }
         table.add(facts, name: name)
         return .stored(id: facts.id, records: facts.recordCount)
     }

@@ -18,11 +18,16 @@ final class RequestCheck: Sendable {
     static let healthPath = "/healthz"
 
     private let options: CollectorOptions
+    private let tokens: Tokens
     private let refused = Mutex(0)
 
-    init(_ options: CollectorOptions) { self.options = options }
+    init(_ options: CollectorOptions, tokens: Tokens) {
+        self.options = options
+        self.tokens = tokens
+    }
 
-    func decide(_ head: HTTPRequestHead) -> RequestDecision {
+    /// - Parameter problem: what kept the last archive from the disk; nil: archives are stored.
+    func decide(_ head: HTTPRequestHead, problem: FileProblem?) -> RequestDecision {
         let path = head.uri.prefix { $0 != "?" }
         let isTrusted = isAuthorised(head.headers)
         let answer: Answer
@@ -36,9 +41,10 @@ final class RequestCheck: Sendable {
             return upload(head.headers)
         case (RequestCheck.archivesPath[...], _):
             answer = .error(.methodNotAllowed, "use POST", [("Allow", "POST")])
-        case (RequestCheck.healthPath[...], .GET): answer = .healthy
+        case (RequestCheck.healthPath[...], .GET), (RequestCheck.healthPath[...], .HEAD):
+            answer = problem.map { Answer($0) } ?? .healthy
         case (RequestCheck.healthPath[...], _):
-            answer = .error(.methodNotAllowed, "use GET", [("Allow", "GET")])
+            answer = .error(.methodNotAllowed, "use GET or HEAD", [("Allow", "GET, HEAD")])
         default: answer = .error(.notFound, "no such path")
         }
         return .answer(answer, isTrusted: isTrusted)
@@ -86,12 +92,12 @@ final class RequestCheck: Sendable {
     }
 
     private func isAuthorised(_ headers: HTTPHeaders) -> Bool {
-        guard let token = options.token else { return true }
+        if tokens.isOpen { return true }
         let values = headers["Authorization"]
         guard values.count == 1, values[0].utf8.count > 7,
             values[0].prefix(7).lowercased() == "bearer "
         else { return false }
-        return Secret.isSame(Array(values[0].utf8.dropFirst(7)), Array(token.utf8))
+        return tokens.has(Array(values[0].utf8.dropFirst(7)))
     }
 
     private func isRefusedForTest() -> Bool {

@@ -64,6 +64,14 @@ package final class Server: Sendable {
         return made.localAddress?.port
     }
 
+    /// Runs a blocking job on that pool until the server stops, so long after the last has ended.
+    package func each(ms: Int64, on pool: NIOThreadPool, _ job: @escaping @Sendable () -> Void) {
+        let loop = group.next()
+        loop.scheduleRepeatedAsyncTask(
+            initialDelay: .milliseconds(ms), delay: .milliseconds(ms)
+        ) { _ in pool.runIfActive(eventLoop: loop, job) }
+    }
+
     /// Accepts no new connections; requests that are being served may end within that time.
     /// - Parameter endWork: ends the work for connections, once these are gone.
     package func stop(timeoutMs: Int64, endWork: () -> Void) {

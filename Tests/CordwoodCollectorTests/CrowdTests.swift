@@ -267,7 +267,7 @@ final class CrowdTests: CollectorCase {
     func testALineARefusal() throws {
         let lines = Lines()
         let port = try start {
-            $0.token = "right"
+            $0.tokens = ["right"]
             $0.notice = lines.add
         }
         for _ in 0..<13 {

@@ -14,8 +14,8 @@ final class RefusalTests: CollectorCase {
     }
 
     func testToken() throws {
-        let port = try start { $0.token = "right token" }
-        for header in ["", "Bearer wrong token", "Bearer right tokem", "Basic right token"] {
+        let port = try start { $0.tokens = ["right-token"] }
+        for header in ["", "Bearer wrong token", "Bearer right tokem", "Basic right-token"] {
             let headers = header.isEmpty ? [] : ["Authorization: " + header]
             let client = try RawClient(port: port)
             client.send(post(archive(), headers: headers))
@@ -24,7 +24,7 @@ final class RefusalTests: CollectorCase {
             XCTAssertTrue(answer.head.contains("WWW-Authenticate: Bearer"))
         }
         let client = try RawClient(port: port)
-        client.send(post("x", headers: ["Authorization: bearer right token"]))
+        client.send(post("x", headers: ["Authorization: bearer right-token"]))
         XCTAssertEqual(client.answer()?.status, 400)
     }
 
@@ -136,7 +136,7 @@ final class RefusalTests: CollectorCase {
 
     func testWithoutATokenNoBodyIsWaitedFor() throws {
         let port = try start {
-            $0.token = "right"
+            $0.tokens = ["right"]
             $0.stallTimeoutMs = 60_000
         }
         for (line, status) in [
@@ -177,11 +177,37 @@ final class RefusalTests: CollectorCase {
         for (line, status) in [
             ("GET /", 404), ("GET /v1/archives/x", 404), ("GET /v1/archives", 405),
             ("DELETE /v1/archives", 405), ("POST /healthz", 405), ("GET /healthz", 200),
-            ("GET /healthz?x=1", 200), ("GET /../../etc/passwd", 404),
+            ("GET /healthz?x=1", 200), ("PUT /healthz", 405), ("GET /../../etc/passwd", 404),
         ] {
             client.send("\(line) HTTP/1.1\r\nHost: t\r\nContent-Length: 0\r\n\r\n")
             XCTAssertEqual(client.answer()?.status, status, line)
         }
+    }
+
+    /// A body after an answer to HEAD would be taken for the next answer.
+    func testHeadHasNoBody() throws {
+        let port = try start()
+        for (path, status) in [("/healthz", 200), ("/v1/archives", 405), ("/", 404)] {
+            let client = try RawClient(port: port)
+            client.send(
+                "HEAD \(path) HTTP/1.1\r\nHost: t\r\n\r\n"
+                    + "GET \(path) HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n")
+            let parts = client.rest().components(separatedBy: "\r\n\r\n")
+            XCTAssertEqual(parts.count, 3, path)
+            XCTAssertTrue(parts.allSatisfy { !$0.isEmpty }, path)
+            for head in parts.dropLast() {
+                XCTAssertTrue(head.hasPrefix("HTTP/1.1 \(status) "), head)
+                XCTAssertTrue(
+                    head.lowercased().contains("content-length: \(parts[2].utf8.count)"), head)
+            }
+        }
+    }
+
+    func testAnAnswerToRubbishAfterHeadHasItsBody() throws {
+        let client = try RawClient(port: try start())
+        client.send("HEAD / HTTP/1.1\r\nHost: t\r\n\r\nrubbish\r\n\r\n")
+        let parts = client.rest().components(separatedBy: "\r\n\r\n")
+        XCTAssertEqual(parts.last, "{\"error\":\"not a valid HTTP request\"}\n")
     }
 
     func testTooManyConnections() throws {

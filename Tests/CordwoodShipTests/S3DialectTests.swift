@@ -64,6 +64,8 @@ final class S3DialectTests: S3Case {
             ("part_bytes=1", "https://h/b", "part_bytes"), ("regio=x", "https://h/b", "regio"),
             ("if_none_match=2", "https://h/b", "if_none_match"),
             ("region=a b", "https://h/b", "region"),
+            ("fields=text", "https://h/b", "for format ndjson"),
+            ("fields=x", "https://h/b", "neither object nor text"),
         ]
         for (parameters, url, text) in bad {
             XCTAssertThrowsError(try target(parameters, url: url), parameters + url) { error in

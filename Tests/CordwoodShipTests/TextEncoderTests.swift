@@ -546,6 +546,17 @@ final class TextEncoderTests: XCTestCase {
                 XCTAssertEqual(Array(line) + [10], plain, "seed \(seed)")
             }
             XCTAssertEqual(lines.count, given.count)
+            let flat = try self.target("http", "http://h/x") {
+                $0.format = "ndjson"
+                $0.parameters = "fields=text"
+            }
+            let rows = try store.bodies(given, flat).bodies.flatMap { $0.split(separator: 10) }
+            XCTAssertEqual(rows.count, given.count)
+            for (line, record) in zip(rows, given) {
+                let row = try JSONSerialization.jsonObject(with: Data(line)) as? Row
+                let fields = Data(try XCTUnwrap(row?["fields"] as? String, "seed \(seed)").utf8)
+                assertTyped(try JSONSerialization.jsonObject(with: fields), record.fields, seed)
+            }
         }
     }
 

@@ -3,6 +3,7 @@ and behind the web servers of docs/UPLOADS.md, whose configurations run as writt
 
 import contextlib
 import errno
+import json
 import os
 import re
 import socket
@@ -124,11 +125,78 @@ def names_outlast_a_start(place):
         holds(False, "it serves over a directory that cannot be synced")
 
 
+def readiness(place):
+    """While the disk takes no archive, a health check gets the answer of an upload. It is well
+    again by itself, though no client comes."""
+    server = Watched(place).start()
+    # No archive; but it fails before anybody looks at it.
+    body = "Content-Length: 5\r\nConnection: close\r\n\r\nhello"
+    health = "/healthz HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n"
+
+    def ask(words):
+        head, _, text = answer(connect(server, "127.0.0.1", words)).partition("\r\n\r\n")
+        return int(head.split()[1]), text
+
+    equal("at first", ask("GET " + health), (200, '{"status":"ok"}\n'))
+    for error, status, text in ((errno.ENOSPC, 507, "no space"),
+                                (errno.EIO, 500, "could not store: Input/output error")):
+        server.words.fail(error, "write")
+        told = (status, json.dumps({"error": text}, separators=(",", ":")) + "\n")
+        equal("an upload", ask(HEAD + body), told)
+        for _ in range(2):
+            equal("health", ask("GET " + health), told)
+            equal("health by HEAD", ask("HEAD " + health), (status, ""))
+            server.words.more(1, "write")
+        server.words.fail(0, "write")
+        until(lambda: ask("GET " + health)[0] == 200, "health once the disk takes archives")
+        equal("by HEAD", ask("HEAD " + health), (200, ""))
+        equal("an upload", ask(HEAD + body)[0], 400)
+
+
+def tokens_of_a_file(place):
+    """Tokens come and go with their file, beside those of the command line. A file that cannot be
+    used changes nothing, and is told once."""
+    path = place.directory / "tokens"
+
+    def write(text):
+        path.with_suffix(".new").write_text(text)
+        path.with_suffix(".new").rename(path)
+
+    def takes(token):
+        words = f"{HEAD}Authorization: Bearer {token}\r\nContent-Length: 1\r\n\r\n"
+        client = connect(server, "127.0.0.1", words + "x")
+        with contextlib.closing(client):
+            return client.recv(4096).decode().split()[1] != "401"
+
+    write("# of the fleet\nold\r\n\nolder\n")
+    server = Collector(place, token="one", more=("--token", "two", "--token-file", path)).start()
+    # By chance: a token of the last file, of this one, of both, or of neither.
+    for turn in range(4):
+        equal("tokens taken", [name for name in ("one", "two", "old", "older", "new", "one,two", "")
+                               if takes(name)],
+              ["one", "two", *(["old", "older"] if turn % 2 == 0 else ["older", "new"])])
+        write("older\nnew" if turn % 2 == 0 else "old\nolder\n")
+        until(lambda: takes("new") == (turn % 2 == 0), "the file's tokens")
+    for text, why in (("", "has no token"), ("new\nwith blank\n", "line 2 has a blank")):
+        write(text)
+        until(lambda: why in server.said(), why)
+        holds(takes("old") and not takes("new"), "the tokens read last count")
+        equal("lines about it", server.said().count(why), 1)
+    path.unlink()
+    until(lambda: "cannot be read" in server.said(), "a missing file is told")
+    holds(takes("old"), "the tokens read last count")
+    write("new\n")
+    until(lambda: "tokens read again" in server.said(), "the file is well again")
+    holds(takes("new") and takes("two") and not takes("old"), "its tokens count")
+
+
 def limits_of_the_command(place):
     """Impossible numbers are refused before anything is opened."""
     for words, what in (
             (["--connections", "0"], "take positive numbers"),
             (["--connections-per-address=-1"], "take positive numbers"),
+            (["--token", ""], "a token is empty, or has a blank"),
+            (["--token-file", place.directory / "none"], "none: cannot be read"),
             (["--connections", "999999999"], "takes 3000000189 file descriptors; the limit is ")):
         done = subprocess.run(
             [CORDWOOD, "collect", "--directory", place.directory / "x", "--listen", "127.0.0.1:0",
@@ -238,5 +306,6 @@ CASES = {
     "half_open_heads": half_open_heads, "heads_of_many_addresses": heads_of_many_addresses,
     "bodies_without_a_token": bodies_without_a_token,
     "names_outlast_a_start": names_outlast_a_start,
-    "limits_of_the_command": limits_of_the_command, "behind_nginx": behind_nginx,
+    "limits_of_the_command": limits_of_the_command, "readiness": readiness,
+    "tokens_of_a_file": tokens_of_a_file, "behind_nginx": behind_nginx,
     "behind_caddy": behind_caddy, "behind_haproxy": behind_haproxy}

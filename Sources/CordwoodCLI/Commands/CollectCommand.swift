@@ -38,8 +38,18 @@ struct CollectCommand: ParsableCommand {
     var directory: String
 
     @Option(
-        help: "Bearer token that clients must send. Safer in the variable CORDWOOD_TOKEN.")
-    var token: String?
+        help: """
+            Bearer token that clients must send; one of them, if it is given several times. Safer \
+            in the variable CORDWOOD_TOKEN, or in a file.
+            """)
+    var token: [String] = []
+
+    @Option(
+        help: """
+            A file with more tokens, one a line; lines that begin with # are skipped. It is read \
+            again every second, so tokens come and go without a restart.
+            """)
+    var tokenFile: String?
 
     @Option(help: "Largest archive that is taken, in bytes: 4 GiB unless set.")
     var maxBytes: UInt64 = 4 << 30
@@ -67,8 +77,11 @@ struct CollectCommand: ParsableCommand {
         }
         (options.host, options.port) = (address.host, address.port)
         // SAFETY: read before any thread runs; the text is copied at once.
-        options.token = token ?? Machine.environment("CORDWOOD_TOKEN")
-        guard options.token != "" else { throw Failure(.usage, "the token is empty") }
+        options.tokens = token
+        options.tokenFile = tokenFile
+        if token.isEmpty, tokenFile == nil, let token = Machine.environment("CORDWOOD_TOKEN") {
+            options.tokens = [token]
+        }
         guard refuse >= 0, retryAfter >= 0, maxBytes > 0 else {
             throw Failure(.usage, "--refuse, --retry-after and --max-bytes take positive numbers")
         }
@@ -91,10 +104,13 @@ struct CollectCommand: ParsableCommand {
         do throws(CollectorError) {
             port = try collector.start()
         } catch {
+            if case .tokens = error { throw Failure(.usage, error.description) }
             throw Failure(.cannotOpen, error.description)
         }
         let host = options.host.contains(":") ? "[\(options.host)]" : options.host
-        if options.token == nil, !["127.0.0.1", "localhost", "::1"].contains(options.host) {
+        if options.tokens.isEmpty, tokenFile == nil,
+            !["127.0.0.1", "localhost", "::1"].contains(options.host)
+        {
             Complaint.tell("no token: everybody who reaches \(options.host) may store archives")
         }
         Output.standard.append("listening on http://\(host):\(port)\n")

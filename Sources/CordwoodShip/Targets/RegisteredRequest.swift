@@ -77,7 +77,8 @@ extension TargetKind {
                     "device_os_version",
                 ], []
             )
-        case .collector, .http, .sap, .loggly, .s3, .otlp: ([], [])
+        case .http, .s3: (["fields"], [])
+        case .collector, .sap, .loggly, .otlp: ([], [])
         }
     }
 }

@@ -21,6 +21,14 @@ public enum JSONLine {
         line.copy(to: &out)
     }
 
+    /// The same with all fields as one string of JSON, also where there are none: every line then
+    /// has the same columns for a reader that infers them.
+    package static func appendFlat(_ r: borrowing RecordRef, mark: String, to out: inout [UInt8]) {
+        var line = LineJSON()
+        line.line(r, mark: mark, isFlat: true)
+        line.copy(to: &out)
+    }
+
     /// The members before `fields`. `mark` ends the message.
     package static func appendHead(
         _ r: borrowing RecordRef, mark: String, to out: inout [UInt8]
@@ -107,10 +115,14 @@ struct LineJSON: ~Copyable {
 
     func copy(to out: inout [UInt8]) { unsafe out.append(contentsOf: bytes.bytes) }
 
-    mutating func line(_ r: borrowing RecordRef, mark: String) {
+    mutating func line(_ r: borrowing RecordRef, mark: String, isFlat: Bool = false) {
         bytes.append(0x7b)
         head(r, mark: mark)
-        _ = fields(r, before: ",\"fields\":")
+        if isFlat {
+            flatFields(r)
+        } else {
+            _ = fields(r, before: ",\"fields\":")
+        }
         tail(r)
         bytes.append("}\n")
     }
@@ -190,6 +202,13 @@ struct LineJSON: ~Copyable {
         }
         if count > 0 { bytes.append(0x7d) }
         return count > 0
+    }
+
+    private mutating func flatFields(_ r: borrowing RecordRef) {
+        var object: [UInt8] = []
+        if !JSONLine.appendFields(r, to: &object) { object += "{}".utf8 }
+        bytes.append(",\"fields\":")
+        _ = unsafe object.withUnsafeBytes { string($0) }
     }
 
     @safe private static func isOwn(_ key: UnsafeRawBufferPointer, _ r: borrowing RecordRef) -> Bool

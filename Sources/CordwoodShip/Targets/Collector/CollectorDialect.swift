@@ -28,8 +28,11 @@ struct CollectorDialect: Dialect {
         Probe(
             method: "GET", url: health, shownPath: "/healthz",
             read: {
-                AnswerText.object($0.body)?["status"]?.string == "ok"
-                    ? .fine("a collector answers") : .foreign
+                let answer = AnswerText.object($0.body)
+                if answer?["status"]?.string == "ok" { return .fine("a collector answers") }
+                // It answers there what the next archive would get.
+                return $0.httpStatus >= 500 && answer?["error"] != nil
+                    ? .wrong("a collector answers, and cannot store archives") : .foreign
             }, notLookedAt: "the token, and the room it has")
     }
 

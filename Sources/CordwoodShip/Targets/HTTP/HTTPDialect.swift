@@ -10,9 +10,11 @@ struct HTTPDialect: Dialect {
     let limits: BodyLimits
     private let template: String
     private let format: BodyFormat
+    private let isFlat: Bool
 
     init(_ options: DialectOptions) throws(UploadError) {
-        try options.parameters.require(only: [], kind: .http)
+        try options.parameters.require(only: ["fields"], kind: .http)
+        isFlat = try HTTPDialect.isFlat(options)
         method = options.method ?? "POST"
         template = options.url
         format = options.format
@@ -22,7 +24,8 @@ struct HTTPDialect: Dialect {
     }
 
     func makeEncoder(_ lines: LineRenderers) -> (any RecordEncoder)? {
-        HTTPDialect.makeEncoder(format, lines, entryBytesMax: Int(limits.entryBytes))
+        HTTPDialect.makeEncoder(
+            format, lines, isFlat: isFlat, entryBytesMax: Int(limits.entryBytes))
     }
 
     func url(_ delivery: Delivery) -> String {
@@ -51,12 +54,24 @@ struct HTTPDialect: Dialect {
         }
     }
 
+    /// Whether all fields of a record are one string (`fields=text`).
+    static func isFlat(_ options: DialectOptions) throws(UploadError) -> Bool {
+        switch options.parameters["fields"] {
+        case nil, "object": return false
+        case "text" where options.format == .ndjson: return true
+        case "text": throw UploadError.argument("parameter 'fields' is for format ndjson")
+        default: throw UploadError.argument("parameter 'fields' is neither object nor text")
+        }
+    }
+
     static func makeEncoder(
-        _ format: BodyFormat, _ lines: LineRenderers,
+        _ format: BodyFormat, _ lines: LineRenderers, isFlat: Bool = false,
         entryBytesMax: Int = OTLPEncoder.entryBytesMax
     ) -> (any RecordEncoder)? {
         switch format {
         case .archive: nil
+        case .ndjson where isFlat:
+            EntryEncoder(.none) { JSONLine.appendFlat($0, mark: Cut.mark(of: $0), to: &$1) }
         case .ndjson: EntryEncoder(.none, lines.json)
         case .text: EntryEncoder(.none, lines.text)
         case .sap: EntryEncoder(.none, CommonEntries.sap)

@@ -16,6 +16,7 @@ struct S3Dialect: Dialect {
     let partBytes: UInt64
     let isOnlyIfAbsent: Bool
     private let format: BodyFormat
+    private let isFlat: Bool
     private let encoding: BodyEncoding
     private let skew = ClockSkew()
     private let openEnds = OpenEnds()
@@ -27,7 +28,8 @@ struct S3Dialect: Dialect {
     static let partsMax: UInt64 = 10_000
 
     static let parameters = [
-        "addressing", "if_none_match", "key", "part_bytes", "region", "service", "session_token",
+        "addressing", "fields", "if_none_match", "key", "part_bytes", "region", "service",
+        "session_token",
     ]
 
     init(_ options: DialectOptions) throws(UploadError) {
@@ -46,6 +48,7 @@ struct S3Dialect: Dialect {
         default: throw UploadError.argument("if_none_match is neither 0 nor 1")
         }
         format = options.format
+        isFlat = try HTTPDialect.isFlat(options)
         limits = options.limits(BodyLimits())
         encoding = options.encoding
     }
@@ -75,7 +78,7 @@ struct S3Dialect: Dialect {
     }
 
     func makeEncoder(_ lines: LineRenderers) -> (any RecordEncoder)? {
-        HTTPDialect.makeEncoder(format, lines)
+        HTTPDialect.makeEncoder(format, lines, isFlat: isFlat)
     }
 
     var needsOrigin: Bool { key.needsOrigin }
