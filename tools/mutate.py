@@ -16,6 +16,7 @@ compile.
     --first   only entries that a case of `./dev test --full` catches, without those of `--all`"""
 
 import argparse
+import importlib
 import os
 import shlex
 import shutil
@@ -31,13 +32,11 @@ sys.path.insert(0, str(ROOT / "Tests/Mutations"))
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "Tests/TestSupport")]
 
 from entry import MUTATIONS  # noqa: E402
-import collector  # noqa: E402, F401
-import identity  # noqa: E402, F401
-import reading  # noqa: E402, F401
-import removing  # noqa: E402, F401
-import table  # noqa: E402, F401
 from run_suites import counts  # noqa: E402
 import swift_tests  # noqa: E402
+
+for file in sorted((ROOT / "Tests/Mutations").glob("*.py")):
+    importlib.import_module(file.stem)
 
 TREE = ROOT / "build/mutate/tree"
 LOGS = ROOT / "build/mutate/logs"
