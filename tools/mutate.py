@@ -56,6 +56,7 @@ SUITES = {
     "servers": ("library", [PYTHON, "Tests/Servers/run.py"]),
     "swift": ("tests", [PYTHON, "Tests/TestSupport/swift_tests.py", "-k"]),
     "model": ("nothing", [PYTHON, "Tests/Model/run.py"]),
+    "python": ("library", [PYTHON, "bindings/python/tests/run.py"]),
     "python-speed": ("library", [PYTHON, "bindings/python/tests/run.py", "--accelerated"]),
 }
 BUILDS = {
