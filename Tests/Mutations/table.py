@@ -506,6 +506,31 @@ mutation("path", "deleted-has-names", SYSTEM + "FileCalls.swift",
          "        return errno == ENOENT\n", "        return false\n",
          "processes store_removed_from_overlay", "a host writes into a deleted folder for ever")
 
+mutation("path", "lost-is-not-looked-for", SYSTEM + "FilePath.swift",
+         "            let found = lookFor(lost)\n",
+         "            let found: Int32 = lost.inode == 0 ? lookFor(lost) : -1\n",
+         "processes moved_closed", "a host that closed its descriptors loses a store that is moved")
+mutation("path", "lanes-are-not-looked-for", CORE + "Lanes/Descriptors.swift",
+         "            again = unsafe lookForLanes(engine)\n", "            again = -1\n",
+         "processes moved_closed", "writers do not find the lanes of a store that is moved")
+mutation("path", "deleted-is-lost", SYSTEM + "MappedFiles.swift",
+         "            result = isDeleted\n", "            result = isDeleted && count == 0\n",
+         "processes store_removed_closed", "without descriptors, a deletion is not reported")
+mutation("path", "lost-is-deleted", CORE + "Lanes/LaneRenewal.swift",
+         "Descriptors.isLaneDeleted(lane) ? .directoryGone : .directoryLost",
+         "Descriptors.isLaneDeleted(lane) ? .directoryGone : .directoryGone",
+         "processes moved_unseen", "records that lie elsewhere are called lost")
+mutation("path", "archives-elsewhere-are-missed", ENGINE + "Services/ServicesLane.swift",
+         "            if trouble == .directoryLost { leaveRecordsBehind() }\n", "",
+         "processes moved_unseen", "archives that lie elsewhere are called lost")
+mutation("path", "archives-made-since-are-missed", ENGINE + "Services/ServicesLane.swift",
+         "            keeping.storeID = id\n            return lanes\n",
+         "            return lanes\n",
+         "processes moved_unseen", "archives of the store that was made are called lost")
+mutation("path", "child-finds-no-directory", CORE + "Lanes/Lanes.swift",
+         "        unsafe Descriptors.beginAnew(engine)\n", "",
+         "processes child_moved", "a forked child refuses every record once the store is moved")
+
 # ── Other users, and smaller rooms ──
 
 mutation("room", "root-keeps-its-files", SHIMS + "made.c",

@@ -1,11 +1,32 @@
-/* A host whose store is moved or removed under it: two threads log, segments roll, and archives go
- * to CORDWOOD_TARGET if it is set, until stdin ends. Then it closes and prints how many records
- * were refused. */
+/* Hosts whose store is moved or removed under them. Each line on stdin makes one close all of its
+ * descriptors, as daemons do; its own files take the numbers, and must be untouched in the end. */
 #include "host.h"
 
 #include <cordwood/upload.h>
 
-static volatile int stop, is_removed;
+enum { OWN_FILES = 64 };
+static const char own_text[] = "the host's own\n";
+static volatile int stop, is_removed, is_quiet, wants_quiet;
+static int own[OWN_FILES], has_own;
+
+static void close_all(void) {
+    for (int fd = 3; fd < 1024; fd++) close(fd);
+    for (int i = 0; i < OWN_FILES; i++) {
+        own[i] = open(getenv("CORDWOOD_TEST_OWN"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        if (own[i] < 0 || pwrite(own[i], own_text, sizeof own_text, 0) < 0) exit(2);
+    }
+    has_own = 1;
+}
+
+static void check_own(void) {
+    struct stat first, status;
+    for (int i = 0; has_own && i < OWN_FILES; i++) {
+        char text[sizeof own_text + 1] = "";
+        HOLDS(fstat(own[i], i ? &status : &first) == 0);
+        HOLDS(i == 0 || status.st_ino == first.st_ino);
+        HOLDS(pread(own[i], text, sizeof text, 0) == sizeof own_text && !strcmp(text, own_text));
+    }
+}
 
 static void *write_on(void *log) {
     uint32_t index = slot_take();
@@ -19,14 +40,40 @@ static void *write_on(void *log) {
 
 static void *roll(void *engine) {
     while (!stop) {
-        cw_status status = cw_roll(engine);
-        HOLDS(status == CW_OK || status == CW_E_TIMEOUT || is_removed);
-        if (getenv("CORDWOOD_TARGET")) (void)cw_upload(engine, 1000, NULL, 0);
+        is_quiet = wants_quiet;
+        if (!is_quiet) {
+            cw_status status = cw_roll(engine);
+            HOLDS(status == CW_OK || status == CW_E_TIMEOUT || is_removed);
+            if (getenv("CORDWOOD_TARGET")) (void)cw_upload(engine, 1000, NULL, 0);
+        }
         pause_us(20000);
     }
     return NULL;
 }
 
+/* Not while the engine has an archive open, which it would write to another file then. */
+static void close_all_quietly(cw_engine *engine) {
+    wants_quiet = 1;
+    while (!is_quiet) pause_us(1000);
+    EXPECT(CW_OK, cw_archive_wait(engine, 20000));
+    close_all();
+    wants_quiet = 0;
+    while (is_quiet) pause_us(1000);
+    printf("closed\n");
+}
+
+static void finish(cw_engine *engine) {
+    EXPECT(CW_OK, cw_roll(engine));
+    EXPECT(CW_OK, cw_archive_wait(engine, 20000));
+    cw_stats stats = {.struct_size = sizeof stats};
+    EXPECT(CW_OK, cw_stats_get(engine, &stats, sizeof stats));
+    printf("dropped %llu\n", (unsigned long long)stats.records_dropped);
+    EXPECT(CW_OK, cw_close(&engine, 20000));
+    check_own();
+}
+
+/* Two threads log, segments roll, and archives go to CORDWOOD_TARGET if it is set, until stdin
+ * ends. Then it closes and prints how many records were refused. */
 static void host(int argc, char **argv) {
     is_removed = argc > 0 && !strcmp(argv[0], "removed");
     cw_logger *log;
@@ -37,16 +84,31 @@ static void host(int argc, char **argv) {
         if (pthread_create(&threads[i], NULL, run, i < 2 ? (void *)log : engine) != 0) exit(2);
     }
     printf("ready\n");
-    while (getchar() != EOF) continue;
+    while (getchar() != EOF) close_all_quietly(engine);
     stop = 1;
     for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
-    EXPECT(CW_OK, cw_roll(engine));
-    EXPECT(CW_OK, cw_archive_wait(engine, 20000));
-    cw_stats stats = {.struct_size = sizeof stats};
-    EXPECT(CW_OK, cw_stats_get(engine, &stats, sizeof stats));
-    printf("dropped %llu\n", (unsigned long long)stats.records_dropped);
-    EXPECT(CW_OK, cw_close(&engine, 20000));
+    finish(engine);
 }
 
-static const test_case cases[] = {{"host", host}};
+/* A daemon: the child closes what it inherited, and waits for a line before its first record. */
+static void child(int argc, char **argv) {
+    (void)argc, (void)argv;
+    cw_logger *log;
+    cw_engine *engine = open_small(1 << 20, "moved", &log);
+    write_many(log, slot_take(), 100);
+    if (fork() != 0) _exit(0);
+    close_all();
+    printf("closed\n");
+    if (getchar() == EOF) exit(2);
+    uint32_t index = slot_take();
+    is_removed = 1;
+    for (int i = 0; i < 10000; i++) {
+        cw_status status = write_next(log, index);
+        HOLDS(status == CW_OK || status == CW_E_FULL);
+        if (i % 16 == 0) pause_us(500);
+    }
+    finish(engine);
+}
+
+static const test_case cases[] = {{"host", host}, {"child", child}};
 MAIN(cases)

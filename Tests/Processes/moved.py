@@ -14,6 +14,7 @@ from pathlib import Path
 from cases import equal, holds, sized, until
 from checking import cat, compare, read_ledger
 from identity import Collector
+from owners import NO_PROC, needs
 
 PYTHON_HOST = [sys.executable, Path(__file__).resolve().parent / "pyhost.py"]
 
@@ -35,7 +36,19 @@ def moved(bench):
     bench.note(f"{rounds} stores, {records} records")
 
 
-def move_about(bench, home, is_python, collector):
+def moved_closed(bench):
+    """The same, and the host closes all descriptors, before or after the renames. Its own files
+    get the numbers."""
+    rounds, records = sized(3, 20, 60), 0
+    for turn in range(rounds):
+        home = bench.directory / str(turn)
+        (home / "parent").mkdir(parents=True)
+        bench.ledger = home / "ledger"
+        records += move_about(bench, home, False, None, closes=True)
+    bench.note(f"{rounds} stores, {records} records")
+
+
+def move_about(bench, home, is_python, collector, closes=False):
     """Returns the number of records."""
     place, moves = home / "parent/store", bench.random.randint(1, 3)
     is_killed = bench.random.random() < 0.5
@@ -43,9 +56,14 @@ def move_about(bench, home, is_python, collector):
     if collector:
         environment["CORDWOOD_TARGET"] = collector.url
     with watched(bench, place, home / "seen", is_python, environment) as host:
-        for _ in range(moves):
+        for step in range(moves):
             time.sleep(bench.random.random() / 5)
+            closing = bench.random.choice([0, 1, 2][step == 0:]) if closes else 0
+            if closing == 1:
+                close_all(host)
             place = move(bench.random, home, place)
+            if closing == 2:
+                close_all(host)
             wait_for_archive(place, collector)
             bench.finish([bench.command, "archive", place])
         if is_killed:
@@ -55,6 +73,8 @@ def move_about(bench, home, is_python, collector):
     if not is_killed:
         equal("the host says", said, "dropped 0\n")
     bench.finish([bench.command, "archive", place])
+    stores = [path.parent for path in home.rglob("archives")]
+    equal("stores", stores, [place])
     if collector:
         bench.finish([bench.command, "upload", place, "--to", collector.url])
         holds(not list((place / "archives").glob("*.cwa")), "archives are left")
@@ -66,6 +86,13 @@ def move_about(bench, home, is_python, collector):
             or path.suffix == ".cwa" and place not in path.parents]
     equal("files that lie elsewhere, or are left", left, [])
     return total
+
+
+def close_all(host):
+    """The host closes the descriptors that are not its own."""
+    host.stdin.write(b"\n")
+    host.stdin.flush()
+    equal("the host", host.stdout.readline(), b"closed\n")
 
 
 @contextlib.contextmanager
@@ -107,6 +134,86 @@ def check_told(lines, moves):
           f"of {moves} moves: {told}")
 
 
+def moved_unseen(bench):
+    """Without /proc, the engine cannot find a store that was moved before the host closed its
+    descriptors. It goes on with one at the path, and calls lost only what it refused."""
+    needs(NO_PROC)
+    rounds = sized(4, 20, 40)
+    for turn in range(rounds):
+        home = bench.directory / str(turn)
+        home.mkdir()
+        bench.ledger, store, elsewhere = home / "ledger", home / "store", home / "elsewhere"
+        is_killed = turn % 2 == 1
+        with unseen(bench, home, "host") as host:
+            equal("the host", host.stdout.readline(), b"ready\n")
+            wait_for_archive(store)
+            store.rename(elsewhere)
+            if turn % 4 >= 2:
+                store.mkdir()
+            close_all(host)
+            if bench.random.random() < 0.5:
+                store.mkdir(exist_ok=True)
+            wait_for_archive(store)
+            if is_killed:
+                host.kill()
+            said = host.communicate()[0].decode()
+            equal(f"the host ends: {said}", host.returncode, -signal.SIGKILL if is_killed else 0)
+            refused = sum(slot[2] for slot in read_ledger(bench.ledger).values())
+            equal("the host says", said, "" if is_killed else f"dropped {refused}\n")
+        check_unseen(bench, store, elsewhere, is_killed)
+    bench.note(f"{rounds} stores")
+
+
+@contextlib.contextmanager
+def unseen(bench, home, case):
+    """A host without /proc."""
+    environment = {**bench.environment, "CORDWOOD_TEST_OWN": str(home / "own")}
+    with subprocess.Popen(
+            [*NO_PROC, bench.programs / "moved", case, home / "store", bench.ledger, "removed"],
+            env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as host:
+        try:
+            yield host
+        finally:
+            host.kill()
+
+
+def check_unseen(bench, store, elsewhere, is_killed):
+    """All that was kept is in the two stores, and what is told as lost was refused."""
+    lines = []
+    for place in (elsewhere, store):
+        bench.finish([bench.command, "archive", place])
+        lines += cat(bench.command, place)
+    ledger = read_ledger(bench.ledger)
+    compare(ledger, lines, is_killed)
+    shown, refused = [json.loads(line) for line in lines], sum(s[2] for s in ledger.values())
+    told = sum(r["fields"]["gap.records"] for r in shown if r["kind"] == "gap")
+    holds(told == refused or is_killed and told <= refused, f"{told} told of {refused} refused")
+    told = [r["message"] for r in shown if r["logger"] == "Cordwood.Store"]
+    lost = sum("could not be found" in text for text in told)
+    holds(lost == 1 or is_killed and lost == 0, f"told: {told}")
+    holds(all("was moved" in text for text in told if "could not be found" not in text),
+          f"told: {told}")
+
+
+def child_moved(bench):
+    """A daemon closes what it inherited, and the store is moved before its first record. It goes
+    on with one at the path."""
+    needs(NO_PROC)
+    for turn in range(sized(2, 8, 20)):
+        home = bench.directory / str(turn)
+        home.mkdir()
+        bench.ledger = home / "ledger"
+        store, elsewhere = home / "store", home / "elsewhere"
+        with unseen(bench, home, "child") as host:
+            equal("the host", host.stdout.readline(), b"closed\n")
+            store.rename(elsewhere)
+            if turn % 2:
+                store.mkdir()
+            said = host.communicate(b"\n")[0].decode()
+            equal("the host says", said, "dropped 0\n")
+        check_unseen(bench, store, elsewhere, False)
+
+
 def made_again(bench):
     """The store is removed. The host makes another in its place, which the follower shows."""
     rounds = sized(2, 8, 60)
@@ -133,6 +240,7 @@ def removed(store):
 def watched(bench, store, seen, is_python, environment, *words):
     """A host, and a follower whose lines go to a file. In the end the follower must show each
     writer's last record."""
+    environment = {**(environment or bench.environment), "CORDWOOD_TEST_OWN": f"{seen}.own"}
     command = [bench.programs / "moved", "host", store, bench.ledger, *words]
     if is_python:
         command = [*PYTHON_HOST, "moved", store, bench.ledger, "0", "0"]
@@ -167,4 +275,5 @@ def wait_for_archive(store, collector=None):
     until(lambda: archives() - before, f"an archive of {store}")
 
 
-CASES = {"moved": moved, "made_again": made_again}
+CASES = {"moved": moved, "moved_closed": moved_closed, "moved_unseen": moved_unseen,
+         "child_moved": child_moved, "made_again": made_again}

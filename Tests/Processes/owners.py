@@ -254,13 +254,13 @@ def remove(paths):
             path.unlink(missing_ok=True)
 
 
-def removed(what, again=False, pause_us=100):
+def removed(what, *words, again=False, pause_us=100):
     """Files of a living lane are removed. Its owner begins a new lane within a second, and reports
     the maximum of lost records. What it keeps from then on is there once. again: the removed files
     may have been sealed meanwhile, and are not those being written; pause_us: between two records,
     long enough that a segment lasts for more than one check by its owner."""
     def body(bench):
-        owner = Owner(bench, "segment=65536", f"pause={pause_us}")
+        owner = Owner(bench, "segment=65536", f"pause={pause_us}", *words)
         try:
             before = set(lanes(bench))
             until(lambda: list((bench.store / "lanes").glob("*.seg")), "a segment")
@@ -318,6 +318,7 @@ CASES = {
     "segment_removed": removed(files("*.seg"), again=True, pause_us=1000),
     "lanes_removed": removed(lambda store: [store / "lanes"]),
     "store_removed": removed(lambda store: [store]),
+    "store_removed_closed": removed(lambda store: [store], "close"),
     "lanes_removed_from_overlay": removed_from_overlay(lambda store: [store / "lanes"]),
     "store_removed_from_overlay": removed_from_overlay(lambda store: [store]),
 }

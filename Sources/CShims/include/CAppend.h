@@ -211,6 +211,7 @@ typedef struct cwi_engine {
     cwi_segment segments[CWI_SEGMENTS_MAX];
     uint64_t lanes_device; /* of `lanes_fd` */
     uint64_t lanes_inode;
+    uint64_t lanes_look_ns; /* A28: monotonic; until then the directory is not looked for again */
     char lanes_path[CWI_PATH_MAX]; /* absolute, to reopen a lost `lanes_fd`; empty: too long */
     cwi_catalog catalogs[2 * CWI_CATALOGS_MAX]; /* by set, index; under a lane's catalog_lock */
     uint32_t http_on;      /* A33: 1: exchanges that begin now are captured */

@@ -94,9 +94,10 @@ extension FilePath: Hashable {
     package func hash(into hasher: inout Hasher) { hasher.combine(name) }
 }
 
-/// A directory that stays open, wherever it is moved. If it is deleted, or if the host closes its
-/// descriptor, as daemons do with all, the object goes on with the directory that its path leads to
-/// then. Forked children share it.
+/// A directory that stays open, wherever it is moved. If the host closes its descriptor, as daemons
+/// do with all, the object opens it again: where it was, or where a lane file two levels below it
+/// is mapped. If it is deleted, or not found, the object goes on with the directory that its path
+/// leads to then. Forked children share it.
 /// SAFETY: what `current` points to never changes, and is freed by deinit alone.
 @safe package final class OpenDirectory: @unchecked Sendable {
     @safe private struct Opened {
@@ -104,19 +105,31 @@ extension FilePath: Hashable {
         let facts: FileFacts
         /// Threads may still use its number, so it is closed with the object.
         var previous: UnsafeMutablePointer<Opened>?
+        /// The host closed the previous one: the number may be anybody's.
+        var isPreviousLost = false
+        /// It is another directory than the lost one.
+        var isElsewhere = false
 
         init?(_ path: String) {
             // With the dot, a link of that name is followed: the user who names a store chose it.
-            descriptor = unsafe (path + "/.").withCString {
-                unsafe cwi_open_at(AT_FDCWD, $0, O_RDONLY | O_DIRECTORY, 0)
-            }
+            self.init(
+                unsafe (path + "/.").withCString {
+                    unsafe cwi_open_at(AT_FDCWD, $0, O_RDONLY | O_DIRECTORY, 0)
+                })
+        }
+
+        init?(_ descriptor: Int32) {
             guard descriptor >= 0, let facts = FileFacts(of: descriptor) else { return nil }
-            self.facts = facts
+            (self.descriptor, self.facts) = (descriptor, facts)
         }
 
         /// What the descriptor leads to; nil: another file than the one that was opened.
         var now: FileFacts? {
             FileFacts(of: descriptor).flatMap { $0.isSameFile(as: facts) ? $0 : nil }
+        }
+
+        func close() {
+            if now != nil { FileCalls.close(descriptor) }
         }
     }
 
@@ -124,6 +137,10 @@ extension FilePath: Hashable {
     package let path: String
     private let current: Atomic<UnsafeMutablePointer<Opened>>
     private let isClosed = Atomic(false)
+    /// The address of the `Opened` that was acknowledged.
+    private let acknowledged = Atomic<UInt>(0)
+    /// Monotonic ns. Before that, a lost directory is not looked for again.
+    private let nextLook = Atomic<UInt64>(0)
 
     /// nil: `Errno.last` says why.
     package init?(_ path: String) {
@@ -145,10 +162,10 @@ extension FilePath: Hashable {
     package func close() {
         guard !isClosed.exchange(true, ordering: .acquiringAndReleasing) else { return }
         var next = unsafe Optional(current.load(ordering: .acquiring))
+        var isLost = false
         while let opened = unsafe next {
-            if unsafe opened.pointee.now != nil {
-                unsafe FileCalls.close(opened.pointee.descriptor)
-            }
+            if !isLost { unsafe opened.pointee.close() }
+            unsafe isLost = opened.pointee.isPreviousLost
             unsafe next = opened.pointee.previous
         }
     }
@@ -161,7 +178,7 @@ extension FilePath: Hashable {
         let known = unsafe current.load(ordering: .acquiring)
         let now = unsafe known.pointee.now
         if let now, !now.isNameless { return unsafe known.pointee.descriptor }
-        if let other = unsafe goOn(from: known) { return other }
+        if let other = unsafe goOn(from: known, isHeld: now != nil) { return other }
         return now == nil ? -1 : unsafe known.pointee.descriptor
     }
 
@@ -169,6 +186,23 @@ extension FilePath: Hashable {
     package var isGone: Bool {
         let number = descriptor
         return number < 0 || FileCalls.isDeleted(number)
+    }
+
+    /// The host closed the descriptor, the directory was not found again, and so the path leads on
+    /// to another one. What this process has in the former one is not known to be lost.
+    package var isElsewhere: Bool {
+        _ = descriptor
+        // ORDER: acquire, as in `descriptor`; who sees the acknowledgement sees what led to it.
+        let known = unsafe current.load(ordering: .acquiring)
+        return unsafe known.pointee.isElsewhere
+            && acknowledged.load(ordering: .acquiring) != UInt(bitPattern: known)
+    }
+
+    /// From here on `isElsewhere` is false until the same happens again.
+    package func acknowledge() {
+        // ORDER: release. Pairs with `isElsewhere`.
+        unsafe acknowledged.store(
+            UInt(bitPattern: current.load(ordering: .acquiring)), ordering: .releasing)
     }
 
     /// The path leads elsewhere, or nowhere: the directory was moved.
@@ -189,21 +223,43 @@ extension FilePath: Hashable {
 
     /// Goes on with the directory that the path leads to now. False: it leads nowhere.
     package func beginAnew() -> Bool {
-        unsafe goOn(from: current.load(ordering: .acquiring)) != nil
+        let known = unsafe current.load(ordering: .acquiring)
+        return unsafe goOn(from: known, isHeld: known.pointee.now != nil) != nil
     }
 
-    /// The descriptor of the directory that the path leads to now.
-    private func goOn(from known: UnsafeMutablePointer<Opened>) -> Int32? {
-        guard var new = Opened(path) else { return nil }
+    /// The descriptor of the directory to go on with: a lost one that is found again, or that which
+    /// the path leads to now.
+    private func goOn(from known: UnsafeMutablePointer<Opened>, isHeld: Bool) -> Int32? {
+        var next = Opened(path)
+        let lost = unsafe isHeld ? nil : known.pointee.facts
+        var isOther = false
+        if let lost, next?.facts.isSameFile(as: lost) != true {
+            let found = lookFor(lost)
+            if found != -1 { next?.close() }
+            guard found != MappedFiles.notNow else { return nil }
+            if found >= 0 { next = Opened(found) } else { isOther = true }
+        }
+        guard var new = next else { return nil }
         unsafe new.previous = known
+        (new.isPreviousLost, new.isElsewhere) = (!isHeld, isOther)
         let made = unsafe Self.kept(new)
         // ORDER: acquire-release. Of the threads that found it lost, one replaces it.
         let (isFirst, now) = unsafe current.compareExchange(
             expected: known, desired: made, ordering: .acquiringAndReleasing)
         if isFirst { return new.descriptor }
-        FileCalls.close(new.descriptor)
+        new.close()
         unsafe made.deallocate()
         return unsafe now.pointee.now.map { _ in unsafe now.pointee.descriptor }
+    }
+
+    /// As `MappedFiles.directory`, but for a while after a look in vain -1 without another one.
+    private func lookFor(_ lost: FileFacts) -> Int32 {
+        let now = cw_monotonic_ns()
+        // ORDER: relaxed, here and below. A bound on work; it guards nothing.
+        guard now >= nextLook.load(ordering: .relaxed) else { return -1 }
+        let found = MappedFiles.directory(levels: 2, lost.device, lost.inode)
+        if found == -1 { nextLook.store(now &+ MappedFiles.pauseNs, ordering: .relaxed) }
+        return found
     }
 
     private static func kept(_ opened: Opened) -> UnsafeMutablePointer<Opened> {

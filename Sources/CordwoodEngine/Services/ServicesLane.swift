@@ -46,9 +46,7 @@ extension Services {
         }
         if isFree { adoptSoon() }
         guard now >= keeping.next, !monitor.locked({ keeping.isRenewing }) else { return }
-        let trouble = sealing.locked {
-            keeping.left == nil ? unsafe EngineCore.laneTrouble(engine) : .none
-        }
+        let trouble = laneTrouble
         guard trouble != .none else {
             keeping.lastWhole = now
             watchStore(now: now)
@@ -62,6 +60,14 @@ extension Services {
         }
         let since = keeping.lastWhole
         onLaneThread { [self] in renewLane(trouble, since: since) }
+    }
+
+    private var laneTrouble: EngineCore.LaneTrouble {
+        sealing.locked {
+            guard keeping.left == nil else { return .none }
+            let trouble = unsafe EngineCore.laneTrouble(engine)
+            return trouble != .directoryGone && store.isElsewhere ? .directoryLost : trouble
+        }
     }
 
     private func onLaneThread(_ work: @escaping @Sendable () -> Void) {
@@ -80,6 +86,7 @@ extension Services {
         guard state == nil || state != keeping.store else { return }
         let found: StoreFile?
         do { found = try StoreFile.read(storeDirectory: directory) } catch { return }
+        guard !store.isElsewhere else { return }
         keeping.store = state
         if found?.id != keeping.storeID { missArchives() }
         keeping.storeID = found?.id
@@ -89,7 +96,7 @@ extension Services {
         }
         keeping.next = now + LaneKeeping.pauseNs
         onLaneThread { [self] in
-            let lanes = makeDirectoryAgain()
+            let lanes = makeDirectoryAgain(.none)
             if lanes >= 0 { FileCalls.close(lanes) }
         }
     }
@@ -128,8 +135,9 @@ extension Services {
     }
 
     private func renewLane(_ trouble: EngineCore.LaneTrouble, since: UInt64) {
-        let lanes = trouble == .directoryGone ? makeDirectoryAgain() : -1
-        guard trouble != .directoryGone || lanes >= 0 else { return }
+        let isOther = trouble == .directoryGone || trouble == .directoryLost
+        let lanes = isOther ? makeDirectoryAgain(trouble) : -1
+        guard !isOther || lanes >= 0 else { return }
         let renewed: (name: String, lost: UInt64)? = journal.locked {
             guard let left = leave(trouble, since: since, lanes) else { return nil }
             // After a failure nothing counts as durable until an archive holds it (R36).
@@ -138,14 +146,13 @@ extension Services {
             return left
         }
         guard let renewed else { return }
+        if isOther { keeping.toldPlace = nil }
         report(
             UploadDiagnostic(
                 level: trouble == .resources ? UploadDiagnostic.warn : UploadDiagnostic.error,
                 message: LaneKeeping.text(trouble),
-                fields: [
-                    ("lane", .text(renewed.name)),
-                    ("records_lost_at_most", .number(Int64(clamping: renewed.lost))),
-                ]), as: "Cordwood.Store")
+                fields: LaneKeeping.fields(trouble, renewed.name, renewed.lost, store.path)),
+            as: "Cordwood.Store")
     }
 
     /// Called under the journal's lock.
@@ -154,8 +161,8 @@ extension Services {
     ) -> (name: String, lost: UInt64)? {
         sealing.locked {
             let name = unsafe EngineCore.laneName(engine)
-            let isNamed = trouble == .unusable || trouble == .resources
-            let known = isNamed ? nil : monitor.locked { ownArchived + ownLost }
+            let isLoss = trouble == .directoryGone || trouble == .nameless
+            let known = isLoss ? monitor.locked { ownArchived + ownLost } : nil
             // The monitor guards the adding of names.
             let left = monitor.locked {
                 unsafe EngineCore.renewLane(
@@ -164,7 +171,9 @@ extension Services {
             guard let left else { return nil }
             keeping.left = left
             forgetWaiting()
-            if known != nil { forgetRecords() }
+            if isLoss { forgetRecords() }
+            if trouble == .directoryLost { leaveRecordsBehind() }
+            if trouble == .directoryLost || trouble == .directoryGone { store.acknowledge() }
             return (name, left.lost)
         }
     }
@@ -172,7 +181,7 @@ extension Services {
     /// Makes what is missing of the store again. If its directory is gone, a new one is made at the
     /// path, but only if the parent still exists: nothing is written below a disk that is not
     /// mounted. Returns a descriptor of lanes/, or -1.
-    private func makeDirectoryAgain() -> Int32 {
+    private func makeDirectoryAgain(_ trouble: EngineCore.LaneTrouble) -> Int32 {
         guard !settings.isMemory else { return -1 }
         let consent = monitor.locked { keeping.consent } ?? settings.options.consent
         do throws(CordwoodError) {
@@ -182,8 +191,13 @@ extension Services {
                 try Directories.make(path, lasts: true)
                 guard store.beginAnew() else { return -1 }
             }
-            return try Directories.openLanes(
+            let lanes = try Directories.openLanes(
                 store, consent: consent, groupReads: settings.options.groupReads)
+            // What is archived from here on is in the store that was made.
+            let id = (try? StoreFile.read(storeDirectory: directory))?.id
+            if id != keeping.storeID, trouble != .directoryLost { missArchives() }
+            keeping.storeID = id
+            return lanes
         } catch {
             return -1
         }
@@ -224,9 +238,21 @@ extension LaneKeeping {
         }
     }
 
+    fileprivate static func fields(
+        _ trouble: EngineCore.LaneTrouble, _ lane: String, _ lost: UInt64, _ path: String
+    ) -> [(key: String, value: DiagnosticValue)] {
+        let more: (key: String, value: DiagnosticValue) =
+            trouble == .directoryLost
+            ? ("path", .text(path)) : ("records_lost_at_most", .number(Int64(clamping: lost)))
+        return [("lane", .text(lane)), more]
+    }
+
     fileprivate static func text(_ trouble: EngineCore.LaneTrouble) -> String {
         switch trouble {
         case .directoryGone: "the store's directory was gone and has been made again"
+        case .directoryLost:
+            "the store's directory could not be found after its descriptors were closed; records "
+                + "go on to the one at its path, and the former one keeps what it has"
         case .nameless: "a file of this lane was removed; a new lane has begun"
         case .none, .unusable: "this lane could not be written to any more; a new one has begun"
         case .resources:
@@ -270,6 +296,13 @@ extension Services {
     private func forgetRecords() {
         let records = unsafe EngineCore.counts(engine).records
         monitor.locked { ownLost = records - min(records, ownArchived) }
+    }
+
+    /// Nothing of what was kept or refused until now is in the store any more, and none of it is
+    /// known to be lost.
+    private func leaveRecordsBehind() {
+        let counts = unsafe EngineCore.counts(engine)
+        monitor.locked { (ownArchived, ownLost) = (0, counts.records + counts.dropped) }
     }
 
     func adoptSoon() {

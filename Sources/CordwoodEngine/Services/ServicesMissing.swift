@@ -16,6 +16,9 @@ extension Services {
     ) throws(CordwoodError) -> Bool {
         let missing = missing(run, of: lane, at: epoch)
         guard !missing.isEmpty else { return false }
+        guard !store.isElsewhere else {
+            throw CordwoodError(Status.busy, "the store's directory \(directory) was lost")
+        }
         // One segment at a time: other threads wait for the lock during a copy.
         let isRestored = missing.sorted().allSatisfy { number in
             sealing.locked { unsafe EngineCore.restoreNameless(engine, number) }

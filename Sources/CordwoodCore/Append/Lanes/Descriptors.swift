@@ -22,19 +22,16 @@ enum Descriptors {
         }
     }
 
-    /// The directory's descriptor, reopened if the host has closed it. -1: the directory is gone.
+    /// The directory's descriptor, reopened if the host has closed it. -1: it was not found.
     static func lanes(_ engine: EngineBlock) -> Int32 {
         let known = unsafe engine.pointee.lanes_fd
         if unsafe isLanes(engine, known) { return known }
-        let path = unsafe UnsafeRawPointer(cwi_engine_lanes_path_at(engine))
-        guard unsafe path.load(as: UInt8.self) == 47 else { return -1 }
-        let again = unsafe FileCalls.openKept(
-            path.assumingMemoryBound(to: CChar.self), .directory)
-        guard again >= 0 else { return -1 }
-        guard unsafe isLanes(engine, again) else {
+        var again = unsafe lanesPath(engine).map { unsafe FileCalls.openKept($0, .directory) } ?? -1
+        if unsafe !isLanes(engine, again) {
             FileCalls.close(again)
-            return -1
+            again = unsafe lookForLanes(engine)
         }
+        guard again >= 0 else { return -1 }
         let word = unsafe cwi_engine_lanes_fd_at(engine)
         // ORDER: acquire-release. Of the threads that found it lost, one replaces it (A28).
         if unsafe cwa_cas_u32(word, UInt32(bitPattern: known), UInt32(bitPattern: again)) {
@@ -43,6 +40,54 @@ enum Descriptors {
         FileCalls.close(again)
         let other = unsafe engine.pointee.lanes_fd
         return unsafe isLanes(engine, other) ? other : -1
+    }
+
+    /// Where a file of this process is mapped. After a look in vain the next one has to wait,
+    /// because every refusal would read the list of mappings.
+    private static func lookForLanes(_ engine: EngineBlock) -> Int32 {
+        let word = unsafe cwi_engine_lanes_look_ns_at(engine)
+        let now = cw_monotonic_ns()
+        // ORDER: relaxed, here and below. A bound on work; it guards nothing (A28).
+        guard unsafe now >= cwa_load_relaxed_u64(word) else { return -1 }
+        let found = unsafe MappedFiles.directory(
+            levels: 1, engine.pointee.lanes_device, engine.pointee.lanes_inode)
+        if found == -1 { unsafe cwa_store_relaxed_u64(word, now &+ MappedFiles.pauseNs) }
+        return found
+    }
+
+    /// nil: it is not known.
+    static func lanesPath(_ engine: EngineBlock) -> UnsafePointer<CChar>? {
+        let path = unsafe UnsafeRawPointer(cwi_engine_lanes_path_at(engine))
+        guard unsafe path.load(as: UInt8.self) == 47 else { return nil }
+        return unsafe path.assumingMemoryBound(to: CChar.self)
+    }
+
+    /// A child of fork(2) that has no lane yet has no file mapped, either. If the directory was
+    /// moved after the child closed its descriptors, or deleted, it begins with one at the path;
+    /// nothing is lost by that. Its helper completes the store. The caller makes the first lane.
+    static func beginAnew(_ engine: EngineBlock) {
+        let known = unsafe lanes(engine)
+        guard known < 0 ? unsafe isLanesPathGone(engine) : FileCalls.isNameless(known),
+            let path = unsafe lanesPath(engine)
+        else { return }
+        // Too large for the stack of a handler.
+        let bytes = Int(CWI_PATH_MAX)
+        guard let memory = unsafe Mapping.anonymous(bytes: bytes, wipedOnFork: false) else {
+            return
+        }
+        defer { unsafe Mapping.release(memory, bytes: bytes) }
+        var name = unsafe NameBuffer(
+            UnsafeMutableBufferPointer(
+                start: memory.assumingMemoryBound(to: CChar.self), count: bytes))
+        unsafe name.add(path, strlen(path) - "/lanes".utf8.count)
+        guard unsafe FileCalls.makeDirectory(name.pointer) == 0 else { return }
+        let directory = unsafe FileCalls.openKept(name.pointer, .directory)
+        defer { FileCalls.close(directory) }
+        _ = unsafe cwi_make_directory_at(directory, "lanes")
+        let again = unsafe FileCalls.openKept("lanes", in: directory, .directory)
+        guard again >= 0 else { return }
+        let old = unsafe replaceLanes(engine, again)
+        close(old.descriptor, old.device, old.inode)
     }
 
     private static func isLanes(_ engine: EngineBlock, _ descriptor: Int32) -> Bool {
@@ -93,7 +138,7 @@ enum Descriptors {
         return unsafe isLaneFile(lane, other) ? other : -1
     }
 
-    private static func isLaneFile(_ lane: LaneBlock, _ descriptor: Int32) -> Bool {
+    static func isLaneFile(_ lane: LaneBlock, _ descriptor: Int32) -> Bool {
         unsafe cwi_fd_is(descriptor, lane.pointee.lock_device, lane.pointee.lock_inode)
     }
 

@@ -141,6 +141,8 @@ extension EngineCore {
         case nameless
         /// Their directory has lost its name.
         case directoryGone
+        /// The host closed its descriptor, and it was not found again. Nothing is known to be lost.
+        case directoryLost
         /// Its catalog cannot be written or made durable.
         case unusable
         /// The resource has changed so often that another lane is due. Nothing is wrong with it.
@@ -153,9 +155,7 @@ extension EngineCore {
             return .none
         }
         let directory = unsafe Descriptors.lanes(engine)
-        guard directory >= 0 else {
-            return unsafe Descriptors.isLanesPathGone(engine) ? .directoryGone : .none
-        }
+        guard directory >= 0 else { return unsafe trouble(engine, lane) }
         if FileCalls.isNameless(directory) { return .directoryGone }
         let isLaneThere = unsafe isNamed(
             directory, lane.pointee.lock_device, lane.pointee.lock_inode
@@ -180,6 +180,18 @@ extension EngineCore {
             return unsafe hasLeftAll(engine) ? .none : .resources
         }
         return request != 0 ? .unusable : .none
+    }
+
+    /// The directory was not found.
+    private static func trouble(_ engine: EngineBlock, _ lane: LaneBlock) -> LaneTrouble {
+        guard unsafe Descriptors.isLanesPathGone(engine) else { return .none }
+        let found = unsafe MappedFiles.directory(
+            levels: 1, engine.pointee.lanes_device, engine.pointee.lanes_inode)
+        guard found == -1 else {
+            FileCalls.close(found)
+            return .none
+        }
+        return unsafe Descriptors.isLaneDeleted(lane) ? .directoryGone : .directoryLost
     }
 
     /// A file lost its name, perhaps together with its directory.
@@ -299,21 +311,35 @@ extension EngineCore {
 extension Descriptors {
     /// True if the path leads nowhere any more, or to another directory.
     static func isLanesPathGone(_ engine: EngineBlock) -> Bool {
-        let path = unsafe UnsafeRawPointer(cwi_engine_lanes_path_at(engine))
-        guard unsafe path.load(as: UInt8.self) == 47 else { return false }
+        guard let path = unsafe lanesPath(engine) else { return false }
         return unsafe !FileCalls.isNamed(
-            path.assumingMemoryBound(to: CChar.self), engine.pointee.lanes_device,
-            engine.pointee.lanes_inode)
+            path, engine.pointee.lanes_device, engine.pointee.lanes_inode)
+    }
+
+    /// False also if that is not known: no descriptor leads to the lane's file, and the system does
+    /// not say what is mapped.
+    fileprivate static func isLaneDeleted(_ lane: LaneBlock) -> Bool {
+        if unsafe isLaneFile(lane, lane.pointee.lock_fd) {
+            return unsafe FileCalls.isNameless(lane.pointee.lock_fd)
+        }
+        return unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 160) { buffer in
+            var name = unsafe NameBuffer(buffer)
+            unsafe Lanes.addName(&name, lane)
+            name.add(".lane")
+            return unsafe MappedFiles.isDeleted(name.pointer)
+        }
     }
 
     /// Switches to another directory under the same path. Calls that still use the old one go on
     /// until the caller closes it.
-    fileprivate static func replaceLanes(
+    static func replaceLanes(
         _ engine: EngineBlock, _ descriptor: Int32
     ) -> (descriptor: Int32, device: UInt64, inode: UInt64) {
-        let old = unsafe (
+        var old = unsafe (
             engine.pointee.lanes_fd, engine.pointee.lanes_device, engine.pointee.lanes_inode
         )
+        // The host closed it, and the new one may have its number.
+        let isLost = unsafe !cwi_fd_is(old.0, old.1, old.2)
         unsafe cwi_fd_identity(
             descriptor, &engine.pointee.lanes_device, &engine.pointee.lanes_inode)
         let word = unsafe cwi_engine_lanes_fd_at(engine)
@@ -321,6 +347,7 @@ extension Descriptors {
         if unsafe !cwa_cas_u32(word, UInt32(bitPattern: old.0), UInt32(bitPattern: descriptor)) {
             FileCalls.close(descriptor)
         }
+        if isLost { old.0 = -1 }
         return old
     }
 }

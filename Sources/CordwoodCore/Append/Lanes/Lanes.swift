@@ -101,6 +101,7 @@ package enum Lanes {
         }
         unsafe lane.pointee.maker_tid = thread
         unsafe forget(engine, lane)
+        unsafe Descriptors.beginAnew(engine)
         let status = unsafe build(engine, lane)
         unsafe lane.pointee.maker_tid = 0
         if status != Status.ok {
