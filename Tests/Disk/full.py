@@ -141,6 +141,30 @@ def full_while_written(place):
     place.note(f"{asked} writes for {total['refused']} refusals")
 
 
+def late_counts_hold_nobody(place):
+    """While the disk takes its time to refuse the counts, no call of the host waits for that."""
+    words = place.words()
+    words.fail(errno.EOPNOTSUPP, "allocate")
+    host = place.host(place.directory / "store", words).open()
+    equal("kept", host.write(1000, 100)["kept"], 1000)
+    words.fail(errno.ENOSPC, "write")
+    host.write(20_000, 100)
+    words.only(".lane")
+    words.delay(1000, "write")
+    words.more(1, "write")
+    longest = 0.0
+    for _ in range(20):
+        begun = time.monotonic()
+        host.ask("roll")
+        longest = max(longest, time.monotonic() - begun)
+    words.delay(0, "write")
+    words.fail(0, "write")
+    host.close()
+    host.end()
+    place.note(f"longest roll {longest * 1000:.0f} ms")
+    holds(longest < 0.5, f"a call waits {longest:.2f} s")
+
+
 def not_kept(store):
     told = subprocess.run([TOOL, "stats", "--json", store], check=True, stdout=subprocess.PIPE)
     return json.loads(told.stdout)["not_kept"]
@@ -348,6 +372,6 @@ def no_descriptors(place):
 
 CASES = {f.__name__: f for f in (
     full_tmpfs, full_tmpfs_drop, full_ext4, full_ext4_small_segments, full_then_killed,
-    full_while_written,
+    full_while_written, late_counts_hold_nobody,
     block_tmpfs, block_ends_with_close, threads_on_full_disk, file_limit, no_descriptors,
     flush_on_full_disk, dense_without_room, store_quota, other_causes)}

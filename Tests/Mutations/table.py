@@ -562,6 +562,17 @@ mutation("room", "the-shipper-gives-up", ENGINE + "Services/ServicesMemory.swift
 mutation("room", "errands-are-forgotten", ENGINE + "Services/Services.swift",
          "            errands.append(body)\n", "",
          "processes filter_no_threads", "without another thread, a removed lane is never replaced")
+mutation("room", "errands-wait-for-memory", ENGINE + "Services/ServicesMemory.swift",
+         "            runErrands()\n", "",
+         "processes limited_errand", "without memory and threads, a removed lane is not replaced")
+mutation("room", "close-waits-for-itself", ENGINE + "Services/Services.swift",
+         "        uploads.isPassing || limits.isRunningHere || isShipper\n",
+         "        uploads.isPassing || limits.isRunningHere\n",
+         "processes close_in_callback", "a close in a callback of the thread that archives hangs")
+mutation("R10", "late-counts-under-the-lock", ENGINE + "Services/Services.swift",
+         "                unsafe EngineCore.writeLateCounts(engine)\n",
+         "                sealingOnSupply { unsafe EngineCore.writeLateCounts(engine) }\n",
+         "disk late_counts_hold_nobody", "a host's call waits for a disk that refuses the counts")
 mutation("room", "opening-does-not-wait", ENGINE + "Services/Services.swift",
          "        adoption.letRun()\n", "",
          "processes short_lived",

@@ -112,6 +112,38 @@ static void case_engines(int argc, char **argv) {
     for (int i = 0; i < 6; i++) EXPECT(CW_OK, cw_close(&engines[i], 20000));
 }
 
+/* ── Close in a callback ── */
+
+static cw_engine *closing;
+static int busy_closes, other_closes;
+
+static void close_in_callback(void *user, const char *archive, uint32_t reason) {
+    (void)user, (void)archive, (void)reason;
+    cw_engine *engine = closing;
+    bool is_busy = cw_close(&engine, 2000) == CW_E_BUSY && engine == closing;
+    __atomic_add_fetch(is_busy ? &busy_closes : &other_closes, 1, __ATOMIC_RELEASE);
+}
+
+/* The thread that archives also removes: it cannot wait for its own end. */
+static void case_callback(int argc, char **argv) {
+    (void)argc, (void)argv;
+    cw_options options = options_of(store_path);
+    options.archives_max = 1;
+    options.archive_removed = close_in_callback;
+    cw_engine *engine = closing = open_with(&options);
+    cw_logger *log = logger_of(engine, "callback");
+    uint32_t mine = slot_take();
+    uint64_t begun = now_ns();
+    while (!__atomic_load_n(&busy_closes, __ATOMIC_ACQUIRE) && !failures && !other_closes) {
+        write_many(log, mine, 10);
+        EXPECT(CW_OK, cw_roll(engine));
+        EXPECT(CW_OK, cw_archive_wait(engine, 20000));
+        HOLDS(now_ns() - begun < 60u * 1000000000u);
+    }
+    EXPECT(0, other_closes);
+    EXPECT(CW_OK, cw_close(&engine, 20000));
+}
+
 /* ── Thread-local destructors ── */
 
 enum { KEYS = 4 };
@@ -305,6 +337,6 @@ static void case_exit(int argc, char **argv) {
 static const test_case cases[] = {
     {"reopen", case_reopen}, {"engines", case_engines}, {"keys", case_keys},
     {"pool", case_pool},     {"threads", case_threads}, {"leave", case_leave},
-    {"exit", case_exit},
+    {"exit", case_exit},     {"callback", case_callback},
 };
 MAIN(cases)

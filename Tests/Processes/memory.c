@@ -1,6 +1,7 @@
 /* A host that has hardly any memory left: it logs, rolls and archives under a limit on its address
  * space or its data. */
 #include "host.h"
+#include "../TestSupport/refuse.h"
 
 /* Of /proc/self/status, in bytes. */
 static uint64_t status_of(const char *name) {
@@ -96,5 +97,30 @@ static void limited(int argc, char **argv) {
            (unsigned long long)archives, (unsigned long long)stats.archives_written);
 }
 
-static const test_case cases[] = {{"limited", limited}};
+/* It may start no thread, and has no room for the jobs of the one that would stand in. Logs until
+ * stdin ends. */
+static void errand(int argc, char **argv) {
+    (void)argc, (void)argv;
+    cw_logger *log;
+    cw_engine *engine = open_small(64 << 10, "memory", &log);
+    uint32_t index = slot_take();
+    write_many(log, index, 100);
+    EXPECT(CW_OK, cw_roll(engine));
+    EXPECT(CW_OK, cw_archive_wait(engine, 20000));
+    resource = RLIMIT_AS;
+    limit_set(8 << 20);
+    if (!refuse(SECCOMP_RET_ERRNO | EAGAIN, SECCOMP_FILTER_FLAG_TSYNC, SYS_clone3, SYS_clone))
+        exit(3);
+    if (fcntl(0, F_SETFL, O_NONBLOCK) != 0) exit(2);
+    printf("ready\n");
+    char end;
+    while (read(0, &end, 1) != 0) {
+        (void)write_next(log, index);
+        pause_us(1000);
+    }
+    limit_set(UINT64_MAX);
+    EXPECT(CW_OK, cw_close(&engine, 20000));
+}
+
+static const test_case cases[] = {{"limited", limited}, {"errand", errand}};
 MAIN(cases)

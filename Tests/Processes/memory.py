@@ -2,9 +2,11 @@
 
 import itertools
 import json
+import subprocess
 
-from cases import equal, full, holds, sized
+from cases import Skipped, equal, full, holds, sized, until
 from checking import cat, compare, read_ledger
+from owners import lanes
 
 KIB_MAX = 8 << 10
 
@@ -42,4 +44,29 @@ def limited(rounds):
     return body
 
 
-CASES = {"limited": full(limited(lambda: sized(0, 100, 400))), "limited_few": limited(lambda: 4)}
+def limited_errand(bench):
+    """A lane that somebody removes is replaced even if the engine can start no thread for it, and
+    the thread that stands in waits for memory."""
+    with bench.start("memory", "errand", stdin=subprocess.PIPE, stdout=subprocess.PIPE) as host:
+        try:
+            said = host.stdout.readline()
+            if said != b"ready\n":
+                raise Skipped("filters of system calls are refused here")
+            before = set(lanes(bench))
+            for name in before:
+                (bench.store / "lanes" / name).unlink()
+            until(lambda: set(lanes(bench)) - before, "a new lane")
+            refused = read_ledger(bench.ledger)[1][2]
+            until(lambda: read_ledger(bench.ledger)[1][1] > 200, "records in it")
+            host.communicate()
+            equal("the host ends", host.returncode, 0)
+        finally:
+            host.kill()
+    # What lay beside the lane file is reported as damage.
+    told = [record["message"] for record in bench.records(codes=(0, 3))]
+    holds(any("a new lane has begun" in text for text in told), "the new lane is not told")
+    bench.note(f"{refused} records refused")
+
+
+CASES = {"limited_errand": limited_errand, "limited_few": limited(lambda: 4),
+         "limited": full(limited(lambda: sized(0, 100, 400)))}

@@ -6,6 +6,7 @@ import contextlib
 import http.server
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,21 +21,23 @@ FULL, LIMIT, CONSENT = -11, -13, -18  # CW_E_…
 
 
 class Host:
-    """A process of removedhost.py. `told` is what it has said so far."""
+    """A process of removedhost.py. `told` is what it has said so far. ending: words for ending.c,
+    which kills it."""
 
-    def __init__(self, bench, targets, **options):
+    def __init__(self, bench, targets, ending=None, **options):
         library = Path(os.environ.get("CORDWOOD_LIBRARY", bench.command.parent.parent
                                       / "lib/libcordwood.so"))
         self.told = []
         self.process = subprocess.Popen(
             [sys.executable, HERE / "removedhost.py", bench.store, json.dumps(options),
              json.dumps(targets)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            env=dict(os.environ, CORDWOOD_LIBRARY=str(library), PYTHONDONTWRITEBYTECODE="1"))
+            env=dict(os.environ, CORDWOOD_LIBRARY=str(library), PYTHONDONTWRITEBYTECODE="1",
+                     **(ending or {})))
         self.is_ready = False
         self.reader = threading.Thread(target=self.read)
         self.reader.start()
         until(lambda: self.is_ready or self.process.poll() is not None, "the host's targets")
-        holds(self.is_ready, "the host has ended")
+        holds(self.is_ready or ending, "the host has ended")
 
     def read(self):
         for line in map(json.loads, self.process.stdout):
@@ -212,7 +215,64 @@ def removed_kills(bench):
     bench.note(f"{killed} kills, {archives_gone} archives removed, {archives_sent} sent")
 
 
+def teller_kills(bench):
+    """A host that removes archives and is told of it is killed before each of its calls. Nobody is
+    told twice or of what was not removed. The next host is told exactly of what the first one had
+    not taken for itself."""
+    template, killed, lost, gone_all = bench.directory / "template", 0, 0, 0
+    bench.store = template
+    made = fill(bench, 4)
+    with hosts([Host(bench, {"a": NOWHERE})]):
+        pass
+    for end in [*range(1, sized(20, 26, 80), sized(7, 1, 1)), 1_000_000]:
+        bench.store = bench.directory / f"store-{end}"
+        shutil.copytree(template, bench.store)
+        first = Host(bench, {"a": NOWHERE}, archives_max=1, ending={
+            "LD_PRELOAD": str(bench.programs / "ending.so"), "END_FROM": ".removed.new",
+            "END_AT": str(end)})
+
+        def is_over(first=first):
+            gone = set(made) - archives(bench)
+            return first.process.poll() is not None or (
+                len(gone) >= len(made) - 1 and told(made, first) >= 2 * len(gone))
+        with contextlib.ExitStack() as stack:
+            stack.callback(first.process.kill)
+            until(is_over, "the end")
+            first.process.stdin.close()
+            first.reader.join()
+            is_killed = first.process.wait(60) == -signal.SIGKILL
+            holds(is_killed or first.process.returncode == 0, "the host fails")
+        gone = set(made) - archives(bench)
+        left = untold(bench, gone)
+        second = Host(bench, {"a": NOWHERE})
+        with hosts([second]):
+            until(lambda: told(made, second) >= len(left), "callbacks", 20)
+        said = [tuple(line) for line in first.told + second.told if line[1] in made]
+        wanted = {line for name in gone for line in
+                  (("completed", name, "a", LIMIT), ("removed", name, "", "count"))}
+        equal("told twice, or what did not happen",
+              collections.Counter(said) - collections.Counter(wanted), {})
+        equal("told by the next host", sorted((line[1], line[2]) for line in second.told
+                                              if line[1] in made), sorted(left))
+        lost, gone_all = lost + len(wanted) - len(said), gone_all + len(gone)
+        holds(is_killed or wanted == set(said), f"not told: {wanted - set(said)}")
+        killed += is_killed
+    holds(killed >= 2 and gone_all, "the kills hit nothing")
+    bench.note(f"{killed} kills, {gone_all} archives removed, {lost} callbacks never ran")
+
+
+def untold(bench, gone):
+    """[(archive, target; "": its host)] that the store's file still offers to programs."""
+    path, found = bench.store / "removed", []
+    for words in map(str.split, path.read_text().splitlines() if path.exists() else []):
+        if words[0] == "archive" and f"{words[2]}.cwa" in gone:
+            found += [(f"{words[2]}.cwa", "" if name == "@" else name.split("-")[0])
+                      for name in words[6:]]
+    return found
+
+
 CASES = {
+    "teller_kills": teller_kills,
     "removed_by_another": removed_by_another,
     "removed_before_open": removed_before_open,
     "removed_kills": removed_kills,

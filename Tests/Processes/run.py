@@ -373,6 +373,7 @@ CASES = {
     "listings": crowd.listings,
     "reopen": life("reopen", 300, 400, 10_000, checked=False),
     "engines": life("engines", 0, 0, 0),
+    "close_in_callback": life("callback", 0, 0, 0, checked=False),
     "keys": life("keys", 400, 1600, 20_000),
     "pool": cases.only_all(life("pool", 40_000, 40_000, 40_000, checked=False)),
     "threads": life_threads,
