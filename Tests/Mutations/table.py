@@ -565,6 +565,10 @@ mutation("room", "errands-are-forgotten", ENGINE + "Services/Services.swift",
 mutation("room", "errands-wait-for-memory", ENGINE + "Services/ServicesMemory.swift",
          "            runErrands()\n", "",
          "processes limited_errand", "without memory and threads, a removed lane is not replaced")
+mutation("room", "bodies-take-nothing", ENGINE + "Services/ServicesMemory.swift",
+         "        uploads.makesBodies ? Services.bodiesRoomBytes : Services.roomBytes\n",
+         "        uploads.makesBodies ? Services.roomBytes : Services.roomBytes\n",
+         "processes limited_bodies", "an upload ends a host that has little memory")
 mutation("room", "close-waits-for-itself", ENGINE + "Services/Services.swift",
          "        uploads.isPassing || limits.isRunningHere || isShipper\n",
          "        uploads.isPassing || limits.isRunningHere\n",

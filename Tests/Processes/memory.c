@@ -3,6 +3,8 @@
 #include "host.h"
 #include "../TestSupport/refuse.h"
 
+#include <cordwood/upload.h>
+
 /* Of /proc/self/status, in bytes. */
 static uint64_t status_of(const char *name) {
     static char text[8192];
@@ -42,8 +44,9 @@ static void *write_on(void *argument) {
     return NULL;
 }
 
-/* as|data before|after KIB MS: under a limit of so much more than it had before or after it opened
- * the store, it logs and rolls for so long. Later, without a limit, all is as usual. */
+/* as|data before|after KIB MS [sends]: under a limit of so much more than it had before or after it
+ * opened the store, it logs and rolls for so long. Later, without a limit, all is as usual. sends:
+ * it also uploads to CORDWOOD_TARGET, and keeps two archives at most. */
 static void limited(int argc, char **argv) {
     if (argc < 4) exit(2);
     resource = strcmp(argv[0], "as") == 0 ? RLIMIT_AS : RLIMIT_DATA;
@@ -51,6 +54,8 @@ static void limited(int argc, char **argv) {
     cw_options options = options_of(store_path);
     options.segment_bytes = 256 << 10;
     options.quota_bytes = 0;
+    bool sends = argc > 4;
+    if (sends) options.archives_max = 2, options.upload_interval_s = 1;
     cw_engine *engine = NULL;
     bool opens_later = strcmp(argv[1], "before") == 0;
     if (opens_later) limit_set(bytes);
@@ -75,6 +80,7 @@ static void limited(int argc, char **argv) {
         (void)cw_roll(engine);
         (void)cw_archive_wait(engine, 20);
         (void)cw_flush(engine, CW_DURABLE_MACHINE, 100);
+        if (sends) (void)cw_upload(engine, 100, NULL, 0);
     }
     cw_stats stats = {.struct_size = sizeof stats};
     EXPECT(CW_OK, cw_stats_get(engine, &stats, sizeof stats));
@@ -88,6 +94,10 @@ static void limited(int argc, char **argv) {
     EXPECT(CW_OK, cw_roll(engine));
     EXPECT(CW_OK, cw_archive_wait(engine, 120000)); /* it is nicer than others */
     EXPECT(CW_OK, cw_flush(engine, CW_DURABLE_MACHINE, 20000));
+    if (sends) {
+        cw_status sent = cw_upload(engine, 120000, NULL, 0);
+        HOLDS(sent == CW_OK || sent == CW_END);
+    }
     EXPECT(CW_OK, cw_stats_get(engine, &stats, sizeof stats));
     uint64_t refused = ledger[index].refused + ledger[other.index].refused;
     EXPECT(refused, stats.records_dropped);
@@ -95,6 +105,31 @@ static void limited(int argc, char **argv) {
     EXPECT(CW_OK, cw_close(&engine, 20000));
     printf("%s %llu %llu %llu\n", cw_status_name(opened), (unsigned long long)refused,
            (unsigned long long)archives, (unsigned long long)stats.archives_written);
+}
+
+/* URL: bodies for OTLP take more than there is; a run does not begin then. */
+static void bodies(int argc, char **argv) {
+    if (argc < 1) exit(2);
+    cw_options options = options_of(store_path);
+    options.upload_interval_s = 3600;
+    cw_engine *engine = open_with(&options);
+    cw_target_options target;
+    cw_target_options_init(&target, sizeof target);
+    target.kind = "otlp";
+    target.url = argv[0];
+    EXPECT(CW_OK, cw_target_add(engine, &target, NULL));
+    cw_logger *log = logger_of(engine, "memory");
+    uint32_t index = slot_take();
+    write_many(log, index, 100);
+    EXPECT(CW_OK, cw_roll(engine));
+    EXPECT(CW_OK, cw_archive_wait(engine, 20000));
+    resource = RLIMIT_DATA;
+    limit_set(40 << 20);
+    EXPECT(CW_E_MEMORY, cw_upload(engine, 20000, NULL, 0));
+    limit_set(UINT64_MAX);
+    cw_upload_result result = {.struct_size = sizeof result};
+    EXPECT(CW_OK, cw_upload(engine, 20000, &result, sizeof result));
+    EXPECT(CW_OK, cw_close(&engine, 20000));
 }
 
 /* It may start no thread, and has no room for the jobs of the one that would stand in. Logs until
@@ -122,5 +157,6 @@ static void errand(int argc, char **argv) {
     EXPECT(CW_OK, cw_close(&engine, 20000));
 }
 
-static const test_case cases[] = {{"limited", limited}, {"errand", errand}};
+static const test_case cases[] = {
+    {"limited", limited}, {"errand", errand}, {"bodies", bodies}};
 MAIN(cases)

@@ -6,7 +6,9 @@ import subprocess
 
 from cases import Skipped, equal, full, holds, sized, until
 from checking import cat, compare, read_ledger
+from identity import Collector
 from owners import lanes
+from removed import Server
 
 KIB_MAX = 8 << 10
 
@@ -44,6 +46,31 @@ def limited(rounds):
     return body
 
 
+def limited_sending(bench):
+    """The same with a target and a limit on the number of archives: no host ends, and all is sent
+    or removed once there is memory."""
+    rounds, refused = sized(2, 25, 100), 0
+    ways = itertools.cycle(itertools.product(("as", "data"), ("before", "after")))
+    with Collector(bench, "depot") as collector:
+        bench.environment["CORDWOOD_TARGET"] = collector.url
+        for turn, (resource, when) in zip(range(rounds), ways):
+            store, ledger = bench.directory / f"store{turn}", bench.directory / f"ledger{turn}"
+            kib = bench.random.randrange(KIB_MAX)
+            said = bench.finish(
+                [bench.programs / "memory", "limited", store, ledger, resource, when, str(kib),
+                 str(sized(200, 500, 700)), "sends"], environment=bench.environment)
+            refused += int(said.split()[-3])
+            equal(f"archives left, {resource} {when} {kib} KiB",
+                  list((store / "archives").glob("*.cwa")), [])
+    bench.note(f"{rounds} hosts, {refused} records refused")
+
+
+def limited_bodies(bench):
+    """A run of uploads that makes bodies of records begins only where there is room for them."""
+    with Server() as url:
+        bench.run("memory", "bodies", url)
+
+
 def limited_errand(bench):
     """A lane that somebody removes is replaced even if the engine can start no thread for it, and
     the thread that stands in waits for memory."""
@@ -68,5 +95,6 @@ def limited_errand(bench):
     bench.note(f"{refused} records refused")
 
 
-CASES = {"limited_errand": limited_errand, "limited_few": limited(lambda: 4),
+CASES = {"limited_bodies": limited_bodies, "limited_errand": limited_errand,
+         "limited_sending": limited_sending, "limited_few": limited(lambda: 4),
          "limited": full(limited(lambda: sized(0, 100, 400)))}

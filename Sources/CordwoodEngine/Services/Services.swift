@@ -455,17 +455,16 @@ import CordwoodTrace
                 if stops { return }
                 continue
             }
-            if archived || now >= nextTick {
+            let isTick = archived || now >= nextTick
+            if isTick {
                 // The first interval is a random fraction of one, so that fleets that start
                 // together spread out.
                 let span = UInt64(interval) * 1_000_000_000
                 nextTick = cw_monotonic_ns() + (nextTick == 0 ? .random(in: 0...span) : span)
-                uploads.startBackground()
-            } else if isUploadDue {
-                uploads.startBackground()
             }
+            let earliest = isTick || isUploadDue ? startUploads() : 0
             let wake = min(nextTick, adoption.next, nsOf(ms: uploads.nextWakeMonotonicMs))
-            if !waitForWork(until: wake) { return }
+            if !waitForWork(until: max(wake, earliest)) { return }
         }
     }
 

@@ -12,18 +12,27 @@ extension Services {
     /// More than these jobs were measured to take (docs/RELIABILITY.md, "Little memory").
     static let roomBytes = 24 << 20
     static let denseRoomBytes = 48 << 20
+    private static let bodiesRoomBytes = 64 << 20
     private static let roomPauseNs: UInt64 = 1_000_000_000
     private static let roomToldNsMin: UInt64 = 60_000_000_000
 
-    static let noRoom = CordwoodError(
-        Status.memory, "\(roomBytes >> 20) MiB of memory, which this takes, cannot be had")
+    static func noRoom(_ bytes: Int = roomBytes) -> CordwoodError {
+        CordwoodError(
+            Status.memory, "\(bytes >> 20) MiB of memory, which this takes, cannot be had")
+    }
+
+    /// What a run of uploads needs: bodies of records take more than archives that go whole.
+    var uploadRoomBytes: Int {
+        uploads.makesBodies ? Services.bodiesRoomBytes : Services.roomBytes
+    }
 
     /// Whether a job may begin. A refusal is reported, at most once a minute.
-    func hasRoom() -> Bool {
-        if Memory.hasRoom(Services.roomBytes) { return true }
+    func hasRoom(_ bytes: Int = Services.roomBytes) -> Bool {
+        if Memory.hasRoom(bytes) { return true }
         let now = cw_monotonic_ns()
+        let isUpload = bytes > Services.roomBytes
         let isTold = monitor.locked {
-            if !sealedWaiting.isEmpty { archiveFailure = Services.noRoom }
+            if !isUpload, !sealedWaiting.isEmpty { archiveFailure = Services.noRoom() }
             if let roomToldNs, now - roomToldNs < Services.roomToldNsMin { return true }
             roomToldNs = now
             return false
@@ -32,10 +41,19 @@ extension Services {
         report(
             UploadDiagnostic(
                 level: UploadDiagnostic.warn,
-                message: "memory is short: archives, limits and uploads wait",
-                fields: [("bytes_wanted", .number(Int64(Services.roomBytes)))]),
+                message: "memory is short: \(isUpload ? "" : "archives, limits and ")uploads wait",
+                fields: [("bytes_wanted", .number(Int64(bytes)))]),
             as: "Cordwood.Engine")
         return false
+    }
+
+    /// On the ship thread. Returns the monotonic ns before which there is no need to try again.
+    func startUploads() -> UInt64 {
+        if hasRoom(uploadRoomBytes) {
+            uploads.startBackground()
+            return 0
+        }
+        return cw_monotonic_ns() + Services.roomPauseNs
     }
 
     /// On the ship thread. False: the engine closes.

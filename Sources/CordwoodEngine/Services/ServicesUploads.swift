@@ -72,7 +72,8 @@ extension Services {
         adoption.now(deadline) { wakeShipper() }
         try rollForUpload()
         try archiveWait(deadline)
-        guard hasRoom() else { throw Services.noRoom }
+        let bytes = uploadRoomBytes
+        guard hasRoom(bytes) else { throw Services.noRoom(bytes) }
     }
 
     /// Like `upload`, but on a thread of its own. False: an upload is already under way.

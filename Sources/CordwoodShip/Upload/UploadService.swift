@@ -424,6 +424,10 @@ package final class UploadService: @unchecked Sendable {
     }
     var currentLimits: RetentionLimits { monitor.locked { limits } }
     var currentRunners: [TargetRunner] { monitor.locked { runners } }
+
+    /// A target gets the records of archives in another form.
+    package var makesBodies: Bool { currentRunners.contains { $0.target.format != .archive } }
+
     func count(_ change: (inout UploadTotals) -> Void) { monitor.locked { change(&sum) } }
 
     /// Targets of this process, and those of them that another process has removed.
