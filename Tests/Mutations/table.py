@@ -513,9 +513,6 @@ mutation("path", "lost-is-not-looked-for", SYSTEM + "FilePath.swift",
 mutation("path", "lanes-are-not-looked-for", CORE + "Lanes/Descriptors.swift",
          "            again = unsafe lookForLanes(engine)\n", "            again = -1\n",
          "processes moved_closed", "writers do not find the lanes of a store that is moved")
-mutation("path", "deleted-is-lost", SYSTEM + "MappedFiles.swift",
-         "            result = isDeleted\n", "            result = isDeleted && count == 0\n",
-         "processes store_removed_closed", "without descriptors, a deletion is not reported")
 mutation("path", "lost-is-deleted", CORE + "Lanes/LaneRenewal.swift",
          "Descriptors.isLaneDeleted(lane) ? .directoryGone : .directoryLost",
          "Descriptors.isLaneDeleted(lane) ? .directoryGone : .directoryGone",

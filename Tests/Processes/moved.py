@@ -154,6 +154,9 @@ def moved_unseen(bench):
             if bench.random.random() < 0.5:
                 store.mkdir(exist_ok=True)
             wait_for_archive(store)
+            if turn % 4 == 0:
+                # A second after it began anew, the engine looks whether this is the same store.
+                time.sleep(1.5)
             if is_killed:
                 host.kill()
             said = host.communicate()[0].decode()
