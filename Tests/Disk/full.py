@@ -150,7 +150,7 @@ def late_counts_hold_nobody(place):
     words.fail(errno.ENOSPC, "write")
     host.write(20_000, 100)
     words.only(".lane")
-    words.delay(1000, "write")
+    words.delay(10_000, "write")
     words.more(1, "write")
     longest = 0.0
     for _ in range(20):
@@ -162,7 +162,7 @@ def late_counts_hold_nobody(place):
     host.close()
     host.end()
     place.note(f"longest roll {longest * 1000:.0f} ms")
-    holds(longest < 0.5, f"a call waits {longest:.2f} s")
+    holds(longest < 5, f"a call waits {longest:.2f} s")
 
 
 def not_kept(store):

@@ -7,7 +7,7 @@ closed engine twice, the lane's once more), or no single line keeps the rule.
 
 An entry's lines must occur exactly once in their file. If two defences mask each other the entry
 changes both, and says so. `heavy`: a case of `./dev test --all`."""
-from entry import CORE, ENGINE, SHIMS, STORE, SYSTEM, mutation
+from entry import CORE, ENGINE, STORE, mutation
 
 # ── Claim, seal, stragglers ──
 
@@ -493,96 +493,3 @@ mutation("read", "numbers-are-not-as-written", STORE + "Query/JSONPath.swift",
          " || number(text) != nil\n", "\n",
          "swift JSONFieldTests/testTypes",
          "a number in JSON is not found in the form in which cat prints it")
-
-# ── A store that is moved or deleted ──
-
-mutation("path", "starts-from-its-text", SYSTEM + "FilePath.swift",
-         '        self.init(directory, "")\n', "        self.init(nil, directory.path)\n",
-         "processes moved", "the helper loses a store that is renamed")
-mutation("path", "deleted-is-kept", SYSTEM + "FilePath.swift",
-         "        if let now, !now.isNameless { return", "        if now != nil { return",
-         "processes made_again", "a follower sees nothing of the store that is made again")
-mutation("path", "deleted-has-names", SYSTEM + "FileCalls.swift",
-         "        return errno == ENOENT\n", "        return false\n",
-         "processes store_removed_from_overlay", "a host writes into a deleted folder for ever")
-
-mutation("path", "lost-is-not-looked-for", SYSTEM + "FilePath.swift",
-         "            let found = lookFor(lost)\n",
-         "            let found: Int32 = lost.inode == 0 ? lookFor(lost) : -1\n",
-         "processes moved_closed", "a host that closed its descriptors loses a store that is moved")
-mutation("path", "lanes-are-not-looked-for", CORE + "Lanes/Descriptors.swift",
-         "            again = unsafe lookForLanes(engine)\n", "            again = -1\n",
-         "processes moved_closed", "writers do not find the lanes of a store that is moved")
-mutation("path", "lost-is-deleted", CORE + "Lanes/LaneRenewal.swift",
-         "Descriptors.isLaneDeleted(lane) ? .directoryGone : .directoryLost",
-         "Descriptors.isLaneDeleted(lane) ? .directoryGone : .directoryGone",
-         "processes moved_unseen", "records that lie elsewhere are called lost")
-mutation("path", "archives-elsewhere-are-missed", ENGINE + "Services/ServicesLane.swift",
-         "            if trouble == .directoryLost { leaveRecordsBehind() }\n", "",
-         "processes moved_unseen", "archives that lie elsewhere are called lost")
-mutation("path", "archives-made-since-are-missed", ENGINE + "Services/ServicesLane.swift",
-         "            keeping.storeID = id\n            return lanes\n",
-         "            return lanes\n",
-         "processes moved_unseen", "archives of the store that was made are called lost")
-mutation("path", "child-finds-no-directory", CORE + "Lanes/Lanes.swift",
-         "        unsafe Descriptors.beginAnew(engine)\n", "",
-         "processes child_moved", "a forked child refuses every record once the store is moved")
-
-# ── Other users, and smaller rooms ──
-
-mutation("room", "root-keeps-its-files", SHIMS + "made.c",
-         "    return folder->st_uid != 0 || folder->st_gid != 0;\n",
-         "    return folder == NULL;\n",
-         "processes dropped", "a daemon can make no files once it has dropped its privileges")
-mutation("room", "everybody-is-private", SHIMS + "made.c",
-         "    if ((parent->st_mode & SHARED) == SHARED) (void)!fchmod(fd, shared);\n",
-         "    (void)shared;\n",
-         "processes shared", "the group of a store cannot read it")
-mutation("room", "folders-stay-roots", SHIMS + "made.c",
-         "        (void)take_after(&parent, fd, geteuid() == 0, SHARED | S_IRWXU);\n",
-         "        errno = 0;\n",
-         "processes dropped", "nothing can be made in lanes/ after privileges were dropped")
-mutation("room", "threads-start-blindly", SHIMS + "shims.c",
-         "    return syscall(SYS_rseq, NULL, 0, 0, 0) == 0 || errno == EINVAL;\n",
-         "    return true;\n",
-         "processes filter_little", "the C library ends a host whose filter refuses rseq")
-mutation("room", "no-reserve", SHIMS + "reserve.c",
-         "        if (!block) block = take(bytes, align);\n", "",
-         "processes limited_few", "Swift's runtime ends a host that has no memory left")
-mutation("room", "jobs-begin-anyway", SHIMS + "reserve.c",
-         "    return room != MAP_FAILED;\n", "    return true;\n",
-         "processes limited_few", "an archive takes the host's last memory")
-mutation("room", "the-shipper-gives-up", ENGINE + "Services/ServicesMemory.swift",
-         "        while !hasRoom() {\n",
-         "        if !hasRoom() { return false }\n        while false {\n",
-         "processes limited_few", "after a shortage nothing is archived any more")
-mutation("room", "errands-are-forgotten", ENGINE + "Services/Services.swift",
-         "            errands.append(body)\n", "",
-         "processes filter_no_threads", "without another thread, a removed lane is never replaced")
-mutation("room", "errands-wait-for-memory", ENGINE + "Services/ServicesMemory.swift",
-         "            runErrands()\n", "",
-         "processes limited_errand", "without memory and threads, a removed lane is not replaced")
-mutation("room", "bodies-take-nothing", ENGINE + "Services/ServicesMemory.swift",
-         "        uploads.makesBodies ? Services.bodiesRoomBytes : Services.roomBytes\n",
-         "        uploads.makesBodies ? Services.roomBytes : Services.roomBytes\n",
-         "processes limited_bodies", "an upload ends a host that has little memory")
-mutation("room", "close-waits-for-itself", ENGINE + "Services/Services.swift",
-         "        uploads.isPassing || limits.isRunningHere || isShipper\n",
-         "        uploads.isPassing || limits.isRunningHere\n",
-         "processes close_in_callback", "a close in a callback of the thread that archives hangs")
-mutation("R10", "late-counts-under-the-lock", ENGINE + "Services/Services.swift",
-         "                unsafe EngineCore.writeLateCounts(engine)\n",
-         "                sealingOnSupply { unsafe EngineCore.writeLateCounts(engine) }\n",
-         "disk late_counts_hold_nobody", "a host's call waits for a disk that refuses the counts")
-mutation("room", "opening-does-not-wait", ENGINE + "Services/Services.swift",
-         "        adoption.letRun()\n", "",
-         "processes short_lived",
-         "processes that live for milliseconds leave ever more lanes")
-mutation("R10", "late-counts-asked-each-time", CORE + "Paths/Drops.swift",
-         "        if unsafe cwa_load_acquire_u32(late) == UInt32(CWI_COUNTS_WRITTEN),\n"
-         "            unsafe",
-         "        if unsafe",
-         "disk full_while_written", "every refusal waits for a disk that is slow to refuse")
-mutation("R10", "late-counts-stay", ENGINE + "Services/Services.swift",
-         "                unsafe EngineCore.writeLateCounts(engine)\n", "",
-         "disk full_while_written", "a kill loses counts that the disk had refused long ago")

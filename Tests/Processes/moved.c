@@ -4,9 +4,11 @@
 
 #include <cordwood/upload.h>
 
+#include <poll.h>
+
 enum { OWN_FILES = 64 };
 static const char own_text[] = "the host's own\n";
-static volatile int stop, is_removed, is_quiet, wants_quiet;
+static volatile int stop, is_removed, is_quiet, wants_quiet, paused;
 static int own[OWN_FILES], has_own;
 
 static void close_all(void) {
@@ -28,9 +30,38 @@ static void check_own(void) {
     }
 }
 
+/* A mapped file whose path is longer than what the engine reads of /proc/self/maps at once. */
+static void map_deep(void) {
+    enum { LEVELS = 70, NAME = 250 };
+    char name[NAME + 1];
+    int at[LEVELS + 1];
+    memset(name, 'd', NAME);
+    name[NAME] = 0;
+    char *beside = strdup(getenv("CORDWOOD_TEST_OWN"));
+    *strrchr(beside, '/') = 0;
+    HOLDS((at[0] = open(beside, O_RDONLY | O_DIRECTORY)) >= 0);
+    free(beside);
+    for (int i = 0; i < LEVELS; i++) {
+        HOLDS(mkdirat(at[i], name, 0700) == 0);
+        HOLDS((at[i + 1] = openat(at[i], name, O_RDONLY | O_DIRECTORY)) >= 0);
+    }
+    int file = openat(at[LEVELS], "file", O_RDWR | O_CREAT, 0600);
+    HOLDS(file >= 0 && ftruncate(file, 4096) == 0);
+    HOLDS(mmap(NULL, 4096, PROT_READ, MAP_SHARED, file, 0) != MAP_FAILED);
+    HOLDS(unlinkat(at[LEVELS], "file", 0) == 0);
+    for (int i = LEVELS; i-- > 0;) HOLDS(unlinkat(at[i], name, AT_REMOVEDIR) == 0);
+    close(file);
+    for (int i = 0; i <= LEVELS; i++) close(at[i]);
+}
+
 static void *write_on(void *log) {
     uint32_t index = slot_take();
     for (uint64_t i = 1; !stop; i++) {
+        if (wants_quiet) {
+            __atomic_add_fetch(&paused, 1, __ATOMIC_SEQ_CST);
+            while (wants_quiet) pause_us(1000);
+            __atomic_sub_fetch(&paused, 1, __ATOMIC_SEQ_CST);
+        }
         cw_status status = write_next(log, index);
         HOLDS(status == CW_OK || (is_removed && status == CW_E_FULL));
         if (i % 16 == 0) pause_us(500);
@@ -51,11 +82,13 @@ static void *roll(void *engine) {
     return NULL;
 }
 
-/* Not while the engine has an archive open, which it would write to another file then. */
+/* Not while the engine is making an archive or a segment, which it would write to another file
+ * then. */
 static void close_all_quietly(cw_engine *engine) {
     wants_quiet = 1;
-    while (!is_quiet) pause_us(1000);
+    while (!is_quiet || paused < 2) pause_us(1000);
     EXPECT(CW_OK, cw_archive_wait(engine, 20000));
+    if (getenv("CORDWOOD_TARGET")) (void)cw_upload(engine, 20000, NULL, 0);
     close_all();
     wants_quiet = 0;
     while (is_quiet) pause_us(1000);
@@ -78,6 +111,7 @@ static void host(int argc, char **argv) {
     is_removed = argc > 0 && !strcmp(argv[0], "removed");
     cw_logger *log;
     cw_engine *engine = open_small(1 << 20, "moved", &log);
+    map_deep();
     pthread_t threads[3];
     for (int i = 0; i < 3; i++) {
         void *(*run)(void *) = i < 2 ? write_on : roll;
@@ -90,7 +124,8 @@ static void host(int argc, char **argv) {
     finish(engine);
 }
 
-/* A daemon: the child closes what it inherited, and waits for a line before its first record. */
+/* A daemon: the child closes what it inherited, waits for a line before its first record, and logs
+ * until stdin ends. */
 static void child(int argc, char **argv) {
     (void)argc, (void)argv;
     cw_logger *log;
@@ -102,7 +137,8 @@ static void child(int argc, char **argv) {
     if (getchar() == EOF) exit(2);
     uint32_t index = slot_take();
     is_removed = 1;
-    for (int i = 0; i < 10000; i++) {
+    struct pollfd input = {.fd = 0, .events = POLLIN};
+    for (int i = 0; i < 10000 || poll(&input, 1, 0) == 0; i++) {
         cw_status status = write_next(log, index);
         HOLDS(status == CW_OK || status == CW_E_FULL);
         if (i % 16 == 0) pause_us(500);

@@ -246,7 +246,7 @@ def teller_kills(bench):
         left = untold(bench, gone)
         second = Host(bench, {"a": NOWHERE})
         with hosts([second]):
-            until(lambda: told(made, second) >= len(left), "callbacks", 20)
+            until(lambda: told(made, second) >= len(left), "callbacks")
         said = [tuple(line) for line in first.told + second.told if line[1] in made]
         wanted = {line for name in gone for line in
                   (("completed", name, "a", LIMIT), ("removed", name, "", "count"))}

@@ -107,8 +107,8 @@ extension FilePath: Hashable {
         var previous: UnsafeMutablePointer<Opened>?
         /// The host closed the previous one: the number may be anybody's.
         var isPreviousLost = false
-        /// It is another directory than the lost one.
-        var isElsewhere = false
+        /// How often another directory than the lost one was opened.
+        var losses: UInt64 = 0
 
         init?(_ path: String) {
             // With the dot, a link of that name is followed: the user who names a store chose it.
@@ -137,8 +137,7 @@ extension FilePath: Hashable {
     package let path: String
     private let current: Atomic<UnsafeMutablePointer<Opened>>
     private let isClosed = Atomic(false)
-    /// The address of the `Opened` that was acknowledged.
-    private let acknowledged = Atomic<UInt>(0)
+    private let acknowledged = Atomic<UInt64>(0)
     /// Monotonic ns. Before that, a lost directory is not looked for again.
     private let nextLook = Atomic<UInt64>(0)
 
@@ -191,18 +190,21 @@ extension FilePath: Hashable {
     /// The host closed the descriptor, the directory was not found again, and so the path leads on
     /// to another one. What this process has in the former one is not known to be lost.
     package var isElsewhere: Bool {
-        _ = descriptor
-        // ORDER: acquire, as in `descriptor`; who sees the acknowledgement sees what led to it.
-        let known = unsafe current.load(ordering: .acquiring)
-        return unsafe known.pointee.isElsewhere
-            && acknowledged.load(ordering: .acquiring) != UInt(bitPattern: known)
+        // ORDER: acquire. Who sees the acknowledgement sees what led to it.
+        losses != acknowledged.load(ordering: .acquiring)
     }
 
-    /// From here on `isElsewhere` is false until the same happens again.
-    package func acknowledge() {
+    /// How often that has happened.
+    package var losses: UInt64 {
+        _ = descriptor
+        // ORDER: acquire, as in `descriptor`.
+        return unsafe current.load(ordering: .acquiring).pointee.losses
+    }
+
+    /// From here on `isElsewhere` is false until the same happens once more.
+    package func acknowledge(_ losses: UInt64) {
         // ORDER: release. Pairs with `isElsewhere`.
-        unsafe acknowledged.store(
-            UInt(bitPattern: current.load(ordering: .acquiring)), ordering: .releasing)
+        acknowledged.store(losses, ordering: .releasing)
     }
 
     /// The path leads elsewhere, or nowhere: the directory was moved.
@@ -241,7 +243,9 @@ extension FilePath: Hashable {
         }
         guard var new = next else { return nil }
         unsafe new.previous = known
-        (new.isPreviousLost, new.isElsewhere) = (!isHeld, isOther)
+        new.isPreviousLost = !isHeld
+        // A count that is carried on: what opens it once more acknowledges nothing.
+        unsafe new.losses = known.pointee.losses + (isOther ? 1 : 0)
         let made = unsafe Self.kept(new)
         // ORDER: acquire-release. Of the threads that found it lost, one replaces it.
         let (isFirst, now) = unsafe current.compareExchange(

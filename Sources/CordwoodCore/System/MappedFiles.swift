@@ -26,6 +26,7 @@ enum MappedFiles {
             guard left == 0 else { return false }
             unsafe path[end] = 0
             let descriptor = unsafe FileCalls.openKept(path, .directory)
+            unsafe path[end] = slash
             if cwi_fd_is(descriptor, device, inode) {
                 found = descriptor
             } else if descriptor >= 0 {
@@ -70,19 +71,22 @@ enum MappedFiles {
         defer { cwi_file_close(file) }
         let text = unsafe buffer.assumingMemoryBound(to: CChar.self)
         var held = 0
+        // A file of the host's may have a path that is longer than the buffer.
+        var isCut = false
         while true {
             let count = unsafe read(file, text + held, bufferBytes - held)
             if count < 0, errno == EINTR { continue }
-            guard count > 0 else { return true }
+            guard count > 0 else { return count == 0 }
             held += count
             var start = 0
             while let end = unsafe memchr(text + start, 10, held - start) {
                 let length = unsafe end.assumingMemoryBound(to: CChar.self) - (text + start)
-                if unsafe lend(text + start, length, body) { return true }
+                if !isCut, unsafe lend(text + start, length, body) { return true }
+                isCut = false
                 start += length + 1
             }
-            // No path is as long as the buffer.
-            guard held - start < bufferBytes else { return true }
+            if held - start == bufferBytes { isCut = true }
+            if isCut { start = held }
             unsafe memmove(text, text + start, held - start)
             held -= start
         }
@@ -99,9 +103,11 @@ enum MappedFiles {
         let isDeleted = unsafe ends(path, count, with: " (deleted)")
         if isDeleted { count -= 10 }
         guard unsafe ends(path, count, with: ".lane") else { return false }
-        count = unsafe withLineFeeds(path, count)
         unsafe path[count] = 0
-        return unsafe body(path, count, isDeleted)
+        if unsafe body(path, count, isDeleted) { return true }
+        let decoded = unsafe withLineFeeds(path, count)
+        unsafe path[decoded] = 0
+        return unsafe decoded < count && body(path, decoded, isDeleted)
     }
 
     private static func ends(
@@ -111,7 +117,8 @@ enum MappedFiles {
         return unsafe count >= length && memcmp(text + count - length, end.utf8Start, length) == 0
     }
 
-    /// The kernel writes a line feed of a path as `\012`. Returns the path's length.
+    /// The kernel writes a line feed of a path as `\012`, and a backslash as it is. Returns the
+    /// path's length.
     private static func withLineFeeds(_ path: UnsafeMutablePointer<CChar>, _ count: Int) -> Int {
         var (from, to) = (0, 0)
         while from < count {

@@ -17,7 +17,8 @@ struct LaneKeeping {
     var unsynced: [String: Int32] = [:]
     /// Guarded by the services' monitor.
     var isRenewing = false
-    /// Used only by the supply thread.
+    /// From here on, used only by the supply thread, or by the thread that renews the lane while
+    /// the supply thread leaves all this alone: `isRenewing` orders them.
     var next: UInt64 = 0
     var lastWhole = cw_monotonic_ns()
     /// The state of the file `store` when it was last read, and the id in it; nil: it was missing.
@@ -27,7 +28,7 @@ struct LaneKeeping {
     /// The consent in that file, or the one the host set since. Guarded by the services' monitor.
     var consent: Consent?
     var hasGivenUp = false
-    /// Used only by the supply thread. Where the moved store was last reported to lie; "": the
+    /// Where the moved store was last reported to lie; "": the
     /// system does not say. nil: it is at its path.
     var toldPlace: String?
     var nextPlace: UInt64 = 0
@@ -65,9 +66,21 @@ extension Services {
     private var laneTrouble: EngineCore.LaneTrouble {
         sealing.locked {
             guard keeping.left == nil else { return .none }
+            // Looked at first: what is deleted in between is gone, not elsewhere.
+            let isElsewhere = isElsewhere
             let trouble = unsafe EngineCore.laneTrouble(engine)
-            return trouble != .directoryGone && store.isElsewhere ? .directoryLost : trouble
+            return trouble != .directoryGone && isElsewhere ? .directoryLost : trouble
         }
+    }
+
+    /// What this process has in lanes/ is elsewhere, and not known to be lost: the host closed the
+    /// store's directory and it was not found again, or lanes/ was moved out of it.
+    var isElsewhere: Bool {
+        if store.isElsewhere { return true }
+        guard let lanes = FileFacts(at: directory + "/lanes") else {
+            return Errno.last == Errno.ENOENT && !store.isGone
+        }
+        return unsafe !EngineCore.isLanes(engine, lanes.device, lanes.inode)
     }
 
     private func onLaneThread(_ work: @escaping @Sendable () -> Void) {
@@ -86,7 +99,7 @@ extension Services {
         guard state == nil || state != keeping.store else { return }
         let found: StoreFile?
         do { found = try StoreFile.read(storeDirectory: directory) } catch { return }
-        guard !store.isElsewhere else { return }
+        guard !isElsewhere else { return }
         keeping.store = state
         if found?.id != keeping.storeID { missArchives() }
         keeping.storeID = found?.id
@@ -96,8 +109,7 @@ extension Services {
         }
         keeping.next = now + LaneKeeping.pauseNs
         onLaneThread { [self] in
-            let lanes = makeDirectoryAgain(.none)
-            if lanes >= 0 { FileCalls.close(lanes) }
+            if let made = makeDirectoryAgain(.none) { FileCalls.close(made.lanes) }
         }
     }
 
@@ -136,10 +148,10 @@ extension Services {
 
     private func renewLane(_ trouble: EngineCore.LaneTrouble, since: UInt64) {
         let isOther = trouble == .directoryGone || trouble == .directoryLost
-        let lanes = isOther ? makeDirectoryAgain(trouble) : -1
-        guard !isOther || lanes >= 0 else { return }
+        let made = isOther ? makeDirectoryAgain(trouble) : nil
+        guard !isOther || made != nil else { return }
         let renewed: (name: String, lost: UInt64)? = journal.locked {
-            guard let left = leave(trouble, since: since, lanes) else { return nil }
+            guard let left = leave(trouble, since: since, made) else { return nil }
             // After a failure nothing counts as durable until an archive holds it (R36).
             let error = trouble == .unusable ? Errno.EIO : journalWriter.pendingError
             keeping.unsynced[left.name] = error != 0 ? error : syncLane(left.name)
@@ -157,7 +169,7 @@ extension Services {
 
     /// Called under the journal's lock.
     private func leave(
-        _ trouble: EngineCore.LaneTrouble, since: UInt64, _ lanes: Int32
+        _ trouble: EngineCore.LaneTrouble, since: UInt64, _ made: (lanes: Int32, losses: UInt64)?
     ) -> (name: String, lost: UInt64)? {
         sealing.locked {
             let name = unsafe EngineCore.laneName(engine)
@@ -166,40 +178,44 @@ extension Services {
             // The monitor guards the adding of names.
             let left = monitor.locked {
                 unsafe EngineCore.renewLane(
-                    engine, known: known, since: since, lanesDirectory: lanes)
+                    engine, known: known, since: since, lanesDirectory: made?.lanes ?? -1)
             }
             guard let left else { return nil }
             keeping.left = left
             forgetWaiting()
             if isLoss { forgetRecords() }
             if trouble == .directoryLost { leaveRecordsBehind() }
-            if trouble == .directoryLost || trouble == .directoryGone { store.acknowledge() }
+            if let made { store.acknowledge(made.losses) }
             return (name, left.lost)
         }
     }
 
     /// Makes what is missing of the store again. If its directory is gone, a new one is made at the
     /// path, but only if the parent still exists: nothing is written below a disk that is not
-    /// mounted. Returns a descriptor of lanes/, or -1.
-    private func makeDirectoryAgain(_ trouble: EngineCore.LaneTrouble) -> Int32 {
-        guard !settings.isMemory else { return -1 }
+    /// mounted. Returns a descriptor of lanes/, and the losses that led to it.
+    private func makeDirectoryAgain(
+        _ trouble: EngineCore.LaneTrouble
+    ) -> (lanes: Int32, losses: UInt64)? {
+        guard !settings.isMemory else { return nil }
         let consent = monitor.locked { keeping.consent } ?? settings.options.consent
         do throws(CordwoodError) {
             if store.isGone {
                 let path = FilePath(store.path)
-                guard FileFacts(following: path.parent) != nil else { return -1 }
+                guard FileFacts(following: path.parent) != nil else { return nil }
                 try Directories.make(path, lasts: true)
-                guard store.beginAnew() else { return -1 }
+                guard store.beginAnew() else { return nil }
             }
+            // Read first: a directory that is lost from here on is another loss.
+            let losses = store.losses
             let lanes = try Directories.openLanes(
                 store, consent: consent, groupReads: settings.options.groupReads)
             // What is archived from here on is in the store that was made.
             let id = (try? StoreFile.read(storeDirectory: directory))?.id
             if id != keeping.storeID, trouble != .directoryLost { missArchives() }
             keeping.storeID = id
-            return lanes
+            return (lanes, losses)
         } catch {
-            return -1
+            return nil
         }
     }
 
@@ -251,8 +267,8 @@ extension LaneKeeping {
         switch trouble {
         case .directoryGone: "the store's directory was gone and has been made again"
         case .directoryLost:
-            "the store's directory could not be found after its descriptors were closed; records "
-                + "go on to the one at its path, and the former one keeps what it has"
+            "the directory with this process's records could not be found; records go on to the "
+                + "one at the store's path, and the former one keeps what it has"
         case .nameless: "a file of this lane was removed; a new lane has begun"
         case .none, .unusable: "this lane could not be written to any more; a new one has begun"
         case .resources:

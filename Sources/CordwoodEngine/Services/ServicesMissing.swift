@@ -16,9 +16,7 @@ extension Services {
     ) throws(CordwoodError) -> Bool {
         let missing = missing(run, of: lane, at: epoch)
         guard !missing.isEmpty else { return false }
-        guard !store.isElsewhere else {
-            throw CordwoodError(Status.busy, "the store's directory \(directory) was lost")
-        }
+        try checkNotElsewhere()
         // One segment at a time: other threads wait for the lock during a copy.
         let isRestored = missing.sorted().allSatisfy { number in
             sealing.locked { unsafe EngineCore.restoreNameless(engine, number) }
@@ -29,6 +27,7 @@ extension Services {
         }
         let lost = self.missing(run, of: lane, at: epoch)
         guard !lost.isEmpty else { return false }
+        try checkNotElsewhere()
         monitor.locked {
             guard epoch == laneEpoch else { return }
             sealedWaiting.removeAll { lost.contains($0) }
@@ -49,6 +48,11 @@ extension Services {
                     ]), as: "Cordwood.Store")
         }
         return true
+    }
+
+    private func checkNotElsewhere() throws(CordwoodError) {
+        guard isElsewhere else { return }
+        throw CordwoodError(Status.busy, "the directory \(directory)/lanes was lost")
     }
 
     /// Segments of the run that wait for the archiver and have no name in lanes/. Only the archiver

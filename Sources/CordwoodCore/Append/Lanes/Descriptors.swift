@@ -81,13 +81,14 @@ enum Descriptors {
                 start: memory.assumingMemoryBound(to: CChar.self), count: bytes))
         unsafe name.add(path, strlen(path) - "/lanes".utf8.count)
         guard unsafe FileCalls.makeDirectory(name.pointer) == 0 else { return }
+        // With the dot, a link of that name is followed, as at open.
+        name.add("/.")
         let directory = unsafe FileCalls.openKept(name.pointer, .directory)
         defer { FileCalls.close(directory) }
         _ = unsafe cwi_make_directory_at(directory, "lanes")
         let again = unsafe FileCalls.openKept("lanes", in: directory, .directory)
         guard again >= 0 else { return }
-        let old = unsafe replaceLanes(engine, again)
-        close(old.descriptor, old.device, old.inode)
+        unsafe replaceLanes(engine, Directory(again)).close()
     }
 
     private static func isLanes(_ engine: EngineBlock, _ descriptor: Int32) -> Bool {

@@ -508,6 +508,7 @@ public enum EngineCore {
             unsafe putOnDisk(engine, namelessOnly: false)
             if let previous = unsafe lane.pointee.previous {
                 unsafe sealLeft(engine, previous)
+                unsafe left?.dropMemory(engine)
                 unsafe lane.pointee.previous = nil
                 unsafe letGo(engine, previous)
                 unsafe left?.release(engine)

@@ -26,7 +26,7 @@ import CShims
     /// The new lane reports what the old lane counted as refused.
     fileprivate var movesRefused = false
     /// The lane's former directory, if another one has taken its place.
-    fileprivate var directory: (descriptor: Int32, device: UInt64, inode: UInt64)?
+    fileprivate var directory: Descriptors.Directory?
 
     /// Call once the new lane is the engine's.
     fileprivate init(_ engine: EngineBlock, _ lane: LaneBlock) {
@@ -59,9 +59,10 @@ import CShims
     /// Lets the lane go once no thread is in it any more. False: not yet.
     package mutating func letGo(_ engine: EngineBlock) -> Bool {
         guard isQuiet(), Quiescence.fence() else { return false }
-        // A straggler may have made one more segment current there.
+        // A straggler may have made one more segment current there, in the same directory.
         unsafe EngineCore.sealLeft(engine, lane)
         unsafe EngineCore.putOnDisk(engine, namelessOnly: false, of: lane)
+        unsafe dropMemory(engine)
         var isInUse = false
         unsafe Segments.forEach(engine) { segment in
             guard unsafe segment.pointee.lane == lane, unsafe segment.pointee.in_lane == 0 else {
@@ -89,12 +90,21 @@ import CShims
         return true
     }
 
+    /// If the directory was deleted with the links to the lane's segments in memory, nothing else
+    /// would ever remove these. Their records count as lost.
+    func dropMemory(_ engine: EngineBlock) {
+        guard movesRefused, directory != nil else { return }
+        unsafe Segments.forEach(engine) { segment in
+            guard unsafe segment.pointee.lane == lane, unsafe Quiescence.isSealedFile(segment)
+            else { return }
+            unsafe MemorySegments.remove(engine, segment)
+        }
+    }
+
     /// Runs after the lane has been let go.
     func release(_ engine: EngineBlock) {
         unsafe CatalogWriter.release(engine, lane)
-        if let directory {
-            Descriptors.close(directory.descriptor, directory.device, directory.inode)
-        }
+        directory?.close()
     }
 
     /// Moves the refusals counted since the last check to the new lane: no reader finds the old
@@ -147,6 +157,11 @@ extension EngineCore {
         case unusable
         /// The resource has changed so often that another lane is due. Nothing is wrong with it.
         case resources
+    }
+
+    /// Whether that is the directory of the engine's lane.
+    package static func isLanes(_ engine: EngineBlock, _ device: UInt64, _ inode: UInt64) -> Bool {
+        unsafe engine.pointee.lanes_device == device && engine.pointee.lanes_inode == inode
     }
 
     /// Whether a reader can find what is written now.
@@ -230,8 +245,11 @@ extension EngineCore {
             FileCalls.close(lanesDirectory)
             return nil
         }
-        let left =
-            lanesDirectory >= 0 ? unsafe Descriptors.replaceLanes(engine, lanesDirectory) : nil
+        var left: Descriptors.Directory?
+        if lanesDirectory >= 0 {
+            unsafe Segments.setElsewhere(old, true)
+            unsafe left = Descriptors.replaceLanes(engine, .init(lanesDirectory))
+        }
         unsafe memory.initializeMemory(as: UInt8.self, repeating: 0, count: LanePool.bytesEach)
         let new = unsafe memory.assumingMemoryBound(to: cwi_lane.self)
         unsafe engine.pointee.unused_lane = unsafe new
@@ -254,7 +272,10 @@ extension EngineCore {
             unsafe cwa_store_release_u64(word, UInt64(UInt(bitPattern: new)))
         }
         guard ran, isMade else {
-            if let left { Descriptors.close(left.descriptor, left.device, left.inode) }
+            if let left {
+                unsafe Descriptors.replaceLanes(engine, left).close()
+                unsafe Segments.setElsewhere(old, false)
+            }
             return nil
         }
         unsafe engine.pointee.lanes_left &+= 1
@@ -330,24 +351,37 @@ extension Descriptors {
         }
     }
 
-    /// Switches to another directory under the same path. Calls that still use the old one go on
-    /// until the caller closes it.
-    static func replaceLanes(
-        _ engine: EngineBlock, _ descriptor: Int32
-    ) -> (descriptor: Int32, device: UInt64, inode: UInt64) {
-        var old = unsafe (
-            engine.pointee.lanes_fd, engine.pointee.lanes_device, engine.pointee.lanes_inode
-        )
+    /// A descriptor of lanes/, or -1 if the host closed it, and which directory that is.
+    struct Directory {
+        var descriptor: Int32
+        var device: UInt64 = 0
+        var inode: UInt64 = 0
+
+        init(_ descriptor: Int32) {
+            self.descriptor = descriptor
+            unsafe cwi_fd_identity(descriptor, &device, &inode)
+        }
+
+        init(_ descriptor: Int32, _ device: UInt64, _ inode: UInt64) {
+            (self.descriptor, self.device, self.inode) = (descriptor, device, inode)
+        }
+
+        func close() { Descriptors.close(descriptor, device, inode) }
+    }
+
+    /// Switches to another directory. Calls that still use the old one go on until the caller
+    /// closes it.
+    static func replaceLanes(_ engine: EngineBlock, _ new: Directory) -> Directory {
+        var old = unsafe Directory(
+            engine.pointee.lanes_fd, engine.pointee.lanes_device, engine.pointee.lanes_inode)
+        let known = UInt32(bitPattern: old.descriptor)
         // The host closed it, and the new one may have its number.
-        let isLost = unsafe !cwi_fd_is(old.0, old.1, old.2)
-        unsafe cwi_fd_identity(
-            descriptor, &engine.pointee.lanes_device, &engine.pointee.lanes_inode)
+        if !cwi_fd_is(old.descriptor, old.device, old.inode) { old.descriptor = -1 }
+        unsafe engine.pointee.lanes_device = new.device
+        unsafe engine.pointee.lanes_inode = new.inode
         let word = unsafe cwi_engine_lanes_fd_at(engine)
         // ORDER: acquire-release. A writer that found the old one lost may have been faster (A28).
-        if unsafe !cwa_cas_u32(word, UInt32(bitPattern: old.0), UInt32(bitPattern: descriptor)) {
-            FileCalls.close(descriptor)
-        }
-        if isLost { old.0 = -1 }
+        if unsafe !cwa_cas_u32(word, known, UInt32(bitPattern: new.descriptor)) { new.close() }
         return old
     }
 }

@@ -14,18 +14,43 @@ extension Segments {
 
     static func refuse(_ engine: EngineBlock, _ lane: LaneBlock, errno number: Int32) {
         unsafe Refusal.note(engine, errno: number)
-        unsafe cwa_store_relaxed_u64(fullUntil(lane), cw_monotonic_ns() &+ refusalNs)
+        unsafe set(fullUntil(lane), cw_monotonic_ns() &+ refusalNs)
     }
 
     static func refuse(_ engine: EngineBlock, _ lane: LaneBlock, _ cause: GapCause, ns: UInt64) {
         unsafe Refusal(cause: cause, number: 0).note(engine)
-        unsafe cwa_store_relaxed_u64(fullUntil(lane), cw_monotonic_ns() &+ ns)
+        unsafe set(fullUntil(lane), cw_monotonic_ns() &+ ns)
     }
 
     /// A segment is ready, but the directory refuses its name.
     static func refuseNames(_ engine: EngineBlock, _ lane: LaneBlock, errno number: Int32) {
         unsafe Refusal.note(engine, errno: number)
-        unsafe cwa_store_relaxed_u64(nameUntil(lane), cw_monotonic_ns() &+ refusalNs)
+        unsafe set(nameUntil(lane), cw_monotonic_ns() &+ refusalNs)
+    }
+
+    /// For as long as another directory takes the place of the lane's: no segment of the lane gets
+    /// a name there, where no reader would find the lane's file.
+    static func setElsewhere(_ lane: LaneBlock, _ isElsewhere: Bool) {
+        // ORDER: relaxed, between two fences. Who finds another directory finds the mark, and who
+        // finds no mark has the lane's directory (A26).
+        cwa_fence_full()
+        unsafe cwa_store_relaxed_u64(fullUntil(lane), isElsewhere ? .max : 0)
+        unsafe cwa_store_relaxed_u64(nameUntil(lane), isElsewhere ? .max : 0)
+        cwa_fence_full()
+    }
+
+    /// True: `Descriptors.lanes`, called before this, may have returned another directory than the
+    /// lane's.
+    static func isElsewhere(_ lane: LaneBlock) -> Bool {
+        cwa_fence_full()
+        return unsafe cwa_load_relaxed_u64(nameUntil(lane)) == .max
+    }
+
+    private static func set(_ word: UnsafeMutableRawPointer, _ until: UInt64) {
+        // ORDER: relaxed. Of two refusals either may set the time, but none replaces the mark of a
+        // lane whose directory is elsewhere (A26).
+        let before = unsafe cwa_load_relaxed_u64(word)
+        if before != .max { _ = unsafe cwa_cas_u64(word, before, until) }
     }
 
     /// True while the file system must not be asked again for a segment or its name.

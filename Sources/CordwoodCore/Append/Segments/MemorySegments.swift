@@ -186,7 +186,9 @@ extension EngineCore {
         unsafe Segments.forEach(engine) { segment in
             guard unsafe Quiescence.isSealedFile(segment), unsafe segment.pointee.memory_id != 0,
                 unsafe !namelessOnly || FileCalls.isNameless(segment.pointee.fd),
-                let lane = unsafe segment.pointee.lane, unsafe only == nil || only == lane
+                let lane = unsafe segment.pointee.lane, unsafe only == nil || only == lane,
+                // Links in a lane's former directory stay valid.
+                unsafe !Segments.isElsewhere(lane)
             else { return }
             let isOnDisk = unsafe MemorySegments.putOnDisk(engine, lane, segment)
             changed = changed || isOnDisk

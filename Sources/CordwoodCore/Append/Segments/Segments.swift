@@ -233,6 +233,7 @@ package enum Segments {
                 var name = unsafe NameBuffer(finalBuffer)
                 unsafe addFileName(&name, lane, segment, sealed: false)
                 let directory = unsafe Descriptors.lanes(engine)
+                if unsafe isElsewhere(lane) { return EBADF }
                 let renamed = unsafe renameat(
                     directory, spareName.pointer, directory, name.pointer)
                 return renamed == 0 ? 0 : errno
