@@ -232,7 +232,8 @@ final class SupplyTests: XCTestCase {
         defer { close(engine) }
         for _ in 0..<3 { XCTAssertEqual(fill(engine, logger), Status.ok) }
         XCTAssertFalse(EngineCore.isMapped(engine, 1...2))  // not sealed yet: not for archives
-        XCTAssertEqual(EngineCore.sealRetired(engine, all: false).filter { $0 > 0 }, [1, 2])
+        XCTAssertEqual(
+            EngineCore.sealRetired(engine, all: false).map(\.number).filter { $0 > 0 }, [1, 2])
         XCTAssertTrue(EngineCore.isMapped(engine, 1...2))
         XCTAssertFalse(EngineCore.isMapped(engine, 3...9))
         EngineCore.releaseQuiet(engine)
@@ -378,7 +379,7 @@ final class SupplyTests: XCTestCase {
         let base = UnsafeMutableRawPointer(try XCTUnwrap(segment.pointee.base))
         let number = segment.pointee.number
         XCTAssertTrue(EngineCore.isSealingDue(engine))
-        XCTAssertTrue(EngineCore.sealRetired(engine, all: false).contains(number))
+        XCTAssertTrue(EngineCore.sealRetired(engine, all: false).contains { $0.number == number })
         XCTAssertFalse(EngineCore.isSealingDue(engine))
         XCTAssertGreaterThan(try residentKiB(base), 512)
         let end = Int(segment.pointee.sealed_end)
@@ -429,7 +430,7 @@ final class SupplyTests: XCTestCase {
         let number = segment.pointee.number
         Segments.supply(engine, engine.pointee.lane!, segment, upTo: segment.pointee.size)
         XCTAssertEqual(fill(engine, logger), Status.ok)
-        XCTAssertEqual(EngineCore.sealRetired(engine, all: false).last, number)
+        XCTAssertEqual(EngineCore.sealRetired(engine, all: false).last?.number, number)
         cwa_store_relaxed_u32(Recycling.ringWord(engine), 8)
         XCTAssertFalse(
             EngineCore.recycleUnmapped(engine, number: number, generation: 1),

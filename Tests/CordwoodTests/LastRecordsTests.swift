@@ -49,6 +49,7 @@ final class LastRecordsTests: XCTestCase {
                 options.last = [1, 2, 7, 30, 200, 5_000].randomElement(using: &maker.random)!
                 // With so few bytes none is kept, and they are read again.
                 if round % 2 == 1 { options.keptBytesMax = 600 }
+                if round % 3 == 0 { options.segmentsOpenMax = 0 }
                 let last = try read(options, boot: maker.running)
                 guard last.lines == Array(full.lines.suffix(options.last)) else {
                     return XCTFail(
@@ -333,6 +334,57 @@ final class LastRecordsTests: XCTestCase {
     }
 
     /// Damage that is read is reported once, even if it is met twice.
+    /// Of a lane that nobody has archived, the last segments are read, and the headers of the rest.
+    func testOnlyTheLastSegmentsAreRead() throws {
+        let lane = LaneBuilder(store: store)
+        lane.createdMonotonic = 1
+        let second: UInt64 = 1_000_000_000
+        // A thread is slow: the third segment is sealed long after those that follow it.
+        let late: UInt64 = 92
+        for number: UInt64 in 1...100 {
+            let segment = lane.segment(number)
+            let begin = number * second
+            segment.created = begin
+            segment.state = number == 100 ? 1 : 3
+            let chunk = segment.chunk(thread: 1, sequence: UInt32(number), base: begin)
+            for index: UInt64 in 0..<50 {
+                chunk.text("\(number).\(index)", at: begin + index * 1_000_000)
+            }
+            var end = begin + 900_000_000
+            if number == 3 {
+                end = late * second + 500_000_000
+                segment.chunk(thread: 2, sequence: 0, base: end - 10)
+                    .text("late", at: end - 10)
+            }
+            segment.pairs.append((end, end, 1_000_000_000_000 + end))
+        }
+        lane.write()
+        var options = ReaderOptions()
+        let full = try read(options, boot: .zero)
+        XCTAssertEqual(full.lines.count, 5_001)
+        for last in [1, 50, 120, 450] {
+            options.last = last
+            let found = try read(options, boot: .zero)
+            XCTAssertEqual(found.lines, full.lines.suffix(last))
+            XCTAssertEqual(found.problems, 0)
+            XCTAssertLessThanOrEqual(found.gathered, UInt64(4 * max(last, 200)))
+        }
+        options.last = 450
+        XCTAssertTrue(try read(options, boot: .zero).lines.contains { $0.contains("late") })
+        // It ends in a gap, but for what an old gap record reports.
+        lane.drops = [(5, 0, 7, 9)]
+        var gap: [UInt8] = []
+        for word: UInt64 in [0, 0, 4, 5, 800, 0] { gap += StoreMaker.bytes(of: word) }
+        lane.segments[4].chunks[0].record(7, at: 5 * second + 60_000_000, level: 0, gap)
+        lane.write()
+        for last in [1, 2, 40] {
+            options.last = last
+            XCTAssertEqual(
+                try read(options, boot: .zero).lines,
+                try read(ReaderOptions(), boot: .zero).lines.suffix(last))
+        }
+    }
+
     func testDamageIsReportedOnce() throws {
         let lane = try simple()
         let path = try archivePath(lane, 4)

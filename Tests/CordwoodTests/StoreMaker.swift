@@ -147,6 +147,8 @@ struct StoreMaker {
                 end = max(end, at)
             }
         }
+        // Sealing adds a pair later than every record (FORMAT §9).
+        segment.pairs.append((end + 1, end + 1, end + 1 + toUTC))
         // The next segment begins before this one's last records, or a while later.
         now = chance(60) ? end : end - min(end - now, UInt64(below(3_000)) * 1_000_000)
         if chance(20) { now += UInt64(below(30)) * 1_000_000_000 }

@@ -231,18 +231,33 @@ def short_lived(bench):
     bench.check()
 
 
+def counted(bench, *words):
+    """What a program does, by kind of system call (count.c)."""
+    environment = dict(os.environ, LD_PRELOAD=str(bench.programs / "count.so"))
+    text = bench.finish(words, environment=environment)
+    said = text.rsplit("listings ", 1)[1].split()
+    return dict(zip(["listings"] + said[1::2], map(int, said[::2])))
+
+
 def listings(bench):
     """Archiving lists the store's directories once for 32 lanes. For lanes that archives have,
-    left behind by killed adopters, it lists a bounded number of times, however many there are."""
-    count = sized(130, 200, 1000)
+    left behind by killed adopters, it lists a bounded number of times, however many there are.
+    A reader opens each lane once for its header and once for the rest, which it reads at once."""
+    count = sized(200, 300, 1000)
     dead_lanes(bench, count)
     kept = bench.directory / "kept"
     shutil.copytree(bench.store / "lanes", kept, ignore=shutil.ignore_patterns("*.lane"))
-    environment = dict(os.environ, LD_PRELOAD=str(bench.programs / "count.so"))
+
+    for words in (["tail", "-n", "3"], ["cat"]):
+        did = counted(bench, bench.command, *words, bench.store)
+        bench.note(f"{words[0]} of {count} lanes: {did}")
+        for kind, each, rest in (("listings", 0, 12), ("opens", 2, 60), ("reads", 3, 60),
+                                 ("facts", 4, 100)):
+            if did[kind] > each * count + rest:
+                raise Failed(f"{words[0]} of {count} lanes: {did[kind]} {kind}")
 
     def listed_at_most(bound, what):
-        text = bench.finish([bench.command, "archive", bench.store], environment=environment)
-        listed = int(text.rsplit("listings ", 1)[1].split()[0])
+        listed = counted(bench, bench.command, "archive", bench.store)["listings"]
         bench.note(f"{listed} listings for {what}")
         if listed > bound:
             raise Failed(f"{listed} directory listings for {what}")
@@ -253,4 +268,16 @@ def listings(bench):
     listed_at_most(8 + count // 32, f"{count} lanes")
     shutil.copytree(kept, bench.store / "lanes", dirs_exist_ok=True)
     listed_at_most(8, f"what is left of {count}")
+    bench.check()
+
+
+def listings_behind(bench):
+    """An engine that is thousands of segments behind lists its store now and then, not for each
+    archive, and puts many small segments into one."""
+    count = sized(250, 2_000, 20_000)
+    did = counted(bench, bench.programs / "rooms", "behind", bench.store, bench.ledger, str(count))
+    archives = len(list((bench.store / "archives").glob("*.cwa")))
+    bench.note(f"{count} segments in {archives} archives: {did}")
+    if did["listings"] > 150 or archives > 20 + count // 64:
+        raise Failed(f"{did['listings']} listings, {archives} archives of {count} segments")
     bench.check()

@@ -130,8 +130,9 @@ static void filter(int argc, char **argv) {
     _exit(failures ? 1 : 0);
 }
 
-/* segments COUNT: fills so many segments, more than are archived meanwhile, and is killed. */
-static void segments(int argc, char **argv) {
+/* Fills that many segments, more than are archived meanwhile. `each`: records between two looks at
+ * the engine's counts, which list the store. */
+static cw_engine *fill_segments(int argc, char **argv, uint64_t each) {
     uint64_t count = argc > 0 ? strtoull(argv[0], NULL, 10) : 100;
     cw_options options = options_of(store_path);
     options.segment_bytes = 64 << 10;
@@ -140,12 +141,25 @@ static void segments(int argc, char **argv) {
     uint32_t index = slot_take();
     cw_stats stats = {.struct_size = sizeof stats};
     while (stats.segments_sealed < count && failures == 0) {
-        write_many(log, index, 500);
+        write_many(log, index, each);
         EXPECT(CW_OK, cw_stats_get(engine, &stats, sizeof stats));
     }
+    return engine;
+}
+
+/* segments COUNT: is killed then. */
+static void segments(int argc, char **argv) {
+    fill_segments(argc, argv, 500);
     if (failures == 0) raise(SIGKILL);
 }
 
-static const test_case cases[] = {
-    {"segments", segments}, {"drop", drop}, {"group", group}, {"filter", filter}};
+/* behind COUNT: archives them. */
+static void behind(int argc, char **argv) {
+    cw_engine *engine = fill_segments(argc, argv, 100000);
+    EXPECT(CW_OK, cw_archive_wait(engine, 600000));
+    EXPECT(CW_OK, cw_close(&engine, 60000));
+}
+
+static const test_case cases[] = {{"segments", segments}, {"behind", behind}, {"drop", drop},
+                                  {"group", group},       {"filter", filter}};
 MAIN(cases)

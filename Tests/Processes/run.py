@@ -371,6 +371,7 @@ CASES = {
     "short_lived": crowd.short_lived,
     "named": crowd.named,
     "listings": crowd.listings,
+    "listings_behind": crowd.listings_behind,
     "reopen": life("reopen", 300, 400, 10_000, checked=False),
     "engines": life("engines", 0, 0, 0),
     "close_in_callback": life("callback", 0, 0, 0, checked=False),

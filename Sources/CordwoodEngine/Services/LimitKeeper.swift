@@ -53,12 +53,20 @@ import CordwoodStore
     func set(_ new: Bounds) { monitor.locked { bounds = new } }
 
     /// The number of segments that one archive may cover so that its extra space stays within the
-    /// quota.
-    var segmentsAtOnce: UInt64 {
+    /// quota: many small ones, because an archive costs several syncs whatever it holds.
+    var segmentsInArchive: UInt64 {
         let bounds = current
+        let most = max(
+            LimitKeeper.segmentsAtLeast, LimitKeeper.archivedBytes / bounds.segmentBytes)
         return bounds.quotaBytes == 0
-            ? 8 : min(8, max(1, bounds.quotaBytes / 16 / bounds.segmentBytes))
+            ? most : min(most, max(1, bounds.quotaBytes / 16 / bounds.segmentBytes))
     }
+
+    /// The same without regard to their size: so many are kept ready to be used again.
+    var segmentsAtOnce: UInt64 { min(LimitKeeper.segmentsAtLeast, segmentsInArchive) }
+
+    private static let segmentsAtLeast: UInt64 = 8
+    private static let archivedBytes: UInt64 = 32 << 20
 
     /// The extra space that archiving so many segments may take.
     func archiveBytes(segments: Int) -> UInt64 { UInt64(segments) * current.segmentBytes }
@@ -103,6 +111,8 @@ import CordwoodStore
         let used = files.grown + bytes(of: "archives") { $0.hasSuffix(".cwa") }
         return quota > used ? quota - used : 0
     }
+
+    var hasQuota: Bool { current.quotaBytes > 0 }
 
     /// True if retention has archives to remove, or the quota has room for hardly another segment.
     var isShort: Bool {
@@ -180,25 +190,31 @@ import CordwoodStore
     }
 
     private func bytes(of folder: String, where wanted: (String) -> Bool) -> UInt64 {
-        sizes(of: folder).reduce(0) { wanted($1.name) ? $0 + $1.bytes : $0 }
+        sizes(of: folder, where: wanted).reduce(0) { $0 + $1.bytes }
     }
 
     /// The files of a folder, each once. A listing that runs during a rename may hold both names of
     /// a file, or neither. Files are therefore told apart by their inodes and listed twice; a third
     /// look checks whether those missing from the second are gone.
-    private func sizes(of folder: String) -> [(name: String, bytes: UInt64)] {
-        let first = look(folder)
-        var found = look(folder)
+    private func sizes(
+        of folder: String, where wanted: (String) -> Bool = { _ in true }
+    ) -> [(name: String, bytes: UInt64)] {
+        let first = look(folder, wanted)
+        var found = look(folder, wanted)
         let lacking = first.filter { found[$0.key] == nil }
         if !lacking.isEmpty {
-            for (inode, file) in look(folder) where lacking[inode] != nil { found[inode] = file }
+            for (inode, file) in look(folder, wanted) where lacking[inode] != nil {
+                found[inode] = file
+            }
         }
         return Array(found.values)
     }
 
-    private func look(_ folder: String) -> [UInt64: (name: String, bytes: UInt64)] {
+    private func look(
+        _ folder: String, _ wanted: (String) -> Bool
+    ) -> [UInt64: (name: String, bytes: UInt64)] {
         var files: [UInt64: (name: String, bytes: UInt64)] = [:]
-        for name in Directories.names(directory + "/\(folder)") {
+        for name in Directories.names(directory + "/\(folder)") where wanted(name) {
             // Skips files that are gone by now, and links, whose files are not the store's.
             guard let file = FileFacts(at: directory + "/\(folder)/\(name)"), file.isRegular
             else { continue }

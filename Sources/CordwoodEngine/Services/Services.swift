@@ -46,13 +46,15 @@ import CordwoodTrace
     private var threadsRunning = 0
     private var threadsBegun = 0
     private var finishesAtEnd = false
-    /// Sealed segments of this lane, by number, that wait for the archiver; ascending.
-    var sealedWaiting: [UInt64] = []
+    /// Sealed segments of this lane that wait for the archiver, by number.
+    var sealedWaiting: [SealedSegment] = []
     /// Segment 0, which is small, waits for segment 1: one archive of both takes less space. It
     /// does not wait once a caller waits for archives.
     var firstWaits = true
-    private var sealedCount: UInt64 = 0
+    var sealedCount: UInt64 = 0
     var archivedCount: UInt64 = 0
+    /// As the store's limits were last looked at.
+    var archivedAtLook: UInt64 = 0
     private var recoveredCount: UInt64 = 0
     var reusedCount: UInt64 = 0
     var archiveFailure: CordwoodError?
@@ -288,7 +290,9 @@ import CordwoodTrace
             })
     }
 
-    private var waitingForArchive: Set<UInt64> { monitor.locked { Set(sealedWaiting) } }
+    private var waitingForArchive: Set<UInt64> {
+        monitor.locked { Set(sealedWaiting.map(\.number)) }
+    }
 
     /// Makes sealed segments of this lane durable where they are.
     private func syncSealed(_ numbers: Set<UInt64>) -> SyncedFiles {
@@ -313,7 +317,9 @@ import CordwoodTrace
     /// durable.
     private func isMissing(_ numbers: Set<UInt64>) -> Bool {
         monitor.locked {
-            sealedWaiting.contains { numbers.contains($0) && archivedRun?.run.contains($0) != true }
+            sealedWaiting.contains {
+                numbers.contains($0.number) && archivedRun?.run.contains($0.number) != true
+            }
         }
     }
 
@@ -358,15 +364,6 @@ import CordwoodTrace
             eventsAtRoll = events
         }
         seal()
-    }
-
-    /// Under the sealing lock: the archiver gets them.
-    func noteSealed(_ numbers: [UInt64]) {
-        monitor.locked {
-            sealedWaiting = (sealedWaiting + numbers).sorted()
-            sealedCount += UInt64(numbers.count)
-            wakeShipperLocked()
-        }
     }
 
     /// Counts the records of the host, without the engine's own diagnostics.
@@ -447,7 +444,7 @@ import CordwoodTrace
                 keepLimits()
                 if unsafe EngineCore.isOversize(engine) { _ = try? roll() }
                 nextTick = min(nextTick, now + UInt64(interval) * 1_000_000_000)
-            } else if archived || adopts || nextTick > 0 && now >= nextTick {
+            } else if archived && isLookDue || adopts || nextTick > 0 && now >= nextTick {
                 keepLimits()
             }
             // At a full rate another archive is always due.
@@ -492,7 +489,7 @@ import CordwoodTrace
 
     func wakeShipper() { monitor.locked { wakeShipperLocked() } }
 
-    private func wakeShipperLocked() {
+    func wakeShipperLocked() {
         isShipperWoken = true
         monitor.notify()
     }
@@ -514,7 +511,8 @@ import CordwoodTrace
 
     /// Runs on the ship thread.
     private func keepLimits() {
-        if adoption.mayMakeRoom(cw_monotonic_ns()), limits.isShort { adopt() }
+        if limits.hasQuota, adoption.mayMakeRoom(cw_monotonic_ns()), limits.isShort { adopt() }
+        monitor.locked { archivedAtLook = archivedCount }
         limits.keep()
     }
 

@@ -10,16 +10,17 @@ import CordwoodStore
 extension Services {
     /// Archives the oldest sealed segment and its neighbours. True: it archived something.
     func archiveNext() -> Bool {
-        let most = limits.segmentsAtOnce
+        let most = limits.segmentsInArchive
         var epoch = 0
-        let run: ClosedRange<UInt64>? = monitor.locked {
-            guard !isStopping, archivingEpoch == nil else { return nil }
+        let waiting: [SealedSegment] = monitor.locked {
+            guard !isStopping, archivingEpoch == nil else { return [] }
             epoch = laneEpoch
-            guard let run = archivedRun?.run ?? nextRun(atMost: most) else { return nil }
-            archivingEpoch = epoch
-            return run
+            let next = nextRun(atMost: most)
+            if !next.isEmpty { archivingEpoch = epoch }
+            return next
         }
-        guard let run else { return false }
+        guard let first = waiting.first, let last = waiting.last else { return false }
+        let run = first.number...last.number
         defer {
             monitor.locked {
                 archivingEpoch = nil
@@ -30,10 +31,11 @@ extension Services {
         guard let lane = laneName(at: epoch) else { return false }
         do {
             let known = monitor.locked { epoch == laneEpoch ? archivedRun?.summary : nil }
-            if known == nil, try settleMissing(run, of: lane, at: epoch) { return true }
-            let done = if let known { known } else { try archive(run, of: lane) }
+            if known == nil, try settleMissing(waiting, of: lane, at: epoch) { return true }
+            let files = files(waiting, of: lane)
+            let done = if let known { known } else { try archive(run, files) }
             monitor.locked { if epoch == laneEpoch { archivedRun = (run, done) } }
-            try removeArchived(run, at: epoch)
+            try removeArchived(run, files, at: epoch)
             monitor.locked {
                 archiving.add(done)
                 archiveFailure = nil
@@ -41,7 +43,7 @@ extension Services {
                 guard epoch == laneEpoch else { return }
                 ownArchived += done.records
                 archivedRun = nil
-                sealedWaiting.removeAll { run.contains($0) }
+                sealedWaiting.removeAll { run.contains($0.number) }
                 archivedCount += UInt64(run.count)
                 monitor.notify()
             }
@@ -55,19 +57,41 @@ extension Services {
         }
     }
 
-    /// Under the monitor: the segments that go into the next archive.
-    private func nextRun(atMost most: UInt64) -> ClosedRange<UInt64>? {
-        guard let first = sealedWaiting.first, !firstWaits || sealedWaiting != [0] else {
-            return nil
+    /// Under the monitor: the segments that go into the next archive, or went into the last one and
+    /// are not removed yet.
+    private func nextRun(atMost most: UInt64) -> [SealedSegment] {
+        if let archivedRun {
+            return Array(sealedWaiting.prefix { $0.number <= archivedRun.run.upperBound })
         }
-        var last = first
+        guard let first = sealedWaiting.first?.number,
+            !firstWaits || first != 0 || sealedWaiting.count > 1
+        else { return [] }
         // Segment 0 comes on top: it is small, and part of the lane file.
         let end = first + most + (first == 0 ? 1 : 0)
-        for number in sealedWaiting.dropFirst() where number == last + 1 && number < end {
-            last = number
-        }
-        return first...last
+        var next = first
+        return Array(
+            sealedWaiting.prefix {
+                defer { next += 1 }
+                return $0.number == next && next < end
+            })
     }
+
+    /// Their names tell where they are: a listing would take long where thousands wait.
+    func files(_ waiting: [SealedSegment], of lane: String) -> LaneFiles {
+        LaneFiles(
+            lane: lane, store: directory, sealed: waiting, first: waiting.first?.number == 0)
+    }
+
+    /// Looking at the store's limits takes long where thousands of segments wait, so it is not
+    /// done after each archive. A quota, which bounds how many there are, waits for it.
+    var isLookDue: Bool {
+        limits.hasQuota
+            || monitor.locked {
+                archivedCount - archivedAtLook >= UInt64(sealedWaiting.count) / Services.lookShare
+            }
+    }
+
+    private static let lookShare: UInt64 = 8
 
     private func laneName(at epoch: Int) -> String? {
         sealing.locked {
@@ -76,13 +100,11 @@ extension Services {
     }
 
     private func archive(
-        _ run: ClosedRange<UInt64>, of lane: String
+        _ run: ClosedRange<UInt64>, _ files: LaneFiles
     ) throws(CordwoodError) -> ArchivingSummary {
         unsafe Quota.charge(engine, bytes: limits.archiveBytes(segments: run.count))
         return try StoreArchiver.archive(
-            directory: directory,
-            files: StoreArchiver.files(directory, lane), segments: run,
-            form: form, endsLane: false)
+            directory: directory, files: files, segments: run, form: form, endsLane: false)
     }
 
     /// Dense blocks cost several times the processor time of plain ones, so a helper that is behind
@@ -149,7 +171,7 @@ extension Services {
     /// CRASH: the archive has its name; readers and adopters see that it covers these segments. If
     /// the lane was abandoned meanwhile, adoption does all of this.
     private func removeArchived(
-        _ run: ClosedRange<UInt64>, at epoch: Int
+        _ run: ClosedRange<UInt64>, _ files: LaneFiles, at epoch: Int
     ) throws(CordwoodError) {
         guard let name = laneName(at: epoch) else { return }
         if run.lowerBound == 0 {
@@ -159,18 +181,16 @@ extension Services {
             }
         }
         var reused: Set<UInt64> = []
-        let lane: String? = sealing.locked {
-            guard monitor.locked({ epoch == laneEpoch }) else { return nil }
+        let isOurs = sealing.locked {
+            guard monitor.locked({ epoch == laneEpoch }) else { return false }
             reused = unsafe EngineCore.recycle(engine, run)
-            return unsafe EngineCore.laneName(engine)
+            return true
         }
-        guard let lane else { return }
+        guard isOurs else { return }
         monitor.locked { reusedCount += UInt64(reused.count) }
         awaitUnmapped(run)
-        for segment in try StoreArchiver.files(directory, lane).segments
-        where run.contains(segment.number) && !reused.contains(segment.number)
-            && !reuseUnmapped(segment, at: epoch)
-        {
+        for segment in files.segments
+        where !reused.contains(segment.number) && !reuseUnmapped(segment, at: epoch) {
             SegmentLink.remove(segment.path)
         }
         _ = Directories.sync(directory + "/lanes")

@@ -223,7 +223,7 @@ extension Services {
     private func syncLane(_ name: String) -> Int32 {
         guard let lane = try? StoreArchiver.files(directory, name) else { return Errno.EAGAIN }
         for path in lane.segments.map(\.path) + [lane.lanePath]
-            + lane.catalogs.map({ directory + "/lanes/\(name).catalog-\($0)" })
+            + (lane.catalogs ?? []).map({ directory + "/lanes/\(name).catalog-\($0)" })
         {
             let error = Directories.sync(path)
             guard error == 0 || error == Errno.ENOENT else { return error }
@@ -287,6 +287,7 @@ extension Services {
             archivedCount += UInt64(sealedWaiting.count)
             sealedWaiting = []
             firstWaits = true
+            archivedAtLook = archivedCount
             archivedRun = nil
             monitor.notify()
         }

@@ -9,12 +9,12 @@ import CordwoodShip
 import CordwoodStore
 
 extension Services {
-    /// True: segments of that run were given up, so the run is a different one now. Throws if one
-    /// of them may get its file later, when the disk has room again.
+    /// True: some of the segments were given up, so the next archive is a different one now. Throws
+    /// if one of them may get its file later, when the disk has room again.
     func settleMissing(
-        _ run: ClosedRange<UInt64>, of lane: String, at epoch: Int
+        _ waiting: [SealedSegment], of lane: String, at epoch: Int
     ) throws(CordwoodError) -> Bool {
-        let missing = missing(run, of: lane, at: epoch)
+        let missing = missing(waiting, of: lane, at: epoch)
         guard !missing.isEmpty else { return false }
         try checkNotElsewhere()
         // One segment at a time: other threads wait for the lock during a copy.
@@ -25,12 +25,12 @@ extension Services {
             throw CordwoodError(
                 Status.full, "removed segments could not be written to \(directory)/lanes again")
         }
-        let lost = self.missing(run, of: lane, at: epoch)
+        let lost = self.missing(waiting, of: lane, at: epoch)
         guard !lost.isEmpty else { return false }
         try checkNotElsewhere()
         monitor.locked {
             guard epoch == laneEpoch else { return }
-            sealedWaiting.removeAll { lost.contains($0) }
+            sealedWaiting.removeAll { lost.contains($0.number) }
             archivedCount += UInt64(lost.count)
             monitor.notify()
         }
@@ -55,17 +55,13 @@ extension Services {
         throw CordwoodError(Status.busy, "the directory \(directory)/lanes was lost")
     }
 
-    /// Segments of the run that wait for the archiver and have no name in lanes/. Only the archiver
-    /// renames a sealed segment, so a listing misses none.
+    /// Those of them that have no name in lanes/. Only the archiver renames a sealed segment.
     private func missing(
-        _ run: ClosedRange<UInt64>, of lane: String, at epoch: Int
+        _ waiting: [SealedSegment], of lane: String, at epoch: Int
     ) -> Set<UInt64> {
-        let waiting: Set<UInt64> = monitor.locked {
-            // Segment 0 lies in the lane file.
-            epoch == laneEpoch ? Set(sealedWaiting.filter { run.contains($0) && $0 != 0 }) : []
-        }
-        let listing = LaneListing(directory: directory)
-        guard listing.isWhole else { return [] }
-        return waiting.subtracting((listing.lanes[lane]?.segments ?? []).map(\.number))
+        guard monitor.locked({ epoch == laneEpoch }) else { return [] }
+        // Segment 0 lies in the lane file.
+        return Set(waiting.lazy.map(\.number).filter { $0 != 0 })
+            .subtracting(files(waiting, of: lane).segments.map(\.number))
     }
 }

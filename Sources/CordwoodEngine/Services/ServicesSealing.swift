@@ -83,7 +83,7 @@ extension Services {
     /// pages until then costs memory and saves nothing.
     private var keptBelow: UInt64 {
         let reach = limits.segmentsAtOnce * 2
-        return monitor.locked { sealedWaiting.first.map { $0 + reach } ?? .max }
+        return monitor.locked { sealedWaiting.first.map { $0.number + reach } ?? .max }
     }
 
     /// The sealing lock for the supply thread, which gets it after one segment at most.
@@ -110,10 +110,22 @@ extension Services {
     @discardableResult
     func seal(atMost: Int = .max) -> Int {
         sealing.locked {
-            let numbers = unsafe EngineCore.sealRetired(engine, all: false, atMost: atMost)
-            guard !numbers.isEmpty else { return 0 }
-            noteSealed(numbers)
-            return numbers.count
+            let sealed = unsafe EngineCore.sealRetired(engine, all: false, atMost: atMost)
+            guard !sealed.isEmpty else { return 0 }
+            noteSealed(sealed)
+            return sealed.count
+        }
+    }
+
+    /// Under the sealing lock: the archiver gets them.
+    func noteSealed(_ sealed: [SealedSegment]) {
+        monitor.locked {
+            for segment in sealed {
+                let after = sealedWaiting.lastIndex { $0.number < segment.number }
+                sealedWaiting.insert(segment, at: after.map { $0 + 1 } ?? 0)
+            }
+            sealedCount += UInt64(sealed.count)
+            wakeShipperLocked()
         }
     }
 }

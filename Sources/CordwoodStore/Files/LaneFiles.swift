@@ -20,7 +20,8 @@ package struct LaneFiles: Sendable {
     package let directory: FilePath
     package internal(set) var hasLaneFile = false
     package internal(set) var hasJournal = false
-    package internal(set) var catalogs: [Int] = []
+    /// nil: not known.
+    package internal(set) var catalogs: [Int]?
     /// By number. Excludes segment 0, which lies in the lane file.
     package internal(set) var segments: [Segment] = []
 
@@ -30,6 +31,12 @@ package struct LaneFiles: Sendable {
     package init(lane: String, directory: FilePath) {
         self.lane = lane
         self.directory = directory
+    }
+
+    func without(_ numbers: Set<UInt64>) -> LaneFiles {
+        var files = self
+        files.segments.removeAll { numbers.contains($0.number) }
+        return files
     }
 
     /// All lanes of the store at `store`, by name. A store without lanes/ has none.
@@ -63,7 +70,7 @@ package struct LaneFiles: Sendable {
         if rest.hasPrefix("catalog-"), let k = Int(rest.dropFirst(8)),
             k >= 1, k <= CatalogHeader.filesMax
         {
-            catalogs.append(k)
+            catalogs = (catalogs ?? []) + [k]
         }
         if let segment = LaneFiles.segment(rest, path: directory + "/\(name)") {
             segments.append(segment)
@@ -74,6 +81,31 @@ package struct LaneFiles: Sendable {
     static func parts(_ name: Substring) -> (lane: String, rest: Substring)? {
         guard let dot = name.utf8.firstIndex(of: 0x2e) else { return nil }
         return (String(name[..<dot]), name[name.utf8.index(after: dot)...])
+    }
+
+    /// Those segments of a lane that have a name, sealed or not: their owner knows them, and so
+    /// needs no listing, which would take long where thousands wait for it. `first`: segment 0 is
+    /// among them.
+    package init(
+        lane: String, store: FilePath, sealed: [SealedSegment], first: Bool
+    ) {
+        self.init(lane: lane, directory: store + "/lanes")
+        hasLaneFile = first
+        for segment in sealed where segment.number != 0 {
+            let number = Digits.text(segment.number, width: 8)
+            let generation = Digits.text(UInt64(segment.generation), width: 4)
+            for isSealed in [true, false] {
+                let ending = isSealed ? "sealed" : "seg"
+                let path = directory + "/\(lane).\(number)-\(generation).\(ending)"
+                // If it cannot be looked at, it may exist. Sealing renames it, or may fail to.
+                guard FileFacts(at: path) != nil || Errno.last != Errno.ENOENT else { continue }
+                segments.append(
+                    Segment(
+                        number: segment.number, generation: segment.generation,
+                        isSealed: isSealed, path: path))
+                break
+            }
+        }
     }
 
     /// `<number>-<generation>.seg` or `.sealed`.
@@ -91,7 +123,7 @@ package struct LaneFiles: Sendable {
 
     /// A listing that ran beside a rename may hold both names of a segment: keeps the later one.
     private mutating func settle() {
-        catalogs.sort()
+        catalogs = catalogs?.sorted() ?? []
         segments.sort {
             $0.number != $1.number
                 ? $0.number < $1.number

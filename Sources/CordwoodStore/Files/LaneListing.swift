@@ -6,8 +6,22 @@ package struct LaneListing {
     package struct Lane {
         package var name: String
         package var hasLaneFile = false
+        /// By number.
         package var segments: [LaneFiles.Segment] = []
         var others: [String] = []
+
+        func hasSegment(in range: ClosedRange<UInt64>) -> Bool {
+            var (low, high) = (0, segments.count)
+            while low < high {
+                let middle = (low &+ high) / 2
+                if segments[middle].number < range.lowerBound {
+                    low = middle &+ 1
+                } else {
+                    high = middle
+                }
+            }
+            return low < segments.count && range.contains(segments[low].number)
+        }
     }
 
     package var lanes: [String: Lane] = [:]
@@ -21,6 +35,7 @@ package struct LaneListing {
         let names = Directories.list(directory + "/lanes")
         cause = names == nil ? Directories.failure("list", directory + "/lanes").text : ""
         for name in names ?? [] { add(name, directory) }
+        for name in lanes.keys { lanes[name]?.segments.sort { $0.number < $1.number } }
     }
 
     private mutating func add(_ fileName: String, _ directory: FilePath) {
@@ -35,17 +50,16 @@ package struct LaneListing {
             lanes[lane, default: Lane(name: lane)].others.append(fileName)
             return
         }
-        var entry = lanes[lane] ?? Lane(name: lane)
+        // In place: a copy of a lane of tens of thousands of segments takes long.
         if rest == "lane" {
-            entry.hasLaneFile = true
+            lanes[lane, default: Lane(name: lane)].hasLaneFile = true
         } else if rest.hasPrefix("catalog-") || rest == "journal" {
-            entry.others.append(fileName)
-        } else {
-            let path = directory + "/lanes/\(fileName)"
-            guard let segment = LaneFiles.segment(rest, path: path) else { return }
-            entry.segments.append(segment)
+            lanes[lane, default: Lane(name: lane)].others.append(fileName)
+        } else if let segment = LaneFiles.segment(
+            rest, path: directory + "/lanes/\(fileName)")
+        {
+            lanes[lane, default: Lane(name: lane)].segments.append(segment)
         }
-        lanes[lane] = entry
     }
 
     /// Whether a lane has a file now, published or still being made. A listing that runs beside a

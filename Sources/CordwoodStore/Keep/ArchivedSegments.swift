@@ -22,7 +22,7 @@ extension LaneListing {
             {
                 return true
             }
-            return lane.segments.contains { cover.range.contains($0.number) }
+            return lane.hasSegment(in: cover.range)
         }
     }
 

@@ -14,6 +14,17 @@ package struct SegmentSeal: Hashable, Sendable {
 }
 
 extension LaneSource {
+    /// `directory`: the store, which is listed first.
+    package static func open(
+        directory: FilePath, lane: String, segments: ClosedRange<UInt64>? = nil,
+        runningBoot: LaneID? = nil
+    ) throws(ReadProblem) -> LaneSource {
+        let all = try LaneFiles.list(store: directory)
+        let files =
+            all.first { $0.lane == lane } ?? LaneFiles(lane: lane, directory: directory + "/lanes")
+        return try LaneSource(files: files, segments: segments, runningBoot: runningBoot)
+    }
+
     /// What its segments hold, and the refused records that it reports at its end, for an archive's
     /// id (FORMAT §11.1). Of a lane that nobody writes to.
     package func content() throws(ReadProblem) -> (seals: [SegmentSeal], gap: UInt64) {
@@ -25,6 +36,12 @@ extension LaneSource {
         seals.sort { $0.number < $1.number }
         let gap = reportsDrops ? try context.unreportedDrops(seen: [:]).count : 0
         return (seals, gap)
+    }
+
+    /// Whether it reports refused records at its end, according to the lane's file alone.
+    func endsInGap() throws(ReadProblem) -> Bool {
+        guard reportsDrops else { return false }
+        return try context.unreportedDrops(seen: [:]).count > 0
     }
 
     /// Those of which archives hold everything, as their headers say (FORMAT §6).

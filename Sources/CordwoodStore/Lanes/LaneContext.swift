@@ -19,11 +19,17 @@ final class LaneContext {
     private static let processesMax = 256
     /// The machine went down since: only durable data is trusted (FORMAT §9).
     let isOtherBoot: Bool
+    /// Segment 0 is read, and nobody appends to the lane any more.
+    let isOver: Bool
+    /// Likewise: there was no refused record, so there is no need to look again.
+    private let hasNoDrops: Bool
     /// The lane file's header or catalog has changed, and no power cut explains it.
     private(set) var damage: ReadProblem?
 
+    /// readsFirst: segment 0 is read. follows: and what is appended to it later.
     init(
-        files: LaneFiles, runningBoot: LaneID, alone: SegmentHead?, pool: OpenFiles
+        files: LaneFiles, runningBoot: LaneID, alone: SegmentHead?, readsFirst: Bool,
+        follows: Bool, pool: OpenFiles
     ) throws(ReadProblem) {
         self.files = files
         var file: ReadFile?
@@ -57,9 +63,13 @@ final class LaneContext {
         isOtherBoot = known != .zero && runningBoot != .zero && known != runningBoot
         self.journal = isOtherBoot ? journal : nil
         self.head = head
+        isOver =
+            readsFirst && !isOtherBoot && journal == nil && head?.archivedBelow == 0
+            && head?.isOver(follows ? .zero : runningBoot) == true
+        hasNoDrops = isOver && LaneContext.readAhead(head, file)
         if !isOtherBoot { damage = broken ?? LaneContext.cutOff(head, file, files.lanePath) }
         process = LaneContext.process(head, alone, files.lane, [])
-        try readCatalog()
+        try readCatalog(upTo: files.catalogs.map { $0.last ?? 0 } ?? CatalogHeader.filesMax)
     }
 
     /// Returns nil for a journal that does not exist or is not ours. Throws if the process lacks
@@ -90,13 +100,33 @@ final class LaneContext {
         }
     }
 
+    /// Of a small lane that nobody changes any more, one read takes the drop slots, the names, and
+    /// segment 0 with what a brief process leaves in it. True: no record was refused.
+    private static func readAhead(_ head: LaneHead?, _ file: ReadFile?) -> Bool {
+        guard let head, let file else { return false }
+        let from = LaneHeader.dropsOffsetValue
+        let end = LaneHeader.segmentOffsetValue &+ SegmentHeader.bytes &+ recordBytesAhead
+        do throws(ReadProblem) {
+            try file.readAhead(at: UInt64(from), count: end &- from)
+            let slots = try file.copy(
+                at: UInt64(head.dropsOffset), count: head.dropsCount &* DropSlot.bytes)
+            return (0..<head.dropsCount).allSatisfy {
+                unsafe Bytes.u64(slots.bytes, $0 &* DropSlot.bytes &+ DropSlot.dropped) == 0
+            }
+        } catch {
+            return false  // It is reported where it is needed.
+        }
+    }
+
+    private static let recordBytesAhead = 2_048
+
     /// A mapped lane file has its full catalog region from the start; segment 0 follows it.
     private static func cutOff(_ head: LaneHead?, _ file: ReadFile?, _ path: FilePath)
         -> ReadProblem?
     {
         guard let head, let file, !head.isWritten else { return nil }
-        let size = file.size
         let end = UInt64(head.catalogOffset) + UInt64(head.catalogBytes)
+        let size = file.size(reaching: end)
         return size < end ? .damaged("\(path): cut off at \(size), and names with it") : nil
     }
 
@@ -134,8 +164,9 @@ final class LaneContext {
 
     /// Adds the current content of the catalog; returns the number of bytes read. Throws if the
     /// process lacks what reading a file of names needs: an archive would miss the names for good.
+    /// upTo: the last growth file that may exist.
     @discardableResult
-    func readCatalog() throws(ReadProblem) -> UInt64 {
+    func readCatalog(upTo last: Int = CatalogHeader.filesMax) throws(ReadProblem) -> UInt64 {
         guard let head else { return 0 }
         var bytesRead: UInt64 = 0
         if let laneFile {
@@ -144,7 +175,7 @@ final class LaneContext {
             unsafe catalog.read(region: region.bytes, salt: head.salt)
             bytesRead &+= UInt64(region.count)
         }
-        for k in 1...CatalogHeader.filesMax {
+        for k in stride(from: 1, through: last, by: 1) {
             guard let file = try growthFile(k) else { break }
             let all = try file.copy(
                 at: 0, count: Int(min(file.size, LaneContext.growthBytesMax)))
@@ -237,7 +268,7 @@ final class LaneContext {
     /// Refused records that no gap record reports (FORMAT §3.2). `seen`: largest `to` by slot.
     func unreportedDrops(seen: [UInt32: UInt64]) throws(ReadProblem) -> Drops {
         var drops = Drops()
-        guard let laneFile, let head else { return drops }
+        guard let laneFile, let head, !hasNoDrops else { return drops }
         let slots = try laneFile.copy(
             at: UInt64(head.dropsOffset), count: head.dropsCount &* DropSlot.bytes)
         for index in 0..<head.dropsCount {

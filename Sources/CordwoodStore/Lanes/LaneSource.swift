@@ -20,6 +20,8 @@ package final class LaneSource: RecordSource {
     @exclusivity(unchecked) package var isPaused = false
     /// Whether unreported refused records become a gap at the end of the lane (FORMAT §3.2).
     package var reportsDrops: Bool
+    /// Records before this monotonic time may be missing: they are not wanted.
+    var startsAtNs: UInt64 = 0
     /// Following: records younger than this monotonic time wait for slower threads. nil: none do.
     @exclusivity(unchecked) package var holdAfter: UInt64?
 
@@ -50,9 +52,9 @@ package final class LaneSource: RecordSource {
     /// Records already returned from chunks in lost segments, by thread << 32 | chunk sequence.
     private var given: [UInt64: UInt32] = [:]
     private var gapsSeen: [UInt32: UInt64] = [:]
-    var chunkLoads: UInt64 = 0
+    private var chunkLoads: UInt64 = 0
     /// Total bytes of all chunks loaded.
-    var chunkBytes: UInt64 = 0
+    private(set) var chunkBytes: UInt64 = 0
     private var catalogAt: UInt64 = 0
     private var hasLostNames = false
     private static let readInVainMax: UInt64 = 64 << 20
@@ -68,17 +70,6 @@ package final class LaneSource: RecordSource {
         set { decoder.text = newValue ? DeferredText() : nil }
     }
 
-    /// `directory`: the store, which is listed first.
-    package static func open(
-        directory: FilePath, lane: String, segments: ClosedRange<UInt64>? = nil,
-        runningBoot: LaneID? = nil
-    ) throws(ReadProblem) -> LaneSource {
-        let all = try LaneFiles.list(store: directory)
-        let files =
-            all.first { $0.lane == lane } ?? LaneFiles(lane: lane, directory: directory + "/lanes")
-        return try LaneSource(files: files, segments: segments, runningBoot: runningBoot)
-    }
-
     /// - Parameters:
     ///   - files: a listing. What was renamed since is found, what was added is not.
     ///   - segments: nil: everything that `archivedBelow` leaves.
@@ -91,14 +82,15 @@ package final class LaneSource: RecordSource {
 
     init(
         files: LaneFiles, segments: ClosedRange<UInt64>? = nil, runningBoot: LaneID? = nil,
-        pool: OpenFiles
+        follows: Bool = false, pool: OpenFiles
     ) throws(ReadProblem) {
         lane = files.lane
         range = segments
         self.pool = pool
         reportsDrops = segments == nil
         context = try LaneContext(
-            files: files, runningBoot: runningBoot ?? BootID.running(), alone: nil, pool: pool)
+            files: files, runningBoot: runningBoot ?? BootID.running(), alone: nil,
+            readsFirst: segments?.contains(0) ?? true, follows: follows, pool: pool)
         laneID = context.process.laneID
         decoder = RecordDecoder(catalog: context.catalog)
         if let damage = context.damage { report(damage) }
@@ -115,7 +107,9 @@ package final class LaneSource: RecordSource {
         let page = try file.copy(at: 0, count: SegmentHeader.bytes)
         // SAFETY: the head copies what it takes from `page`.
         let alone = try? unsafe SegmentHead(page.bytes, path: segment.path)
-        context = try LaneContext(files: files, runningBoot: boot, alone: alone, pool: pool)
+        context = try LaneContext(
+            files: files, runningBoot: boot, alone: alone, readsFirst: false, follows: false,
+            pool: pool)
         laneID = context.process.laneID
         decoder = RecordDecoder(catalog: context.catalog)
         range = segment.number...segment.number
@@ -166,7 +160,8 @@ package final class LaneSource: RecordSource {
             try SegmentFile(
                 file: context.laneFile, path: path, base: head.segmentOffset,
                 bytesMax: head.segmentBytes, sealedByName: false, number: 0, generation: 0,
-                isOtherBoot: context.isOtherBoot, journal: context.journal)
+                isOtherBoot: context.isOtherBoot, isOver: context.isOver,
+                journal: context.journal)
         }
     }
 
@@ -253,6 +248,13 @@ package final class LaneSource: RecordSource {
         unsafe waiting.append(segment)
         segmentNumbers.insert(segment.number)
         created = min(created, segment.head.createdMonotonic)
+    }
+
+    func noteLoad(_ bytes: Int) {
+        chunkLoads &+= 1
+        chunkBytes &+= UInt64(bytes)
+        // A merge may have thousands of lanes open. A small one has nothing left to read.
+        context.laneFile?.forgetAhead()
     }
 
     func report(_ problem: ReadProblem) {

@@ -9,6 +9,10 @@ final class ReadFile {
     private let file: OpenFile
     /// The link's target, if the name is a link to a segment in memory.
     private let target: String?
+    /// As the system last said.
+    private var knownSize: UInt64
+    /// Bytes of a file that nobody changes any more: one read serves several copies.
+    private var ahead: (offset: UInt64, buffer: ReadBuffer)?
 
     /// - Parameter pool: may close the file between two reads.
     convenience init(path: FilePath, pool: OpenFiles? = nil) throws(ReadProblem) {
@@ -25,6 +29,7 @@ final class ReadFile {
             throw .damaged("\(path): not a regular file")
         }
         self.path = path
+        knownSize = facts.bytes
         file = OpenFile(
             fd, facts, path: target.map { FilePath($0) } ?? path, isSegment: isSegment)
         if let pool { file.join(pool) }
@@ -69,13 +74,33 @@ final class ReadFile {
     /// UTC ns of its last change according to the file system; 0 if not known.
     var changedNs: UInt64 { (facts?.modifiedSeconds ?? 0) &* 1_000_000_000 }
 
-    var size: UInt64 { facts?.bytes ?? 0 }
+    var size: UInt64 { size(reaching: .max) }
+
+    /// Asks the system only if the file was shorter than that: somebody may have lengthened it.
+    func size(reaching wanted: UInt64) -> UInt64 {
+        if knownSize < wanted { knownSize = facts?.bytes ?? 0 }
+        return knownSize
+    }
+
+    /// Reads what `read` then takes from memory. Only of a file that nobody changes any more.
+    func readAhead(at offset: UInt64, count: Int) throws(ReadProblem) {
+        ahead = (offset, try copy(at: offset, count: count))
+    }
+
+    func forgetAhead() { ahead = nil }
 
     /// Fills `target` from `offset` on. Returns the bytes read, fewer only at the end of the file.
     func read(
         into target: UnsafeMutableRawBufferPointer, at offset: UInt64
     ) throws(ReadProblem) -> Int {
         guard offset <= UInt64(Int64.max) &- UInt64(target.count) else { return 0 }
+        if let ahead, offset >= ahead.offset,
+            let from = Int(exactly: offset &- ahead.offset),
+            let bytes = unsafe Bytes.slice(ahead.buffer.bytes, from, target.count)
+        {
+            unsafe target.copyMemory(from: bytes)
+            return target.count
+        }
         let count = unsafe file.read(into: target, at: offset)
         guard count >= 0 else {
             let number = errno

@@ -29,11 +29,14 @@ final class SegmentFile {
     private let framesOfChunk: [UInt64: [Journal.Frame]]
     /// The machine went down since: only durable data is trusted (FORMAT §9).
     let isOtherBoot: Bool
+    /// Nobody writes to the file any more, nor uses it again: what was read stays true.
+    let isOver: Bool
 
     /// `name` holds the number and generation that the header must repeat (RELIABILITY R16).
     init(
         file: ReadFile?, path: FilePath, base: UInt64, bytesMax: UInt64, sealedByName: Bool,
-        number: UInt64, generation: UInt32?, isOtherBoot: Bool, journal: Journal?
+        number: UInt64, generation: UInt32?, isOtherBoot: Bool, isOver: Bool = false,
+        journal: Journal?
     ) throws(ReadProblem) {
         self.file = file
         self.path = path
@@ -42,10 +45,11 @@ final class SegmentFile {
         self.bytesMax = bytesMax
         self.sealedByName = sealedByName
         self.isOtherBoot = isOtherBoot
+        self.isOver = isOver
         self.journal = journal
         frames = journal?.chunkFrames(segment: number) ?? []
         framesOfChunk = Dictionary(grouping: frames, by: \.chunk)
-        let page = try SegmentFile.page(file, base, journal, number, generation, path)
+        let page = try SegmentFile.page(file, base, isOver, journal, number, generation, path)
         head = try unsafe SegmentHead(page.bytes, path: path)
         let table = unsafe ClockTable(header: page.bytes)
         unsafe clock = isOtherBoot ? table.agreeing(withCreated: head.createdMonotonic) : table
@@ -87,7 +91,7 @@ final class SegmentFile {
     /// The header page, read while its clock pairs were stable; the journal's copy if the page is
     /// lost or belongs to another segment.
     private static func page(
-        _ file: ReadFile?, _ base: UInt64, _ journal: Journal?, _ number: UInt64,
+        _ file: ReadFile?, _ base: UInt64, _ isOver: Bool, _ journal: Journal?, _ number: UInt64,
         _ generation: UInt32?, _ path: FilePath
     ) throws(ReadProblem) -> ReadBuffer {
         let page = ReadBuffer()
@@ -96,6 +100,7 @@ final class SegmentFile {
             // used.
             for _ in 0..<64 {
                 try page.fill(from: file, at: base, count: SegmentHeader.bytes)
+                if isOver { break }
                 let before = unsafe Bytes.u32(page.bytes, SegmentHeader.clockSequence)
                 let again = try file.copy(
                     at: base &+ UInt64(SegmentHeader.clockSequence), count: 4)
@@ -123,8 +128,8 @@ final class SegmentFile {
 
     /// Reads header and clock again; false if the file belongs to another segment now.
     func refresh() throws(ReadProblem) -> Bool {
-        guard !isLost, let file else { return try recheck() }
-        let page = try SegmentFile.page(file, base, journal, number, head.generation, path)
+        guard !isLost, !isOver, let file else { return try recheck() }
+        let page = try SegmentFile.page(file, base, false, journal, number, head.generation, path)
         guard !isGone, let now = try? unsafe SegmentHead(page.bytes, path: path),
             now.salt == head.salt, now.number == head.number, now.generation == head.generation,
             now.state != SegmentHeader.stateDead
@@ -146,7 +151,7 @@ final class SegmentFile {
     /// Whether the bytes just copied belonged to this segment (RELIABILITY R11).
     func recheck() throws(ReadProblem) -> Bool {
         isLost = isLost || isGone
-        guard let file, !isLost, !isOtherBoot else { return !isLost }
+        guard let file, !isLost, !isOtherBoot, !isOver else { return !isLost }
         let now = try file.copy(at: base, count: 128)
         let same =
             unsafe Bytes.u64(now.bytes, SegmentHeader.salt) == head.salt
@@ -244,7 +249,7 @@ final class SegmentFile {
         guessClock(walk)
         guard try recheck() else { return [] }
         chunks = walk
-        isComplete = sealedBefore
+        isComplete = sealedBefore || isOver
         return fresh
     }
 
@@ -283,15 +288,21 @@ final class SegmentFile {
             whole = min(head.allocated, head.ready)
         }
         let (end, overflow) = base.addingReportingOverflow(min(whole, head.size))
-        guard !overflow, file.size < end, try recheck() else { return nil }
-        return "\(path): cut off at \(file.size) of \(end) bytes"
+        guard !overflow else { return nil }
+        let size = file.size(reaching: end)
+        guard size < end, try recheck() else { return nil }
+        return "\(path): cut off at \(size) of \(end) bytes"
     }
 
-    private var scanEnd: UInt64 {
+    private var scanEnd: UInt64 { present(upTo: min(head.allocated, head.ready)) }
+
+    /// How many of the segment's first bytes the file has, up to `wanted`.
+    private func present(upTo wanted: UInt64) -> UInt64 {
         guard let file else { return 0 }
-        let size = file.size
-        let present = min(size > base ? size &- base : 0, bytesMax)
-        return min(head.allocated, head.ready, present)
+        let wanted = min(wanted, bytesMax)
+        let (end, overflow) = base.addingReportingOverflow(wanted)
+        let size = file.size(reaching: overflow ? .max : end)
+        return min(size > base ? size &- base : 0, wanted)
     }
 
     /// The most chunks of a segment that one journal can restore: far more than a writer flushes.
@@ -357,8 +368,7 @@ final class SegmentFile {
     /// Appends bytes [buffer.count, end) of the chunk at `offset`.
     func read(chunk offset: UInt64, to end: Int, into buffer: ReadBuffer) throws(ReadProblem) {
         guard let file, end > buffer.count else { return }
-        let size = file.size
-        let present = min(size > base ? size &- base : 0, bytesMax)
+        let present = present(upTo: offset &+ UInt64(end))
         let from = offset &+ UInt64(buffer.count)
         guard from < present else { return }
         let count = Int(min(UInt64(end &- buffer.count), present &- from))

@@ -188,8 +188,8 @@ final class StreamCursor {
 
     /// Checks whether the writer has continued in the current chunk; true if there are more bytes.
     private func extend() throws(ReadProblem) -> Bool {
-        guard let segment, let old = head, old.final == 0, !segment.isOtherBoot, !isBroken,
-            !segment.isLost
+        guard let segment, let old = head, old.final == 0, !segment.isOtherBoot, !segment.isOver,
+            !isBroken, !segment.isLost
         else { return false }
         guard let now = try segment.chunk(at: old.offset), now.sequence == old.sequence else {
             _ = try segment.recheck()
@@ -222,8 +222,9 @@ final class StreamCursor {
     /// again, so a reader that checks in this order never returns a record here that it may already
     /// have seen there.
     func isCutOff() throws(ReadProblem) -> Bool {
-        guard isLastOfOpenChunk, let segment, let old = head, !segment.isOtherBoot, !isBroken,
-            !segment.isLost, let now = try segment.chunk(at: old.offset),
+        guard isLastOfOpenChunk, let segment, let old = head, !segment.isOtherBoot,
+            !segment.isOver, !isBroken, !segment.isLost,
+            let now = try segment.chunk(at: old.offset),
             now.sequence == old.sequence, now.final != 0, start >= Int(now.final),
             try segment.recheck()
         else { return false }
@@ -290,8 +291,7 @@ final class StreamCursor {
         }
         thread = lane.thread(found)
         lacksResource = lane.hasLostResource(found)
-        lane.chunkLoads &+= 1
-        lane.chunkBytes &+= UInt64(buffer.count)
+        lane.noteLoad(buffer.count)
         segment = entry.segment
         head = found
         position = ChunkHeader.bytes

@@ -1,17 +1,26 @@
 // Where a reader of the last records begins in each lane's archives. In a full read, what it leaves
 // out comes before all of these records (docs/ARCHITECTURE.md, "The last records"). Made anew for
-// each attempt; looks at footers and at the time columns of a few blocks. One thread at a time.
+// each attempt; looks at footers, at the time columns of a few blocks and at headers
+// of segments. One thread at a time.
 
 import CordwoodCore
 
-/// A lane's archives in order. All their records belong to that process, and the offset of its boot
-/// is decided.
+/// A lane's archives in order, and what lanes/ has of it if that is much. All their records belong
+/// to that process, and the offset of its boot is decided.
 struct EndChain {
     var shelf: ArchiveShelf
     var archives: [ArchiveInfo]
+    var files: LaneFiles?
     var process: ProcessInfo
     /// The merge opens the chain at this time at the latest.
     var lowerBound: UInt64
+}
+
+/// Where the read of a lane's own files begins: without these segments. Records of older ones are
+/// not wanted either.
+struct LaneStart {
+    var leftOut: Set<UInt64>
+    var monotonicNs: UInt64
 }
 
 struct EndPlan {
@@ -31,6 +40,8 @@ struct EndPlan {
     private(set) var time: UInt64 = 0
     /// By path; other archives are read from their beginning.
     private(set) var starts: [FilePath: ArchiveStart] = [:]
+    /// What is left out of the files of a lane.
+    private(set) var lanes: [LaneID: LaneStart] = [:]
     /// Records in the blocks that should be enough, and in all blocks that may match.
     private(set) var taken: UInt64 = 0
     private(set) var total: UInt64 = 0
@@ -48,6 +59,8 @@ struct EndPlan {
     private let options: ReaderOptions
     private let offset: (ProcessInfo) -> UInt64
     private var places: [[Place]] = []
+    /// Of a chain's sealed segments that are in no archive yet, by number.
+    private var spans: [[SegmentSpan]] = []
     private var known: [String: BlockTimes] = [:]
     private var opened: (path: FilePath, source: ArchiveSource)?
 
@@ -63,7 +76,13 @@ struct EndPlan {
         self.options = options
         self.upTo = upTo
         self.offset = offset
-        for chain in chains { places.append(list(chain)) }
+        for chain in chains {
+            places.append(list(chain))
+            spans.append(
+                (chain.files?.segments ?? []).compactMap {
+                    SegmentSpan($0, of: chain.process.laneID)
+                })
+        }
         // An open source holds a descriptor.
         defer { opened = nil }
         guard let begun = begin(chains, wanted), begun.time > 0 else { return }
@@ -71,7 +90,10 @@ struct EndPlan {
         if startsAtRows, let nearer = nearer(chains, wanted, begun.shownMin) {
             time = max(time, nearer)
         }
-        for index in chains.indices { leaveOut(chains[index], places[index]) }
+        for index in chains.indices {
+            leaveOut(chains[index], places[index])
+            leaveOut(chains[index], spans[index])
+        }
     }
 
     private mutating func list(_ chain: EndChain) -> [Place] {
@@ -111,12 +133,26 @@ struct EndPlan {
                 candidates.append((shownMin, chain, place))
             }
         }
+        // Of segments, the time of writing stands for what they show. They come after the archives.
+        for (chain, list) in spans.enumerated() {
+            let (offset, before) = (offset(chains[chain].process), places[chain].count)
+            for (index, span) in list.enumerated() where span.firstNs &+ offset <= upTo {
+                total &+= span.recordsGuessed
+                candidates.append((span.firstNs &+ offset, chain, before &+ index))
+            }
+        }
         candidates.sort { ($0.shownMin, $0.place) > ($1.shownMin, $1.place) }
         var first: [FilePath: (chain: Int, place: Int)] = [:]
         var least = UInt64.max
+        var time = UInt64.max
         for (shownMin, chain, place) in candidates {
             if taken >= wanted { break }
-            least = shownMin
+            least = min(least, shownMin)
+            if place >= places[chain].count {
+                taken &+= spans[chain][place &- places[chain].count].recordsGuessed
+                time = min(time, shownMin)
+                continue
+            }
             let found = places[chain][place]
             // In a block that contains that time, all records may be later.
             if found.entry.timeMax <= upTo { taken &+= UInt64(found.entry.recordCount) }
@@ -126,7 +162,6 @@ struct EndPlan {
         guard taken >= wanted, options.takesAll || taken <= total / EndPlan.share else {
             return nil
         }
-        var time = UInt64.max
         for (chain, place) in first.values {
             guard let times = times(places[chain][place], chains[chain]) else { continue }
             time = min(time, times.first)
@@ -191,6 +226,16 @@ struct EndPlan {
         starts[places[count].path] = start
     }
 
+    /// All records of a sealed segment are older than the last pair of its clock.
+    private mutating func leaveOut(_ chain: EndChain, _ spans: [SegmentSpan]) {
+        let offset = offset(chain.process)
+        guard time > offset else { return }
+        let old = spans.filter { isBefore($0.lastNs &+ offset, time) }
+        if old.isEmpty { return }
+        lanes[chain.process.laneID] = LaneStart(
+            leftOut: Set(old.map(\.number)), monotonicNs: time &- offset)
+    }
+
     private func isBefore(_ time: UInt64, _ limit: UInt64) -> Bool {
         time < limit && limit - time > EndPlan.slackNs
     }
@@ -240,4 +285,37 @@ struct EndPlan {
         opened = (path, source)
         return source
     }
+}
+
+/// When the records of a sealed segment were written, by its header alone.
+/// SAFETY: views are of a ReadBuffer held in a variable.
+struct SegmentSpan {
+    let number: UInt64
+    /// Monotonic ns: no record is older than the first, and none is younger than the last.
+    let firstNs: UInt64
+    let lastNs: UInt64
+    /// Of its chunks.
+    let bytes: UInt64
+
+    /// nil: the segment is not sealed, or its header does not say all of this.
+    init?(_ segment: LaneFiles.Segment, of lane: LaneID) {
+        guard segment.isSealed, let file = try? ReadFile(path: segment.path),
+            let page = try? file.copy(at: 0, count: SegmentHeader.bytes),
+            let head = try? unsafe SegmentHead(page.bytes, path: segment.path),
+            head.laneID == lane, head.number == segment.number,
+            head.generation == segment.generation, head.state == SegmentHeader.stateSealed,
+            !head.isDamaged,
+            // The last pair is later than every record (FORMAT §9).
+            let last = unsafe ClockTable(header: page.bytes).pairs.last
+        else { return nil }
+        number = head.number
+        firstNs = head.createdMonotonic
+        lastNs = last.monotonic
+        bytes = head.end &- min(head.end, head.headerBytes)
+    }
+
+    /// How many records it may hold, more or less: if they are too few, more segments are read.
+    var recordsGuessed: UInt64 { bytes / SegmentSpan.recordBytes + 1 }
+
+    private static let recordBytes: UInt64 = 128
 }

@@ -35,6 +35,9 @@ public struct ReaderOptions: Sendable {
     package var isPage = false
     /// With `last` or `window`: limit on the total size of the records kept.
     package var keptBytesMax = KeptRecords.bytesMax
+    /// With `last` or `window`: of a lane with more segments in lanes/, only the last ones that are
+    /// needed are read; the headers of the others are.
+    package var segmentsOpenMax = 64
     /// Only the matching records around one record; nil: all.
     package var window: RecordWindow?
     /// Keys for encrypted archives (`AgeKeys.identities`).

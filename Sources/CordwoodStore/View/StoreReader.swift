@@ -397,7 +397,7 @@ public final class StoreReader {
         var wanted = UInt64(options.last)
         while true {
             let plan = plan(wanted)
-            for view in views { view.starts.byPath = plan.starts }
+            for view in views { view.start(at: plan) }
             merge.isOrdered = options.follow || !filesArePlaced || views.contains { !$0.isPlaced }
             var record = RecordRef()
             var (all, found) = (0, 0)
@@ -466,7 +466,7 @@ public final class StoreReader {
             unsafe pending = [error]
             return
         }
-        for view in views { view.starts.byPath = plan.starts }
+        for view in views { view.start(at: plan) }
         var record = RecordRef()
         var left = max(0, all - options.last)
         while left > 0 {
@@ -487,7 +487,7 @@ public final class StoreReader {
         var wanted = UInt64(window.before) &+ 1
         while true {
             let plan = plan(wanted, upTo: window.timeNs)
-            for view in views { view.starts.byPath = plan.starts }
+            for view in views { view.start(at: plan) }
             var record = RecordRef()
             var placed = 0
             var isFound = false

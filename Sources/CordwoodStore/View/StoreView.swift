@@ -11,15 +11,15 @@ final class StoreView {
     private static let lanesOpenMax = 128
     static let reorderWindowNs: UInt64 = 100_000_000
 
-    private let path: FilePath
-    private let options: ReaderOptions
-    private let merge: MergeSource
-    private let shelf: ArchiveShelf
-    private let report: (ReadProblem) -> Void
-    private let runningBoot: LaneID
+    let path: FilePath
+    let options: ReaderOptions
+    let merge: MergeSource
+    let shelf: ArchiveShelf
+    let report: (ReadProblem) -> Void
+    let runningBoot: LaneID
     private let firstOrder: UInt64
     /// Followed lanes, and those that lost segments to an archive, by name.
-    private var lanes: [String: LaneSource] = [:]
+    var lanes: [String: LaneSource] = [:]
     /// Following: lanes that were finished at the start and are read from their own files; a later
     /// archive of them has nothing new.
     private var passed: [LaneID: LaneSource] = [:]
@@ -28,18 +28,18 @@ final class StoreView {
     /// Likewise: the lanes of which an archive, by its path, has supplied what their files did not.
     private var supplied: [FilePath: Set<LaneID>] = [:]
     /// The merge's inputs for the followed lanes.
-    private var feeds: [LaneID: LaneFeed] = [:]
-    private var knownLanes: Set<String> = []
+    var feeds: [LaneID: LaneFeed] = [:]
+    var knownLanes: Set<String> = []
     /// Those of the start, sorted, and those found since, numbered after them. Among equal times,
     /// records come in this order, whatever else is read.
     private var sortedLanes: [String] = []
     private var laterLanes: [String: Int] = [:]
     private var lostBefore = 0
     /// Following: records of this boot that are younger than this wait (monotonic ns).
-    private var heldFrom: UInt64?
+    var heldFrom: UInt64?
     /// Following from the end: archived records older than this are not new.
     private var startedNs: UInt64 = 0
-    private var gone: Set<String> = []
+    var gone: Set<String> = []
     /// What several files hold, as of the start, and their records as far as they were returned;
     /// nil: no record is in several files.
     private var overlaps: LaneOverlaps?
@@ -58,8 +58,13 @@ final class StoreView {
 
     /// Where the read of each archive begins (`EndPlan.starts`); set before the first record is
     /// read.
-    final class Starts { var byPath: [FilePath: ArchiveStart] = [:] }
-    let starts = Starts()
+    final class Starts {
+        var byPath: [FilePath: ArchiveStart] = [:]
+        var ofLanes: [LaneID: LaneStart] = [:]
+    }
+    private let starts = Starts()
+
+    func start(at plan: EndPlan) { (starts.byPath, starts.ofLanes) = (plan.starts, plan.lanes) }
 
     /// What opening an archive needs: one object for thousands of archives.
     private final class Opening {
@@ -109,7 +114,9 @@ final class StoreView {
         }
         for files in start.listed where files.hasLaneFile {
             knownLanes.insert(files.lane)
-            if start.lanes.count >= StoreView.lanesOpenMax, let chain = later(files) {
+            if start.lanes.count >= StoreView.lanesOpenMax || mayLeaveOut(files),
+                let chain = later(files)
+            {
                 start.chains[files.lane] = chain
             } else if let source = openLane(files) {
                 start.lanes.append(source)
@@ -122,10 +129,16 @@ final class StoreView {
         self.start = start
     }
 
+    /// Only the last records are wanted, so the headers of its segments may spare the rest.
+    private func mayLeaveOut(_ files: LaneFiles) -> Bool {
+        options.looksBack && !options.follow && files.segments.count > options.segmentsOpenMax
+    }
+
     /// A lane that is opened when its time comes, which saves memory: until then its header is
     /// enough. nil: it is followed, or its header does not say what it has.
     private func later(_ files: LaneFiles) -> LaneChain? {
-        guard !files.hasJournal, let head = LaneHead.read(files), !options.follow || head.closed
+        guard let head = LaneHead.read(files), !options.follow || head.closed,
+            !files.hasJournal || head.bootID == runningBoot && runningBoot != .zero
         else { return nil }
         let numbers = [0] + files.segments.map(\.number)
         return LaneChain(
@@ -264,20 +277,25 @@ final class StoreView {
     /// The chain's archives, if they may be left out in part: each is of this lane alone, and their
     /// order among others does not depend on which of them are read first. `EndPlan` finds damage.
     private func end(of chain: LaneChain, _ bound: UInt64) -> EndChain? {
-        guard let first = chain.archives.first, !chain.isShared,
-            chain.archives.allSatisfy({ $0.covers.count == 1 })
-        else { return nil }
-        var process = chain.process
-        if process == nil { process = shelf.first(of: first)?.process }
+        guard !chain.isShared, chain.archives.allSatisfy({ $0.covers.count == 1 }) else {
+            return nil
+        }
+        let files = chain.later?.files
+        let isLong = files.map(mayLeaveOut) ?? false
+        if chain.archives.isEmpty, !isLong { return nil }
+        let process = chain.process ?? chain.archives.first.flatMap { shelf.first(of: $0)?.process }
         guard let process, merge.knows(process) else { return nil }
         return EndChain(
-            shelf: shelf, archives: chain.archives, process: process, lowerBound: bound)
+            shelf: shelf, archives: chain.archives,
+            files: isLong && process.bootID == runningBoot ? files : nil, process: process,
+            lowerBound: bound)
     }
 
-    private func openLane(_ files: LaneFiles) -> LaneSource? {
+    func openLane(_ files: LaneFiles) -> LaneSource? {
         do throws(ReadProblem) {
             let source = try shelf.making { () throws(ReadProblem) in
-                try LaneSource(files: files, runningBoot: runningBoot, pool: pool)
+                try LaneSource(
+                    files: files, runningBoot: runningBoot, follows: options.follow, pool: pool)
             }
             if options.follow { source.reportsDrops = false }
             if !options.rendersText { source.rendersText = false }
@@ -341,7 +359,7 @@ final class StoreView {
         }
     }
 
-    private func order(_ lane: String) -> UInt64 {
+    func order(_ lane: String) -> UInt64 {
         var (low, high) = (0, sortedLanes.count)
         while low < high {
             let middle = (low + high) / 2
@@ -355,8 +373,9 @@ final class StoreView {
 
     /// Segments that have disappeared by then are in archives.
     private func part(opening later: LaterLane) -> ChainSource.Part {
-        let (id, files, segments) = later
+        let (id, listed, segments) = later
         let boot = runningBoot
+        let starts = starts
         let pool = pool
         let overlaps = overlaps
         let vanished = vanished
@@ -365,14 +384,24 @@ final class StoreView {
         let covers = overlaps?.ranges(of: id) ?? []
         let expected = segments.filter { number in !covers.contains { $0.contains(number) } }
         return { [weak self] () throws(ReadProblem) -> (any RecordSource)? in
-            do throws(ReadProblem) {
-                let source = try shelf.making { () throws(ReadProblem) in
+            func open(_ files: LaneFiles) throws(ReadProblem) -> LaneSource {
+                try shelf.making { () throws(ReadProblem) in
                     try LaneSource(files: files, runningBoot: boot, pool: pool)
                 }
+            }
+            do throws(ReadProblem) {
+                var start = starts.ofLanes[id]
+                var source = try open(start.map { listed.without($0.leftOut) } ?? listed)
+                if start != nil, try source.endsInGap() {
+                    // Gap records in what is left out may say which refusals it reports.
+                    start = nil
+                    source = try open(listed)
+                }
+                source.startsAtNs = start?.monotonicNs ?? 0
                 unsafe source.pausesAtLoss = true
                 if !rendersText { source.rendersText = false }
                 if var overlaps { overlaps.leaveOut(from: source) }
-                source.miss(expected)
+                source.miss(start.map { expected.subtracting($0.leftOut) } ?? expected)
                 if let self, self.options.follow { self.passed[id] = source }
                 return source
             } catch {
@@ -405,7 +434,7 @@ final class StoreView {
 
     /// An archive's share of a followed lane comes before the lane's next records; the rest is
     /// merged by time.
-    private func addRests(of archives: [ArchiveInfo]) {
+    func addRests(of archives: [ArchiveInfo]) {
         for info in rests(of: archives) {
             let part = restPart(info)
             if let feed = info.covers.lazy.compactMap({ self.feeds[$0.laneID] }).first {
@@ -462,7 +491,8 @@ final class StoreView {
             let id = record.thread.process.laneID
             if let wanted, !wanted.contains(id) { return true }
             guard let lane = mine[id] else { return false }
-            return lane.covers(thread: record.thread.serial, sequence: record.sequence)
+            return record.monotonicNs < lane.startsAtNs
+                || lane.covers(thread: record.thread.serial, sequence: record.sequence)
                 || lane.passesOver(record)
         }
     }
@@ -502,7 +532,7 @@ final class StoreView {
     }
 
     /// Archives made since, and older ones that are needed because lanes lost segments.
-    private func needed() -> [ArchiveInfo] {
+    func needed() -> [ArchiveInfo] {
         var found: [ArchiveInfo] = []
         for info in shelf.discover(report) {
             if isNeeded(info) { found.append(info) } else { shelf.passOver(info) }
@@ -525,75 +555,5 @@ final class StoreView {
         let fresh = needed()
         addRests(of: fresh)
         return !fresh.isEmpty
-    }
-
-    /// Following: looks for new records, segments, lanes and archives.
-    func poll() {
-        do throws(ReadProblem) {
-            try pollLanes()
-        } catch {
-            report(error)
-        }
-        // The archive exists before a file of its segments is reused.
-        addRests(of: needed())
-        for lane in lanes.values { unsafe lane.isPaused = false }
-        hold()
-    }
-
-    private func pollLanes() throws(ReadProblem) {
-        let listed = try LaneFiles.list(store: path)
-        var present: Set<String> = []
-        for files in listed where files.hasLaneFile {
-            present.insert(files.lane)
-            if let source = lanes[files.lane] {
-                do throws(ReadProblem) { try source.refresh(files: files) } catch { report(error) }
-            } else if knownLanes.insert(files.lane).inserted, let source = openLane(files) {
-                follow(source)
-            }
-        }
-        for (name, source) in lanes where !present.contains(name) {
-            // Its files are gone: reads once more what the open descriptors still reach.
-            if gone.insert(name).inserted {
-                do throws(ReadProblem) {
-                    try source.refresh(
-                        files: LaneFiles(lane: name, directory: path + "/lanes"))
-                } catch { report(error) }
-            }
-        }
-    }
-
-    /// A lane that began while the reader was following: all of it is new.
-    private func follow(_ source: LaneSource) {
-        guard let process = source.process else { return }
-        merge.learn(process, lane: source.lane)
-        lanes[source.lane] = source
-        let feed = LaneFeed(source)
-        feeds[source.laneID] = feed
-        var input = MergeInput(lowerBound: 0, order: order(source.lane)) { feed }
-        input.isFollowed = true
-        merge.add(input)
-    }
-
-    /// Following: a lane may get records without a new name in the store's directories.
-    var isGrowing: Bool {
-        lanes.contains { !gone.contains($0.key) && $0.value.head?.closed == false }
-    }
-
-    /// Following: the time of the oldest record that waits for slower threads, on this process's
-    /// clock; nil: none waits.
-    var heldNs: UInt64? {
-        lanes.values.compactMap(\.heldNs).min().map { Machine.own(monotonic: $0) }
-    }
-
-    /// Makes young records wait for those of slower threads.
-    private func hold() {
-        guard options.follow else { return }
-        let now = Machine.sharedMonotonicNs()
-        let limit = now > StoreView.reorderWindowNs ? now - StoreView.reorderWindowNs : 0
-        heldFrom = limit
-        for source in lanes.values {
-            let isOurs = source.process?.bootID == runningBoot && runningBoot != .zero
-            unsafe source.holdAfter = isOurs && !gone.contains(source.lane) ? limit : nil
-        }
     }
 }

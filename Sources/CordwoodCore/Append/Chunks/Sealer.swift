@@ -8,6 +8,12 @@
 import CShims
 import Glibc
 
+/// What the name of a sealed segment's file has.
+package struct SealedSegment: Sendable {
+    package let number: UInt64
+    package let generation: UInt32
+}
+
 package enum Sealer {
     /// Takes the segment out of use and fixes the length of every chunk in it. The lane must have
     /// another current segment, unless none is wanted any more. False: sealing is not possible now.

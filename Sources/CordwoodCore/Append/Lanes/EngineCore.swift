@@ -366,7 +366,7 @@ public enum EngineCore {
     /// the numbers sealed by this call, ascending.
     package static func sealRetired(
         _ engine: EngineBlock, all: Bool, atMost: Int = .max
-    ) -> [UInt64] {
+    ) -> [SealedSegment] {
         guard let lane = unsafe readyLane(engine) else { return [] }
         var due: [SegmentBlock] = unsafe []
         unsafe Segments.forEach(engine) { segment in
@@ -383,14 +383,16 @@ public enum EngineCore {
             unsafe due.append(segment)
         }
         unsafe due.sort { unsafe $0.pointee.number < $1.pointee.number }
-        var numbers: [UInt64] = []
-        for i in unsafe due.indices where numbers.count < atMost {
+        var sealed: [SealedSegment] = []
+        for i in unsafe due.indices where sealed.count < atMost {
             let segment = unsafe due[i]
             if unsafe Sealer.seal(engine, lane, segment) {
-                unsafe numbers.append(segment.pointee.number)
+                unsafe sealed.append(
+                    SealedSegment(
+                        number: segment.pointee.number, generation: segment.pointee.generation))
             }
         }
-        return numbers
+        return sealed
     }
 
     /// True if a segment is no longer current and not sealed. Only on the supply thread, which
