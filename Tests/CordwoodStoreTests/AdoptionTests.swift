@@ -40,4 +40,53 @@ final class AdoptionTests: XCTestCase {
         while let record = reader.nextRecord() { messages.append(record.message) }
         XCTAssertEqual(messages, ["of 0", "of 1", "of 2"])
     }
+    /// A long lane becomes several archives. An adopter may end after each of them: the next one
+    /// goes on from there, and a reader in between shows each record once.
+    func testALongLaneIsArchivedInPieces() throws {
+        let lane = LaneBuilder(store: store)
+        lane.first.chunk(thread: 1, sequence: 0, base: 0).text("of 0", at: 1)
+        lane.drops = [(3, 1, 20, 40)]
+        for number: UInt64 in 1...30 {
+            let segment = lane.segment(number)
+            segment.state = 3
+            segment.created = number * 100
+            segment.chunk(thread: 1, sequence: UInt32(number), base: number * 100)
+                .text("of \(number)", at: number * 100 + 1)
+        }
+        lane.write()
+        // Three of them are more than an archive takes besides the least number.
+        for segment in lane.segments {
+            XCTAssertEqual(truncate(lane.path(segment), 12 << 20), 0)
+        }
+        mkdir(store + "/archives", 0o700)
+        let directory = FilePath(store)
+        func messages() throws -> [String] {
+            let reader = try StoreReader(path: store)
+            var found: [String] = []
+            while let record = reader.nextRecord() { found.append(record.message) }
+            XCTAssertEqual(reader.problemCount, 0)
+            return found
+        }
+        let all = try messages()
+        XCTAssertEqual(Array(all.prefix(31)), (0...30).map { "of \($0)" })
+        XCTAssertEqual(all.count, 32)
+        var archives = 0
+        for _ in 0..<4 {
+            var asked = 0
+            // Before the batch, the lane, and each archive.
+            func asks() -> Bool {
+                asked += 1
+                return asked > 3
+            }
+            let summary = try StoreArchiver.archiveDead(directory: directory, shouldStop: asks)
+            XCTAssertEqual(summary.damage, [])
+            XCTAssertEqual(summary.archives, 1)
+            archives += summary.archives
+            XCTAssertEqual(try messages(), all)
+            let left = try LaneFiles.names(in: directory + "/lanes").filter { $0 != lane.name }
+            XCTAssertEqual(left.count { $0.hasSuffix(".sealed") }, max(0, 31 - 8 * archives))
+        }
+        XCTAssertEqual(archives, 4)  // Segment 0 counts as one.
+        XCTAssertEqual(try LaneFiles.names(in: directory + "/lanes"), [])
+    }
 }

@@ -77,11 +77,13 @@ final class OverLanesTests: XCTestCase {
         }
     }
 
-    /// What is read once is not read again; of a living lane, everything is.
+    /// What is read once is not read again; of a living lane, everything is, also of one that was
+    /// closed before its first segment was sealed.
     func testOnlyALivingLaneIsReadAgain() throws {
-        for closed: UInt32 in [0, 1] {
+        for (closed, state): (UInt32, UInt32) in [(0, 1), (1, 1), (1, 2), (1, 3)] {
             let lane = LaneBuilder(store: store)
             lane.closed = closed
+            lane.first.state = state
             let chunk = lane.first.chunk(thread: 1, sequence: 0, base: 0)
             chunk.isSettled = false
             chunk.size = 2_048
@@ -93,7 +95,8 @@ final class OverLanesTests: XCTestCase {
                 "one")
             chunk.text("two", at: 2)
             lane.write()
-            XCTAssertEqual(Drained(source).messages, closed == 1 ? [] : ["two"])
+            XCTAssertEqual(
+                Drained(source).messages, state == 3 ? [] : ["two"], "\(closed), \(state)")
             TestFiles.remove(store)
         }
     }
@@ -127,6 +130,7 @@ final class OverLanesTests: XCTestCase {
     func testACutLaneFileIsReported() throws {
         let lane = LaneBuilder(store: store)
         lane.closed = 1
+        lane.first.state = 3
         lane.first.chunk(thread: 1, sequence: 0, base: 0).text("one", at: 1)
         lane.write()
         XCTAssertEqual(truncate(lane.lanePath, 21_000), 0)
@@ -174,5 +178,11 @@ final class OverLanesTests: XCTestCase {
                     "\(range)")
             }
         }
+    }
+
+    func testWhatIsWantedNextDoesNotOverflow() {
+        let plan = EndPlan([], wanted: 1, options: ReaderOptions()) { _ in 0 }
+        XCTAssertEqual(plan.more(than: 5), 20)
+        XCTAssertEqual(plan.more(than: 1 << 62), .max)
     }
 }

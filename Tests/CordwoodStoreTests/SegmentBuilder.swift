@@ -202,6 +202,8 @@ final class SegmentBuilder {
     private var bases: [UInt64] = []
     /// Granules left empty before each chunk.
     var holes = 0
+    /// What the header of a sealed one says of the end of its last chunk, instead of the truth.
+    var end: UInt64?
     fileprivate weak var lane: LaneBuilder?
 
     init(number: UInt64, generation: UInt32 = 0, laneID: LaneID, bootID: LaneID) {
@@ -279,7 +281,7 @@ final class SegmentBuilder {
                 heads += body[(at + 12)..<(at + 72)]
                 at += max(chunk.size, (chunk.end + 1_023) / 1_024 * 1_024)
             }
-            ByteWriter.put(UInt64(4_096 + body.count), at: 384, in: &w.bytes)
+            ByteWriter.put(end ?? UInt64(4_096 + body.count), at: 384, in: &w.bytes)
             ByteWriter.put(slowCRC(heads[...]), at: 400, in: &w.bytes)
             let crc = slowCRC(w.bytes[..<112], w.bytes[384..<404], w.bytes[512...])
             ByteWriter.put(crc, at: 404, in: &w.bytes)

@@ -333,7 +333,6 @@ final class LastRecordsTests: XCTestCase {
         XCTAssertEqual(try read(options, boot: .zero).lines, Array(full.lines.suffix(last)))
     }
 
-    /// Damage that is read is reported once, even if it is met twice.
     /// Of a lane that nobody has archived, the last segments are read, and the headers of the rest.
     func testOnlyTheLastSegmentsAreRead() throws {
         let lane = LaneBuilder(store: store)
@@ -385,6 +384,41 @@ final class LastRecordsTests: XCTestCase {
         }
     }
 
+    /// The header of a sealed segment may say an end that cannot be. The guesses of the newest 64
+    /// add up to 2⁶² + 1 records, four times of which would be 4.
+    func testEndsThatCannotBeAreNotBelieved() throws {
+        let lane = LaneBuilder(store: store)
+        for number: UInt64 in 1...200 {
+            let segment = lane.segment(number)
+            let begin = number * 1_000_000_000
+            segment.created = begin
+            segment.state = 3
+            segment.end = (1 << 63) - 128 + 4_096 + (number == 137 ? 128 : 0)
+            segment.chunk(thread: 1, sequence: UInt32(number), base: begin)
+                .text("\(number)", at: begin)
+            segment.pairs.append((begin + 1, begin + 1, 1_000_000_000_000 + begin + 1))
+        }
+        lane.write()
+        var options = ReaderOptions()
+        let full = try read(options, boot: .zero)
+        XCTAssertEqual(full.lines.count, 200)
+        options.last = 100
+        let last = try read(options, boot: .zero)
+        XCTAssertEqual(last.lines, full.lines.suffix(100))
+        XCTAssertEqual(last.problems, full.problems)
+        // A file that was cut is read, so that it is reported.
+        for segment in lane.segments { segment.end = nil }
+        lane.write()
+        XCTAssertEqual(truncate(lane.path(lane.segments[4]), 4_200), 0)
+        options.last = 1
+        let cut = try read(options, boot: .zero)
+        XCTAssertEqual(cut.lines, full.lines.suffix(1))
+        XCTAssertEqual(cut.problems, try read(ReaderOptions(), boot: .zero).problems)
+        XCTAssertGreaterThan(cut.problems, 0)
+        XCTAssertLessThanOrEqual(cut.gathered, 20)
+    }
+
+    /// Damage that is read is reported once, even if it is met twice.
     func testDamageIsReportedOnce() throws {
         let lane = try simple()
         let path = try archivePath(lane, 4)

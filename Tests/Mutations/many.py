@@ -38,7 +38,7 @@ mutation("many", "unsealed-names-are-missing", STORE + "Files/LaneFiles.swift",
          "swift OverLanesTests/testSealedSegmentsAreFoundByTheirNames",
          "a segment whose rename failed is given up as removed")
 mutation("many", "eight-small-segments", ENGINE + "Services/LimitKeeper.swift",
-         "LimitKeeper.archivedBytes / bounds.segmentBytes)", "0)",
+         "StoreArchiver.bytesAtOnce / bounds.segmentBytes)", "0)",
          "processes listings_behind", "thousands of small segments become hundreds of archives")
 mutation("many", "listed-out-of-order", STORE + "Files/LaneListing.swift",
          "        for name in lanes.keys { lanes[name]?.segments.sort "
@@ -46,6 +46,35 @@ mutation("many", "listed-out-of-order", STORE + "Files/LaneListing.swift",
          "swift OverLanesTests/testAListingKnowsItsSegments",
          "an archive is sent while a segment that it covers exists")
 mutation("many", "followers-miss-copies", STORE + "Lanes/LaneContext.swift",
-         "isOver(follows ? .zero : runningBoot)", "isOver(runningBoot)",
+         "isOver(head, file, follows ? .zero : runningBoot)",
+         "isOver(head, file, runningBoot)",
          "swift OverLanesTests/testAFollowerReadsALaneOfADeadProcessAgain",
          "a follower misses what a copy of a dead process appends")
+mutation("many", "closed-lanes-are-sealed", STORE + "Lanes/LaneContext.swift",
+         "            if let state, unsafe Bytes.u32(state.bytes, 0) == "
+         "SegmentHeader.stateSealed {\n", "            if state != nil {\n",
+         "swift OverLanesTests/testOnlyALivingLaneIsReadAgain",
+         "a segment is read once while the helpers of a closed engine still seal it")
+mutation("many", "ends-are-believed", STORE + "View/EndPlan.swift",
+         "            head.end <= head.size, head.end <= file.size(reaching: head.end),\n", "",
+         "swift LastRecordsTests/testEndsThatCannotBeAreNotBelieved",
+         "a segment's header makes a reader try for ever")
+mutation("many", "what-is-wanted-overflows", STORE + "View/EndPlan.swift",
+         "        return overflow ? .max : next\n", "        return next\n",
+         "swift OverLanesTests/testWhatIsWantedNextDoesNotOverflow",
+         "the next attempt of a reader looks at less than the last one")
+mutation("many", "a-dead-lane-is-one-archive", STORE + "Keep/StoreArchiver.swift",
+         "if count == 0 || count >= segmentsAtLeast && bytes &+ size > bytesAtOnce {\n",
+         "if count == 0 {\n", "swift AdoptionTests/testALongLaneIsArchivedInPieces",
+         "an adopter that is killed begins a long lane anew")
+mutation("many", "lanes-are-not-left", STORE + "Keep/StoreArchiver.swift",
+         "            if shouldStop() { return summary }\n", "",
+         "swift AdoptionTests/testALongLaneIsArchivedInPieces",
+         "closing an engine waits until a long lane is archived")
+mutation("many", "proven-segments-stay", STORE + "Keep/StoreArchiver.swift",
+         "        removeSegments(files.segments.filter { proven.contains($0.number) })\n", "",
+         "processes long_lane", "what a killed adopter archived takes space until the lane's end")
+mutation("many", "looks-after-each-archive", ENGINE + "Services/ServicesArchiving.swift",
+         "    private static let lookShare: UInt64 = 8\n",
+         "    private static let lookShare: UInt64 = .max\n",
+         "processes listings_behind", "an engine that is behind looks at each waiting file again")

@@ -271,13 +271,47 @@ def listings(bench):
     bench.check()
 
 
+def segments_left(bench):
+    return len(list((bench.store / "lanes").glob("*.s*")))
+
+
+def long_lane(bench):
+    """A dead lane of many segments becomes several archives. An adopter that is killed in between
+    leaves the rest to the next one, and nothing twice."""
+    count = sized(620, 2_000, 20_000)
+    environment = dict(os.environ, LD_PRELOAD=str(bench.programs / "count.so"))
+    bench.finish([bench.programs / "rooms", "segments", bench.store, bench.ledger, str(count)],
+                 (-9,), environment)
+    archives = bench.store / "archives"
+    total, made, kills = segments_left(bench), 0, 0
+    if total < count or list(archives.glob("*.cwa")):
+        raise Failed(f"{total} segments wait, not {count}")
+    # The second one dies while it removes what the first one archived; the third one removes the
+    # rest, archives more, and dies while it removes that.
+    second = bench.random.randrange(2, 500)
+    for each, wanted in ((1, 1), (second, 1), (530 - second + bench.random.randrange(60), 2)):
+        environment["KILL_AT_REMOVAL"] = str(each)
+        bench.finish([bench.command, "archive", bench.store], (-9,), environment)
+        kills += 1
+        made = len(list(archives.glob("*.cwa")))
+        if made != wanted or segments_left(bench) > total - 500 * (made - 1):
+            raise Failed(f"{made} archives, {segments_left(bench)} of {total} segments left")
+    bench.check(killed=True)
+    bench.archive()
+    made = len(list(archives.glob("*.cwa")))
+    if segments_left(bench) or made > 3 + count // 500:
+        raise Failed(f"{made} archives, {segments_left(bench)} segments left")
+    bench.note(f"{total} segments, {kills} adopters killed, {made} archives")
+    bench.check(killed=True)
+
+
 def listings_behind(bench):
     """An engine that is thousands of segments behind lists its store now and then, not for each
-    archive, and puts many small segments into one."""
+    archive, and puts many small segments into one. None is archived before all are sealed."""
     count = sized(250, 2_000, 20_000)
     did = counted(bench, bench.programs / "rooms", "behind", bench.store, bench.ledger, str(count))
     archives = len(list((bench.store / "archives").glob("*.cwa")))
     bench.note(f"{count} segments in {archives} archives: {did}")
-    if did["listings"] > 150 or archives > 20 + count // 64:
+    if did["listings"] > 150 or archives > 10 + count // 64:
         raise Failed(f"{did['listings']} listings, {archives} archives of {count} segments")
     bench.check()

@@ -371,7 +371,7 @@ CASES = {
     "short_lived": crowd.short_lived,
     "named": crowd.named,
     "listings": crowd.listings,
-    "listings_behind": crowd.listings_behind,
+    "listings_behind": crowd.listings_behind, "long_lane": crowd.long_lane,
     "reopen": life("reopen", 300, 400, 10_000, checked=False),
     "engines": life("engines", 0, 0, 0),
     "close_in_callback": life("callback", 0, 0, 0, checked=False),

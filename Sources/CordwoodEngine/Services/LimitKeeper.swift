@@ -1,7 +1,7 @@
 // Keeps the store within its limits: counts its files, lets retention remove archives, and tells
-// the makers of segments how much more they may make (Quota). Runs on the ship thread after each
-// archive and tick. If the quota gets short while that thread is busy, it runs on a thread of its
-// own; only one at a time. docs/CONCURRENCY.md, A26.
+// the makers of segments how much more they may make (Quota). Runs on the ship thread, at each tick
+// and when archiving says so (`Services.isLookDue`). If the quota gets short while that thread is
+// busy, it runs on a thread of its own; only one at a time. docs/CONCURRENCY.md, A26.
 // SAFETY: the engine's block is never unmapped; `monitor` guards all mutable state.
 
 import CShims
@@ -57,7 +57,7 @@ import CordwoodStore
     var segmentsInArchive: UInt64 {
         let bounds = current
         let most = max(
-            LimitKeeper.segmentsAtLeast, LimitKeeper.archivedBytes / bounds.segmentBytes)
+            LimitKeeper.segmentsAtLeast, StoreArchiver.bytesAtOnce / bounds.segmentBytes)
         return bounds.quotaBytes == 0
             ? most : min(most, max(1, bounds.quotaBytes / 16 / bounds.segmentBytes))
     }
@@ -65,8 +65,7 @@ import CordwoodStore
     /// The same without regard to their size: so many are kept ready to be used again.
     var segmentsAtOnce: UInt64 { min(LimitKeeper.segmentsAtLeast, segmentsInArchive) }
 
-    private static let segmentsAtLeast: UInt64 = 8
-    private static let archivedBytes: UInt64 = 32 << 20
+    private static let segmentsAtLeast = UInt64(StoreArchiver.segmentsAtLeast)
 
     /// The extra space that archiving so many segments may take.
     func archiveBytes(segments: Int) -> UInt64 { UInt64(segments) * current.segmentBytes }

@@ -1,7 +1,7 @@
-// The ship thread's work on sealed segments: it archives a few neighbours at a time, then reuses or
-// removes them. A lane that is abandoned meanwhile (ServicesLane) keeps its lock until the archive
-// has its name: an adopter that does not see the archive yet would archive the same segments once
-// more.
+// The ship thread's work on sealed segments: it archives some neighbours at a time, up to eight or
+// as many small ones as make 32 MiB, then reuses or removes them. A lane that is abandoned
+// meanwhile (ServicesLane) keeps its lock until the archive has its name: an adopter that does not
+// see the archive yet would archive the same segments once more.
 
 import CShims
 import CordwoodCore

@@ -56,7 +56,7 @@ public enum StoreArchiver {
     /// witness: knowledge about lanes whose lock outlived their process; kept between two calls.
     /// progress: called now and then, on this thread, with the number of records since the last
     /// call.
-    /// shouldStop: called between two lanes; the next adopter takes the rest.
+    /// shouldStop: called between two archives; the next adopter takes the rest.
     package static func archiveDead(
         directory: FilePath, codec: Codec = .zstd, level: Int32 = 0, method: ArchiveMethod = .dense,
         timeStepNs: UInt64 = 1, recipients: [AgeRecipient] = [],
@@ -140,7 +140,7 @@ public enum StoreArchiver {
                     try archiveLane(
                         directory: directory, lane: lane, files: files,
                         archives: batch.archives, parts: batch.parts[lane.name] ?? [],
-                        form: form))
+                        form: form, shouldStop: shouldStop))
             } catch {
                 guard error.status != Status.full else { throw error }
                 summary.damage.append(error.text)
@@ -246,11 +246,11 @@ public enum StoreArchiver {
     /// The caller holds the lane's lock, so nothing writes to the lane any more.
     private static func archiveLane(
         directory: FilePath, lane: LaneListing.Lane, files: LaneFiles,
-        archives: ListedArchives, parts: [String], form: ArchiveForm
+        archives: ListedArchives, parts: [String], form: ArchiveForm, shouldStop: () -> Bool
     ) throws(CordwoodError) -> ArchivingSummary {
         var summary = ArchivingSummary()
-        summary.lanes = 1
         if files.isBlank {
+            summary.lanes = 1
             summary.damage.append("lanes/\(lane.name): nothing of it reached the disk")
             remove(directory, lane)
             return summary
@@ -263,18 +263,62 @@ public enum StoreArchiver {
         } catch {
             throw CordwoodError(error)
         }
+        removeParts(directory, parts)
+        removeSegments(files.segments.filter { proven.contains($0.number) })
         let covered = archives.covered[lane.name]?.map(\.range) ?? []
-        for range in runs(of: left, besides: covered) {
+        for run in pieces(of: runs(of: left, besides: covered), left, files) {
+            if shouldStop() { return summary }
             let part = try archive(
-                directory: directory, files: files, segments: range, form: form,
-                endsLane: range.upperBound == left.last)
+                directory: directory, files: run.files, segments: run.range, form: form,
+                endsLane: run.range.upperBound == left.last)
             // CRASH: covered segments are not archived again; the next adopter continues from here.
             summary.add(part)
+            removeSegments(run.files.segments)
         }
-        removeParts(directory, parts)
         // CRASH: the archives exist; the next adopter removes the rest, the lane file last.
         remove(directory, lane)
+        summary.lanes = 1
         return summary
+    }
+
+    private static func removeSegments(_ segments: [LaneFiles.Segment]) {
+        for segment in segments { SegmentLink.remove(segment.path) }
+    }
+
+    /// At least so many segments go into one archive, and as many small ones as make so many bytes.
+    package static let segmentsAtLeast = 8
+    package static let bytesAtOnce: UInt64 = 32 << 20
+
+    /// Cuts runs of those numbers into what goes into one archive each, with its files.
+    private static func pieces(
+        of runs: [ClosedRange<UInt64>], _ numbers: [UInt64], _ files: LaneFiles
+    ) -> [(range: ClosedRange<UInt64>, files: LaneFiles)] {
+        var ranges: [ClosedRange<UInt64>] = []
+        var (numbers, segments) = (numbers[...], files.segments[...])
+        for run in runs {
+            var (count, bytes): (Int, UInt64) = (0, 0)
+            while let number = numbers.first, number <= run.upperBound {
+                numbers.removeFirst()
+                segments = segments.drop { $0.number < number }
+                let path = segments.first.flatMap { $0.number == number ? $0.path : nil }
+                let size = min(
+                    path.flatMap { FileFacts(following: $0)?.bytes } ?? 0, bytesAtOnce)
+                if count == 0 || count >= segmentsAtLeast && bytes &+ size > bytesAtOnce {
+                    ranges.append(number...number)
+                    (count, bytes) = (0, 0)
+                }
+                count += 1
+                bytes &+= size
+                ranges[ranges.count - 1] = ranges[ranges.count - 1].lowerBound...number
+            }
+        }
+        segments = files.segments[...]
+        return ranges.map { range in
+            segments = segments.drop { $0.number < range.lowerBound }
+            var part = files
+            part.segments = Array(segments.prefix { $0.number <= range.upperBound })
+            return (range, part)
+        }
     }
 
     /// The segments of which something is left. Throws if the journal may know and cannot be
@@ -342,7 +386,7 @@ public enum StoreArchiver {
     }
 
     static func removeFiles(_ directory: FilePath, _ lane: LaneListing.Lane) {
-        for segment in lane.segments { SegmentLink.remove(segment.path) }
+        removeSegments(lane.segments)
         for name in lane.others { SegmentLink.remove(directory + "/lanes/\(name)") }
     }
 

@@ -79,12 +79,7 @@ extension LaneHead {
     /// that inherited it.
     package var hasEnded: Bool { hasEnded(runningBoot: BootID.running()) }
 
-    /// Nobody appends to the lane any more: its process has closed it, or is certainly gone. A copy
-    /// of the process that nobody told of its birth (raw clone(2)) may go on, so of a boot that is
-    /// not known the first alone counts.
-    func isOver(_ runningBoot: LaneID) -> Bool { closed || hasEnded(runningBoot: runningBoot) }
-
-    private func hasEnded(runningBoot: LaneID) -> Bool {
+    func hasEnded(runningBoot: LaneID) -> Bool {
         bootID != .zero && bootID == runningBoot && processNamespace != 0
             && Machine.isGone(processID, startedAt: processStart)
             && processNamespace == Machine.processNamespace()

@@ -19,7 +19,7 @@ final class LaneContext {
     private static let processesMax = 256
     /// The machine went down since: only durable data is trusted (FORMAT §9).
     let isOtherBoot: Bool
-    /// Segment 0 is read, and nobody appends to the lane any more.
+    /// Segment 0 is read, and nobody changes it any more.
     let isOver: Bool
     /// Likewise: there was no refused record, so there is no need to look again.
     private let hasNoDrops: Bool
@@ -65,7 +65,7 @@ final class LaneContext {
         self.head = head
         isOver =
             readsFirst && !isOtherBoot && journal == nil && head?.archivedBelow == 0
-            && head?.isOver(follows ? .zero : runningBoot) == true
+            && LaneContext.isOver(head, file, follows ? .zero : runningBoot)
         hasNoDrops = isOver && LaneContext.readAhead(head, file)
         if !isOtherBoot { damage = broken ?? LaneContext.cutOff(head, file, files.lanePath) }
         process = LaneContext.process(head, alone, files.lane, [])
@@ -98,6 +98,24 @@ final class LaneContext {
             if error.isForLack { throw error }
             return nil
         }
+    }
+
+    /// A copy of the process that nobody told of its birth (raw clone(2)) may go on after the
+    /// process, so of a boot that is not known only closed lanes are over. A lane that was closed
+    /// early (EarlyClose.swift) is closed before its segment 0 is sealed. The state is stored last,
+    /// so whatever is read after it is whole.
+    private static func isOver(
+        _ head: LaneHead?, _ file: ReadFile?, _ runningBoot: LaneID
+    ) -> Bool {
+        guard let head, let file else { return false }
+        if head.closed {
+            let at = head.segmentOffset &+ UInt64(SegmentHeader.state)
+            let state = try? file.copy(at: at, count: 4)
+            if let state, unsafe Bytes.u32(state.bytes, 0) == SegmentHeader.stateSealed {
+                return true
+            }
+        }
+        return head.hasEnded(runningBoot: runningBoot)
     }
 
     /// Of a small lane that nobody changes any more, one read takes the drop slots, the names, and

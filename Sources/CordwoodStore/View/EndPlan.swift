@@ -33,7 +33,13 @@ struct EndPlan {
     private static let archivesChecked = 16
     /// A failed attempt costs at most this fraction of reading everything, all attempts together a
     /// third.
-    static let share: UInt64 = 4
+    private static let share: UInt64 = 4
+
+    /// How many records the next attempt wants after one that wanted so many.
+    func more(than wanted: UInt64) -> UInt64 {
+        let (next, overflow) = max(taken, wanted).multipliedReportingOverflow(by: EndPlan.share)
+        return overflow ? .max : next
+    }
 
     /// Once the merge has reached this ordering time, it returns the records of a full read in the
     /// same order. 0: everything is read.
@@ -297,7 +303,8 @@ struct SegmentSpan {
     /// Of its chunks.
     let bytes: UInt64
 
-    /// nil: the segment is not sealed, or its header does not say all of this.
+    /// nil: the segment is not sealed, or its header does not say all of this, or the file has less
+    /// than it says.
     init?(_ segment: LaneFiles.Segment, of lane: LaneID) {
         guard segment.isSealed, let file = try? ReadFile(path: segment.path),
             let page = try? file.copy(at: 0, count: SegmentHeader.bytes),
@@ -305,6 +312,8 @@ struct SegmentSpan {
             head.laneID == lane, head.number == segment.number,
             head.generation == segment.generation, head.state == SegmentHeader.stateSealed,
             !head.isDamaged,
+            // Of a file that was cut, the damage shows only if it is read.
+            head.end <= head.size, head.end <= file.size(reaching: head.end),
             // The last pair is later than every record (FORMAT §9).
             let last = unsafe ClockTable(header: page.bytes).pairs.last
         else { return nil }

@@ -428,7 +428,7 @@ public final class StoreReader {
             }
             delayed = []
             tellCertain(found)
-            wanted = plan.taken &* EndPlan.share
+            wanted = plan.more(than: wanted)
             unsafe kept.removeAll()
             do throws(ReadProblem) { try open() } catch {
                 unsafe pending = [error]
@@ -509,7 +509,7 @@ public final class StoreReader {
             }
             delayed = []
             if isFound { tellCertain(placed) }
-            wanted = max(plan.taken, wanted) &* EndPlan.share
+            wanted = plan.more(than: wanted)
             unsafe kept.removeAll()
             do throws(ReadProblem) { try open() } catch {
                 isMissing = true
