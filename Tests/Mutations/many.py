@@ -74,7 +74,3 @@ mutation("many", "lanes-are-not-left", STORE + "Keep/StoreArchiver.swift",
 mutation("many", "proven-segments-stay", STORE + "Keep/StoreArchiver.swift",
          "        removeSegments(files.segments.filter { proven.contains($0.number) })\n", "",
          "processes long_lane", "what a killed adopter archived takes space until the lane's end")
-mutation("many", "looks-after-each-archive", ENGINE + "Services/ServicesArchiving.swift",
-         "    private static let lookShare: UInt64 = 8\n",
-         "    private static let lookShare: UInt64 = .max\n",
-         "processes listings_behind", "an engine that is behind looks at each waiting file again")
