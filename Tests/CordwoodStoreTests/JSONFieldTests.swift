@@ -44,6 +44,28 @@ final class JSONFieldTests: XCTestCase {
         XCTAssertEqual(values("x", "7"), [])
     }
 
+    /// Format `json` promises it; many servers refuse an object that has a name twice.
+    func testNamesOnce() {
+        for (text, once) in [
+            (#"{"a":1,"a":2}"#, #"{"a":2}"#), (#"{"a":1,"b":0,"a":{}}"#, #"{"b":0,"a":{}}"#),
+            (#"{"a":1,"\u0061":2}"#, #"{"\u0061":2}"#), (#" [ 1 , [ ] ] "#, "[1,[]]"),
+            (#"{"x":{"k":1,"k":[{"n":1,"n":2}]}}"#, #"{"x":{"k":[{"n":2}]}}"#),
+            (#"[{"a":1},{"a":1}]"#, #"[{"a":1},{"a":1}]"#), (#" "a, }" "#, #""a, }""#),
+            (#"{"":1,"":2,"A":3,"a":4}"#, #"{"":2,"A":3,"a":4}"#), ("{ }", "{}"),
+            ("-1.50", "-1.50"),
+            (#"{"a" : "\"}" , "b":null}"#, #"{"a":"\"}","b":null}"#),
+        ] {
+            unsafe Array(text.utf8).withUnsafeBytes { text in
+                XCTAssertTrue(JSONCheck.isValid(text))
+                var (shown, field): ([UInt8], [UInt8]) = ([], [])
+                JSONWalk.appendOnce(text, to: &shown)
+                unsafe JSONLine.append(.json(text), &field)
+                XCTAssertEqual(String(decoding: shown, as: UTF8.self), once)
+                XCTAssertEqual(field, shown)
+            }
+        }
+    }
+
     func testTypes() {
         XCTAssertEqual(values("", " 12.50 "), ["json  12.50 "], "as `cat` prints it")
         XCTAssertEqual(values("", "1e999"), ["string 1e999"])

@@ -83,6 +83,27 @@ package enum JSONWalk {
         }
     }
 
+    /// The same, but each name of an object only once: of equal names the last counts.
+    @safe package static func forEachOnce(
+        _ text: UnsafeRawBufferPointer,
+        _ body: (_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Void
+    ) {
+        guard first(text) == UInt8(ascii: "{") else { return forEach(text, body) }
+        var members: [Member] = []
+        forEach(text) { unsafe members.append(Member(name: $0, value: $1)) }
+        var seen: Set<[UInt8]> = []
+        for index in members.indices.reversed() {
+            members[index].isLast = seen.insert(unescaped(members[index].name)).inserted
+        }
+        for member in members where member.isLast { unsafe body(member.name, member.value) }
+    }
+
+    @safe private struct Member {
+        @safe var name: UnsafeRawBufferPointer
+        @safe var value: UnsafeRawBufferPointer
+        var isLast = true
+    }
+
     /// The content of a string in its quotes.
     @safe package static func unescaped(_ string: UnsafeRawBufferPointer) -> [UInt8] {
         var out: [UInt8] = []
@@ -134,5 +155,26 @@ package enum JSONWalk {
             }
         }
         unsafe out.append(contentsOf: part(text, run, at))
+    }
+
+    /// The value as `append` shows it, for readers that refuse a name that an object has twice.
+    @safe package static func appendOnce(_ text: UnsafeRawBufferPointer, to out: inout [UInt8]) {
+        let byte = first(text)
+        guard byte == UInt8(ascii: "{") || byte == UInt8(ascii: "[") else {
+            return append(text, to: &out)
+        }
+        // In ASCII, each closing bracket follows its opening one at a distance of two.
+        out.append(byte)
+        var isFirst = true
+        forEachOnce(text) { name, value in
+            if !isFirst { out.append(UInt8(ascii: ",")) }
+            isFirst = false
+            if name.count > 0 {
+                unsafe out.append(contentsOf: name)
+                out.append(UInt8(ascii: ":"))
+            }
+            appendOnce(value, to: &out)
+        }
+        out.append(byte &+ 2)
     }
 }

@@ -64,12 +64,13 @@ public enum JSONLine {
         }
     }
 
-    /// Numbers and booleans in JSON's own form; a number that is not finite becomes a string.
+    /// Numbers and booleans in JSON's own form; a number that is not finite becomes a string. No
+    /// object of JSON has a name twice.
     package static func append(_ value: FieldValue, _ out: inout [UInt8]) {
         switch value {
         case .string(let text):
             _ = JSONText.string(text, &out)
-        case .json(let text): JSONWalk.append(text, to: &out)
+        case .json(let text): JSONWalk.appendOnce(text, to: &out)
         case .double(let number) where !number.isFinite:
             out.append(0x22)
             FieldText.append(number, to: &out)
@@ -224,7 +225,7 @@ struct LineJSON: ~Copyable {
         switch value {
         case .string(let text): _ = string(text)
         case .double(let number) where !number.isFinite: putOdd { JSONLine.append(value, &$0) }
-        case .json: putOdd { JSONLine.append(value, &$0) }
+        case .json(let text): putOdd { JSONWalk.append(text, to: &$0) }
         default: FieldText.append(value, to: &bytes)
         }
     }

@@ -97,7 +97,7 @@ enum OTLPProtobuf {
             return JSONWalk.scalar(text) { append($0, to: &out) }
         }
         ProtobufBytes.nest(isObject ? 0x32 : 0x2A, in: &out) { out in
-            JSONWalk.forEach(text) { name, value in
+            JSONWalk.forEachOnce(text) { name, value in
                 ProtobufBytes.nest(0x0A, in: &out) { out in
                     if !isObject { return unsafe append(.json(value), to: &out) }
                     let name = JSONWalk.unescaped(name)
@@ -224,7 +224,7 @@ enum OTLPJSON {
         }
         out += (isObject ? "{\"kvlistValue\":{\"values\":[" : "{\"arrayValue\":{\"values\":[").utf8
         var isFirst = true
-        JSONWalk.forEach(text) { name, value in
+        JSONWalk.forEachOnce(text) { name, value in
             if !isFirst { out.append(0x2C) }
             isFirst = false
             if !isObject { return unsafe append(.json(value), to: &out) }
