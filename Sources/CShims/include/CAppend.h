@@ -164,6 +164,7 @@ typedef struct cwi_logger {
     struct cwi_engine *engine;
 } cwi_logger;
 
+enum { CWI_ORIGINS_MAX = 64 };  /* as many as targets */
 enum { CWI_CATALOGS_MAX = 64 }; /* FORMAT §2: one more than there may be growth files */
 
 /* A mapped growth file of the lane's catalog. */
@@ -218,6 +219,8 @@ typedef struct cwi_engine {
     uint32_t http_host;    /* A33: what the host says: 1: on; under the services' monitor */
     uint32_t http_control; /* A33: what the control file says: 0 nothing, 1 off, 2 on; likewise */
     uint64_t http_rules;   /* A33: how; a retained object, opaque here; survives a fork */
+    uint64_t uncounted;    /* A33: records that are no reason for an archive; fetch-and-add */
+    uint64_t origins[CWI_ORIGINS_MAX]; /* A33: of its targets, as hashes; 0: no more */
     uint32_t renewals;     /* lanes of this process begun in place of another, made or not */
     uint32_t lanes_left;   /* those that were made */
     cwi_lane *unused_lane; /* a block for the next one, of a try that made none */

@@ -141,11 +141,13 @@ static inline uint64_t cw_realtime_ns(void) {
 }
 
 /* ── Words of the process ── */
-/* Threads share them (CordwoodTrace/HTTP/Capture). They are in static memory: a first use takes
- * nothing from a heap that may be exhausted. */
+/* Threads share them (CordwoodTrace/HTTP/Capture, UploadMark). They are in static memory: a first
+ * use takes nothing from a heap that may be exhausted. */
 void *cwi_retired_rules(void);    /* 65 of 8 bytes, aligned to 64 */
 void *cwi_exchange_pool(void);    /* 8 */
 void *cwi_exchange_counter(void); /* 1 */
+enum { CWI_UPLOAD_MARKS = 256 };   /* a power of two */
+void *cwi_upload_marks(void);     /* that many */
 
 /* ── CRC-32C (FORMAT §1): start with 0, hand the result back in to go on ── */
 uint32_t cwi_crc32c(uint32_t crc, const void *data, size_t length);

@@ -278,6 +278,7 @@ import CordwoodTrace
         do {
             let target = try Target(options, callbacks: callbacks)
             let number = try services.uploads.addTarget(target)
+            services.noteOrigins()
             services.wakeShipper()
             return number
         } catch {
@@ -287,7 +288,9 @@ import CordwoodTrace
 
     public func removeTarget(_ name: String) throws(CordwoodError) {
         do {
-            try services().uploads.removeTarget(name)
+            let services = try services()
+            defer { services.noteOrigins() }
+            try services.uploads.removeTarget(name)
         } catch let error as UploadError {
             throw CordwoodError(error.status.rawValue, error.text)
         } catch {

@@ -80,6 +80,8 @@ import CordwoodTrace
     var keeping = LaneKeeping()
     var archiving = ArchivingSummary()
     private var hostRecordsAtRoll: UInt64 = 0
+    /// In a child, those of its parent.
+    let uncountedBefore: UInt64
     private var eventsAtRoll: UInt64 = 0
     /// When events may next make an archive; 0: as soon as there are any.
     private var transactionsDue: UInt64 = 0
@@ -92,7 +94,6 @@ import CordwoodTrace
     /// For uploads (ServicesUploads).
     var isAsyncUploading = false
     var hasRunEnded = false
-    var diagnosticRecords: UInt64 = 0
     /// Set by a policy (ServicesPolicy).
     var uploadInterval: UInt32 = 30
     var transactionInterval: UInt32 = 300
@@ -116,6 +117,7 @@ import CordwoodTrace
         adoption = Adoption(directory: directory)
         let age = UInt64(settings.options.rollAgeSeconds) * 1_000_000_000
         rollAgeNs = age - .random(in: 0...age / 10)
+        uncountedBefore = unsafe Uncounted.count(engine)
         policyKeeper = settings.policySource.map { PolicyKeeper($0, directory: directory) }
         echo = Echo(
             console: settings.console, level: settings.options.consoleLevel, store: directory)
@@ -364,12 +366,6 @@ import CordwoodTrace
             eventsAtRoll = events
         }
         seal()
-    }
-
-    /// Counts the records of the host, without the engine's own diagnostics.
-    private func hostRecords() -> UInt64 {
-        let all = unsafe EngineCore.counts(engine).records
-        return monitor.locked { all &- min(all, diagnosticRecords) }
     }
 
     /// Rolls if the host wrote something since the last roll.

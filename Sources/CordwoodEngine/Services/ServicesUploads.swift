@@ -4,6 +4,7 @@ import CShims
 import CordwoodCore
 import CordwoodShip
 import CordwoodStore
+import CordwoodTrace
 
 extension Services {
     /// Archives everything written so far and tries every waiting archive once.
@@ -118,10 +119,24 @@ extension Services {
             as: "Cordwood.Engine")
     }
 
-    /// Writes one line of the engine's own log, which never counts as a reason to roll.
+    /// Counts the records that are a reason to roll.
+    func hostRecords() -> UInt64 {
+        let uncounted = unsafe Uncounted.count(engine) &- uncountedBefore
+        let all = unsafe EngineCore.counts(engine).records
+        return all &- min(all, uncounted)
+    }
+
+    /// Tells capture which exchanges may be uploads.
+    func noteOrigins() {
+        let origins = uploads.origins.map {
+            HTTPOrigins.Origin($0.origin, isSentToByHost: $0.isHostTransport)
+        }
+        monitor.locked { unsafe HTTPOrigins.set(engine, origins) }
+    }
+
+    /// Writes one line of the engine's own log.
     func report(_ diagnostic: UploadDiagnostic, as name: String) {
         guard let logger = try? unsafe logger(name) else { return }
-        monitor.locked { diagnosticRecords += 1 }
         let fields = diagnostic.fields.map { field -> (String, FieldInput) in
             switch field.value {
             case .text(let text): return (field.key, .string(text))
@@ -130,10 +145,11 @@ extension Services {
         }
         let words = unsafe cwi_tls_get()!
         unsafe words.pointee.helper |= UInt8(CWI_HELPER_WRITES)
+        unsafe Uncounted.begin(engine)
         let status = unsafe RecordWriter.write(
             logger, level: diagnostic.level, message: diagnostic.message, fields: fields)
+        unsafe Uncounted.end(engine, status)
         unsafe words.pointee.helper &= ~UInt8(CWI_HELPER_WRITES)
-        if status != Status.ok { monitor.locked { diagnosticRecords -= 1 } }
     }
 }
 

@@ -53,7 +53,7 @@ extension Target {
     /// Blocks until the server has answered or time is up. Any thread.
     package func probe(nowUnixMs: UInt64) throws(UploadError) -> ProbeReport {
         try requireTransport()
-        let transport = try makeTransport()
+        let transport = try makeTransport(for: nil)
         let probe = dialect.probe
         let delivery = Delivery(
             id: "cordwood-target-test", archiveID: "00000000-0000-0000-0000-000000000000",

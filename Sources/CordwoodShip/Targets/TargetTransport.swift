@@ -1,6 +1,7 @@
 // Carries a target's requests to its server: selects the transport, and renews credentials that the
 // server refuses. One transport per thread, made where it is used.
 
+import CordwoodCore
 import CordwoodStore
 
 extension Target {
@@ -11,8 +12,11 @@ extension Target {
     }
 
     /// For one thread of one process: a forked child makes its own.
-    func makeTransport() throws(UploadError) -> any Transport {
-        if let host { return HostTransport(host) }
+    /// - Parameter store: whose archives it sends; nil: none.
+    func makeTransport(for store: FilePath?) throws(UploadError) -> any Transport {
+        if let host {
+            return HostTransport(host, mark: store.flatMap { UploadMark(storeDirectory: $0) })
+        }
         return try CurlTransport()
     }
 

@@ -2,12 +2,18 @@
 // becomes an outcome. An invalid status counts as no answer, so the archive is retried and not
 // given up. Headers and body are cut to the same limits as libcurl's. One thread at a time.
 
+import CordwoodStore
+
 final class HostTransport: Transport {
     private let host: any UploadTransport
+    private let mark: UploadMark?
     private static let causeBytesMax = 256
 
-    init(_ host: any UploadTransport) {
+    /// - Parameter mark: tells captures that a request is an upload.
+    init(_ host: any UploadTransport, mark: UploadMark? = nil) {
         self.host = host
+        self.mark = mark
+        mark?.accept()
     }
 
     func performOnce(
@@ -15,7 +21,7 @@ final class HostTransport: Transport {
     ) -> TransferOutcome {
         withoutActuallyEscaping(tick) { tick in
             let timeout = UInt64(clamping: CurlTransport.timeoutMs(request))
-            let exchange = UploadRequest(request, timeoutMs: timeout, tick: tick)
+            let exchange = UploadRequest(request, mark: mark, timeoutMs: timeout, tick: tick)
             // INVARIANT: `tick` is released before it ceases to exist.
             defer { exchange.end() }
             if exchange.isStopped { return HostTransport.stopped() }

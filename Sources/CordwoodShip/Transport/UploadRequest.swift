@@ -5,6 +5,7 @@
 
 import CShims
 import CordwoodCore
+import CordwoodStore
 import Synchronization
 
 /// SAFETY: `tick` and its last answer are used on `owner` only, except for `isToldToStop` and
@@ -35,10 +36,16 @@ public final class UploadRequest: @unchecked Sendable {
     private static let burstBytes: UInt64 = 128 << 10
     private static let restMicroseconds: UInt32 = 10_000
 
-    init(_ request: TransferRequest, timeoutMs: UInt64, tick: @escaping () -> TransferTick) {
+    init(
+        _ request: TransferRequest, mark: UploadMark?, timeoutMs: UInt64,
+        tick: @escaping () -> TransferTick
+    ) {
         method = request.method
         url = request.url
-        headers = request.headers.map { ($0.name, $0.value) }
+        // Added after the request was signed: no signature covers it.
+        headers =
+            request.headers.map { ($0.name, $0.value) }
+            + (mark.map { [(UploadMark.header, $0.value)] } ?? [])
         bodyBytes = request.body?.count ?? 0
         connectTimeout = .milliseconds(Int64(request.settings.connectTimeoutMs))
         timeout = .milliseconds(Int64(clamping: timeoutMs))

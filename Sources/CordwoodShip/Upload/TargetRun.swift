@@ -124,7 +124,10 @@ final class TargetRun: @unchecked Sendable {
 
     private func handle(_ archive: UploadWork.Archive, _ transport: inout (any Transport)?) {
         do throws(UploadError) {
-            let made = if let transport { transport } else { try runner.target.makeTransport() }
+            let made =
+                if let transport { transport } else {
+                    try runner.target.makeTransport(for: service.paths.root)
+                }
             transport = made
             try attempt(archive, made)
         } catch {

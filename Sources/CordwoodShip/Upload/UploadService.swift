@@ -120,6 +120,11 @@ package final class UploadService: @unchecked Sendable {
         return runner.id
     }
 
+    /// Of the targets added here.
+    package var origins: [(origin: String, isHostTransport: Bool)] {
+        currentRunners.map { ($0.target.origin, $0.target.host != nil) }
+    }
+
     /// Forgets a target that was removed from outside, so that it can be added again.
     private func dropUnregistered(_ key: TargetKey) throws(UploadError) {
         guard let stale = currentRunners.first(where: { $0.target.key == key }),

@@ -121,10 +121,11 @@ package enum Directories {
 
     private static func complete(_ store: FilePath, _ consent: Consent) throws(CordwoodError) {
         do throws(UploadError) {
-            _ = try StoreFile.open(
+            let file = try StoreFile.open(
                 storeDirectory: store, consent: consent,
                 idBytes: (UInt64.random(in: 1 ... .max), UInt64.random(in: 1 ... .max)),
                 createdUnixSeconds: Int64(cw_realtime_ns() / 1_000_000_000))
+            UploadMark(file).accept()
         } catch {
             throw CordwoodError(error.status.rawValue, error.text)
         }

@@ -37,6 +37,8 @@ import CShims
     var requestBody = HTTPBody()
     var responseBody = HTTPBody()
     var hasConversation = false
+    /// The engine if its records make no archive by themselves (HTTPOrigins).
+    var uncounted: EngineBlock?
     /// The entries of `keep_text` and `keep_keys` that name its address.
     var keptTexts: UInt64 = 0
     var keptKeys: UInt64 = 0
@@ -75,6 +77,7 @@ import CShims
         (keptTexts, keptKeys) = (0, 0)
         isServer = false
         hasConversation = false
+        unsafe uncounted = nil
         errorType = 0..<0
         let most = ExchangeState.keptBytesMax
         title.clear(keeping: most)
@@ -91,6 +94,10 @@ import CShims
         responseRoom.clear(keeping: most)
         edits.clear()
     }
+
+    /// The host's own transport sends it. Whoever sends to a server chooses the headers, so only
+    /// requests of this process's own count.
+    var isUpload: Bool { request.isUpload && !isServer }
 
     /// nil: the exchange is over.
     var redactor: Redactor? {

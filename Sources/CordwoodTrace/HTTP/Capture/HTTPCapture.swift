@@ -63,7 +63,16 @@ package enum HTTPCapture {
         }
         let own = unsafe exchange.pointee.redactor ?? redactor
         unsafe exchange.pointee.take(request, url: url, parts, own)
+        if unsafe exchange.pointee.isUpload {
+            unsafe ExchangePool.put(exchange)
+            return Status.disabled
+        }
+        if unsafe HTTPOrigins.mayUpload(engine, parts, isServer: exchange.pointee.isServer) {
+            unsafe exchange.pointee.uncounted = engine
+        }
+        unsafe Uncounted.begin(exchange.pointee.uncounted)
         let status = unsafe exchange.pointee.writeBegin(redactor.rules.logger)
+        unsafe Uncounted.end(exchange.pointee.uncounted, status)
         guard status == Status.ok || status == Status.full else {
             unsafe ExchangePool.put(exchange)
             return status
@@ -128,7 +137,9 @@ package enum HTTPCapture {
     /// Ends the exchange; the handle is no longer valid, whatever the status.
     package static func end(_ handle: Handle, _ outcome: cw_http_outcome) -> Int32 {
         let exchange = unsafe exchange(handle)
+        unsafe Uncounted.begin(exchange.pointee.uncounted)
         let status = unsafe exchange.pointee.writeEnd(outcome)
+        unsafe Uncounted.end(exchange.pointee.uncounted, status)
         unsafe ExchangePool.put(exchange)
         return status
     }

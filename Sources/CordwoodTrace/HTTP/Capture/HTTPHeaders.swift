@@ -7,6 +7,8 @@
 import CCordwood
 import CShims
 import CordwoodCore
+import CordwoodFormats
+import CordwoodStore
 
 struct HTTPHeaders: ~Copyable {
     static let bytesMax = 64 << 10
@@ -17,6 +19,8 @@ struct HTTPHeaders: ~Copyable {
     private var contentType = GrowingBytes()
     private var contentCoding = GrowingBytes()
     private(set) var isChunked = false
+    /// It carries the mark of an upload (UploadMark).
+    private(set) var isUpload = false
     private var contentLanguage = 0..<0
     private var conversation = 0..<0
     /// A header was shortened or left out.
@@ -35,6 +39,7 @@ struct HTTPHeaders: ~Copyable {
         contentType.clear(keeping: bytesMax)
         contentCoding.clear(keeping: bytesMax)
         isChunked = false
+        isUpload = false
         contentLanguage = 0..<0
         conversation = 0..<0
         isCut = false
@@ -60,8 +65,8 @@ struct HTTPHeaders: ~Copyable {
             } else {
                 isCut = true
             }
-            if kind == .type || kind == .coding || kind == .transfer {
-                noteForm(kind, value, line, redactor, &edits)
+            if kind.rawValue >= Kind.type.rawValue {
+                note(kind, value, line, redactor, &edits)
             }
         }
         if lines.count > HTTPHeaders.bytesMax { isCut = true }
@@ -115,8 +120,8 @@ struct HTTPHeaders: ~Copyable {
         return unsafe cwi_is_token(start, from, name.count)
     }
 
-    /// The kinds of header values that matter here.
-    private enum Kind {
+    /// The kinds of header values that matter here; those from `type` on are noted.
+    private enum Kind: UInt8 {
         case any
         /// A URL, or text that begins like one.
         case address
@@ -124,6 +129,7 @@ struct HTTPHeaders: ~Copyable {
         case type
         case coding
         case transfer
+        case mark
 
         init(_ name: ByteText) {
             let (word, kind): (StaticString, Kind)
@@ -134,6 +140,7 @@ struct HTTPHeaders: ~Copyable {
             case 8: (word, kind) = ("location", .address)
             case 10: (word, kind) = (":authority", .address)
             case 12: (word, kind) = ("content-type", .type)
+            case 15: (word, kind) = ("cordwood-upload", .mark)
             case 16:
                 switch (name[8] | 0x20, name[9] | 0x20) {
                 case (UInt8(ascii: "e"), _): (word, kind) = ("content-encoding", .coding)
@@ -149,8 +156,8 @@ struct HTTPHeaders: ~Copyable {
         }
     }
 
-    /// Notes how to read the body, even if the line itself has no room.
-    private mutating func noteForm(
+    /// Notes how to read the body and whether it is an upload, even if the line has no room.
+    private mutating func note(
         _ kind: Kind, _ value: ByteText, _ line: Range<Int>?, _ redactor: Redactor,
         _ edits: inout Edits
     ) {
@@ -167,6 +174,7 @@ struct HTTPHeaders: ~Copyable {
             if contentCoding.count > 0 { contentCoding.append(", ") }
             let value = value.slice(0, HTTPHeaders.bytesMax)
             HTTPHeaders.add(value, to: &contentCoding, redactor, &edits)
+        case .mark: isUpload = value.uploadMark?.isAccepted ?? false
         default:
             // Anywhere in the list: servers write it in many ways.
             for at in 0..<value.count where value.has("chunked", at: at) { isChunked = true }
@@ -181,5 +189,19 @@ struct HTTPHeaders: ~Copyable {
         if !redactor.line(value, isCut: false, &edits, into: &buffer) {
             buffer.blankControls(from: from)
         }
+    }
+}
+
+extension ByteText {
+    /// nil: it is none.
+    fileprivate var uploadMark: UploadMark? {
+        guard count == UploadMark.digits else { return nil }
+        var word: UInt64 = 0
+        for index in 0..<count {
+            let digit = ASCII.hex(self[index])
+            guard digit < 16 else { return nil }
+            word = word << 4 | UInt64(digit)
+        }
+        return UploadMark(word)
     }
 }
