@@ -40,20 +40,22 @@ static inline uint64_t within(size_t at, size_t count) {
     return at + BLOCK <= count ? ~0ull : (1ull << (count - at)) - 1;
 }
 
-/* Words by their first three bytes, in eight groups of one bit each: gh?, gl?, gi? (of GitHub's
- * and GitLab's tokens) · bea, bas · xox, "E K" (of "PRIVATE KEY") · AKI, ASI, AIz, ya2 · sk_,
- * sk-, rk_, rk- · npm, pyp · hf_, SG. · shp, dop. The tables are indexed by the halves of a
- * byte, so a group matches a few more words than these; matches are compared afterwards. The
- * tables are doubled for lanes of 32 bytes. */
+/* Four bytes of each word that a mark stands for: "bear", "basi", "E KE" of "PRIVATE KEY", and
+ * four of the prefix of each token (tokens.c), in eight groups of one bit each. The tables are
+ * indexed by the halves of a byte, so a group matches more than these; matches are compared
+ * afterwards. Which four bytes, and in which group, was searched for with ordinary texts: few of
+ * them match. The tables are doubled for lanes of 32 bytes. */
 #define TWICE(...) {__VA_ARGS__, __VA_ARGS__}
-static const int8_t groups_low[3][32] __attribute__((aligned(32))) = {
-    TWICE(32, 8, 18, -48, -128, 4, 0, 1, 68, 8, 0, 0, 0, 0, 32, 0),
-    TWICE(36, 10, 0, 8, 0, 2, 64, 64, -127, 41, 0, 24, 1, 0, 0, -124),
-    TWICE(-95, 2, 9, 3, 1, 1, 0, 0, 4, 8, 8, 4, 0, 48, 64, 81)};
-static const int8_t groups_high[3][32] __attribute__((aligned(32))) = {
-    TWICE(0, 0, 0, 0, 14, 64, -29, -68, 0, 0, 0, 0, 0, 0, 0, 0),
-    TWICE(0, 0, 4, 0, 74, 8, -33, 32, 0, 0, 0, 0, 0, 0, 0, 0),
-    TWICE(0, 0, 80, 8, 14, 82, 35, -81, 0, 0, 0, 0, 0, 0, 0, 0)};
+static const int8_t groups_low[4][32] __attribute__((aligned(32))) = {
+    TWICE(-124, -48, 56, -40, 8, 16, 0, 37, -118, 2, 0, 32, 0, 0, -111, 2),
+    TWICE(27, -114, -78, 29, 81, 41, 10, 98, -91, -128, 0, 80, -91, -128, 6, -126),
+    TWICE(-116, -88, 19, 28, 68, 32, 4, 0, -128, 48, -128, -111, 0, 65, 65, 50),
+    TWICE(-42, -10, -10, -29, 87, -46, 70, 66, 74, -37, 66, -46, 82, -30, 74, -17)};
+static const int8_t groups_high[4][32] __attribute__((aligned(32))) = {
+    TWICE(0, 0, 2, 4, -8, -64, 47, -42, 0, 0, 0, 0, 0, 0, 0, 0),
+    TWICE(0, 0, 20, 8, -8, -6, -1, -81, 0, 0, 0, 0, 0, 0, 0, 0),
+    TWICE(0, 0, 64, 42, -80, 122, 39, -83, 0, 0, 0, 0, 0, 0, 0, 0),
+    TWICE(0, 0, -22, 98, -38, -17, -2, -9, 0, 0, 0, 0, 0, 0, 0, 0)};
 /* Marks of one byte and of "//", by a byte's lower half. Index 0 holds a byte with another lower
  * half, which never matches. */
 static const int8_t signs_low[32] __attribute__((aligned(32))) =

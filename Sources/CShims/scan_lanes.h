@@ -27,39 +27,40 @@ TARGET static inline NAME(bytes) NAME(signs)(const NAME(bytes) v) {
 #endif
 }
 
-/* Few places have a mark, so this first asks whether there may be one and ignores the middle of
- * the three bytes. `ends` receives the groups of the first and the third. */
-TARGET static inline NAME(bytes) NAME(may_mark)(const uint8_t *at, NAME(bytes) *ends) {
+/* Few places have a mark, so this first asks whether there may be one, by two of the four bytes.
+ * `some` receives the groups of the first and the third. */
+TARGET static inline NAME(bytes) NAME(may_mark)(const uint8_t *at, NAME(bytes) *some) {
     NAME(bytes) v = LOAD(at);
-    *ends = NAME(groups)(v, 0) & NAME(groups)(LOAD(at + 2), 2);
-    return *ends | NAME(signs)(v) | (NAME(bytes))(LOAD(at + 1) == 'J');
+    *some = NAME(groups)(v, 0) & NAME(groups)(LOAD(at + 2), 2);
+    return *some | NAME(signs)(v) | (NAME(bytes))(LOAD(at + 1) == 'J');
 }
 
-TARGET static inline NAME(bytes) NAME(is_mark)(const uint8_t *at, NAME(bytes) ends) {
+TARGET static inline NAME(bytes) NAME(is_mark)(const uint8_t *at, NAME(bytes) some) {
     NAME(bytes) v = LOAD(at), next = LOAD(at + 1);
-    return (NAME(bytes))((v == '=') | (v == '%') | ((ends & NAME(groups)(next, 1)) != 0) |
+    some &= NAME(groups)(next, 1) & NAME(groups)(LOAD(at + 3), 3);
+    return (NAME(bytes))((v == '=') | (v == '%') | (some != 0) |
                          ((v == 'y') & (next == 'J')) | ((v == '/') & (next == '/')));
 }
 
-/* Sets `ends` for each lane. */
-TARGET static inline _Bool NAME(may_have_marks)(const uint8_t *window, NAME(bytes) *ends) {
+/* Sets `some` for each lane. */
+TARGET static inline _Bool NAME(may_have_marks)(const uint8_t *window, NAME(bytes) *some) {
     NAME(bytes) any = {0};
-    for (int i = 0; i < BLOCK; i += LANE) any |= NAME(may_mark)(window + i, ends + i / LANE);
+    for (int i = 0; i < BLOCK; i += LANE) any |= NAME(may_mark)(window + i, some + i / LANE);
     return BITS((NAME(bytes))(any != 0)) != 0;
 }
 
 TARGET NOINLINE size_t NAME(next_marks)(const uint8_t *text, size_t at, size_t count,
                                         uint64_t *bits) {
     for (; at < count; at += BLOCK) {
-        NAME(bytes) ends[BLOCK / LANE];
+        NAME(bytes) some[BLOCK / LANE];
         _Bool may = 0;
-        while (at + WINDOW <= count && !(may = NAME(may_have_marks)(text + at, ends))) at += BLOCK;
+        while (at + WINDOW <= count && !(may = NAME(may_have_marks)(text + at, some))) at += BLOCK;
         uint8_t room[WINDOW];
         const uint8_t *const window = window_of(text, at, count, room);
-        if (!may && !NAME(may_have_marks)(window, ends)) continue;
+        if (!may && !NAME(may_have_marks)(window, some)) continue;
         *bits = 0;
         for (int i = 0; i < BLOCK; i += LANE)
-            *bits |= BITS(NAME(is_mark)(window + i, ends[i / LANE])) << i;
+            *bits |= BITS(NAME(is_mark)(window + i, some[i / LANE])) << i;
         *bits &= within(at, count);
         if (*bits) return at;
     }
@@ -146,19 +147,19 @@ TARGET NOINLINE _Bool NAME(has_controls)(const uint8_t *text, size_t count) {
  * colons followed by a blank or a quote. */
 TARGET NOINLINE _Bool NAME(is_plain)(const uint8_t *text, size_t count) {
     for (size_t at = 0; at < count; at += LANE) {
-        uint8_t room[LANE + 2];
+        uint8_t room[LANE + 3];
         const uint8_t *window = text + at;
-        if (count - at < LANE + 2) {
+        if (count - at < LANE + 3) {
             memset(room, 0, sizeof room);
             copy_short(room, text + at, count - at);
             window = room;
         }
-        NAME(bytes) v = LOAD(window), next = LOAD(window + 1), ends;
+        NAME(bytes) v = LOAD(window), next = LOAD(window + 1), some;
         NAME(bytes) found = (NAME(bytes))(
             NAME(controls)(v) | (v == '"') | (v == '\\') |
             ((v == '-') & (next == '-')) | ((v == ':') & ((next == ' ') | (next == '\''))));
-        if (BITS((NAME(bytes))(NAME(may_mark)(window, &ends) != 0)))
-            found |= NAME(is_mark)(window, ends);
+        if (BITS((NAME(bytes))(NAME(may_mark)(window, &some) != 0)))
+            found |= NAME(is_mark)(window, some);
         if (BITS(found) & within(at, count)) return 0;
     }
     return 1;

@@ -93,7 +93,7 @@ def shims(log):
     folder = ROOT / "Sources/CShims"
     texts = []
     for test, sources in (("shims_test.c", ["shims.c", "made.c", "fork.c", "crash_text.c"]),
-                          ("scan_test.c", []), ("json_test.c", ["scan.c"]),
+                          ("scan_test.c", ["tokens.c"]), ("json_test.c", ["scan.c"]),
                           # It includes reserve.c.
                           ("reserve_test.c", ["shims.c", "made.c", "fork.c"])):
         program = WORK / test.removesuffix("_test.c")

@@ -33,11 +33,14 @@ static _Bool is_control(const uint8_t *text, size_t at, size_t count) {
     return text[at] < 0x20 || text[at] == 0x7F;
 }
 
-/* The bytes allowed at the first three places of a group's words, by halves. */
-static const char *const places[3][8] = {
-    {"g", "bB", "xE", "Ay", "sr", "np", "hS", "sd"},
-    {"hli", "eEaA", "o ", "KSIa", "k", "py", "fG", "ho"},
-    {"pousrt", "aAsS", "xK", "Iz2", "_-", "mp", "_.", "p"}};
+/* The bytes allowed at the four places of a group's words, by halves. */
+static const char *const places[4][8] = {
+    {"gn", "/hioy", "0gp", "BCbcdh", "AENrsu", "BGbgk", "ACSs", "AHNPpsx"},
+    {"ehlpst", "_abfnoprvw", ".achls", "0ASaev", " BCKRSTbk", "ERWeghlr", "GTk", "IMRabhloy"},
+    {"kmnr", "2_bo", "cdfpst", "1PSps", "BCIKRS_", "1A_aeiouy", "-.T", "AJKpxz"},
+    {"_sty", "-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz", "_abfopt",
+     "./IXi", "ABEIKlpt", "-3R_abmors",
+     "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz", "-KSU_abceioprs"}};
 
 static _Bool has_halves(const char *of, uint8_t byte) {
     _Bool low = 0, high = 0;
@@ -49,14 +52,17 @@ static _Bool has_halves(const char *of, uint8_t byte) {
 }
 
 static _Bool is_mark(const uint8_t *text, size_t at, size_t count) {
-    uint8_t next = byte_at(text, at + 1, count), third = byte_at(text, at + 2, count);
+    uint8_t next = byte_at(text, at + 1, count);
     if (text[at] == '=' || text[at] == '%' || (text[at] == 'y' && next == 'J') ||
         (text[at] == '/' && next == '/'))
         return 1;
-    for (int group = 0; group < 8; group++)
-        if (has_halves(places[0][group], text[at]) && has_halves(places[1][group], next) &&
-            has_halves(places[2][group], third))
-            return 1;
+    for (int group = 0; group < 8; group++) {
+        int place = 0;
+        while (place < 4 &&
+               has_halves(places[place][group], byte_at(text, at + (size_t)place, count)))
+            place++;
+        if (place == 4) return 1;
+    }
     return 0;
 }
 
@@ -114,6 +120,17 @@ static void check_has(const uint8_t *text, size_t count) {
     assert(cwi_has(other, word, length) == has);
 }
 
+/* Whatever the text: a token lies in it, and one that needs more of it only counts where it may go
+ * on. */
+static void check_tokens(const uint8_t *text, size_t count) {
+    for (size_t at = 0; at <= count; at++) {
+        size_t from = 0, end = cwi_token_end(text, at, count, 0, &from);
+        size_t open_from = 0, open = cwi_token_end(text, at, count, 1, &open_from);
+        assert(end == 0 || (from <= at + 18 && from < end && end <= count && open == end));
+        assert(open == 0 || (open_from <= open && (open == end || open == count)));
+    }
+}
+
 static int check_all(const uint8_t *text, size_t count) {
     static const struct {
         next_bits next;
@@ -145,6 +162,7 @@ static int check_all(const uint8_t *text, size_t count) {
     assert(has_controls_16(text, count) == has_controls);
 #endif
     check_has(text, count);
+    check_tokens(text, count);
     _Bool keeps_tabs = count & 1;
     uint8_t *blanked = malloc(count + 1);
     memcpy(blanked, text, count);
@@ -191,7 +209,9 @@ int main(int argc, char **argv) {
         "\"",    "\\",    ":",      "=",    "%",    "yJ",   "y",    "//",   "/",     "bearer",
         ": ",    ":'",    "BASIC",  "--",   "-",    "ghp_", "gl",   "xoxb", "AKIA",  "github",
         "AIza",  "sk_",   "rk-",    "npm_", "dop_", "hf_",  "SG.",  "shp",  "pypi",  "ya29",
-        "E KEY", "shpat_", "\x7F", "\t",   "\xC3"};
+        "E KEY", "shpat_", "\x7F", "\t",   "\xC3", "/bot12345:", "/services/T0AB123/B0AB123/",
+        "/webhooks/123456789012345678/", "/IncomingWebhook/", "0123456789abcdef0123456789abcdef",
+        "xkeysib-", "dapi", "AGE-SECRET-KEY-1", "glcbt-", "dp.pt."};
     int checks = 0;
     for (int round = 0; round < 20000; round++) {
         size_t count = draw() % 400;

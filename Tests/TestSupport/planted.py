@@ -6,21 +6,42 @@ begins with DIGITS, so that one search finds all."""
 import gzip
 import json
 import random
+import re
 import urllib.parse
 import zlib
+from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
 MARK = "zQ7s3cRmK"
 DIGITS = "770313377051"
-SECRET_NAMES = ["password", "userPassword", "API-Key", "api_key", "client_secret", "access_token",
-                "refreshToken", "PWD", "pin", "jwt", "card_number", "sessionId", "passwort",
-                "contraseña", "mot_de_passe", "csrf", "private_key", "X-Auth-Token", "cvv"]
+SOURCES = Path(__file__).resolve().parents[2] / "Sources"
+
+
+def listed_names():
+    """The names that the library lists, except those that not every encoding here has."""
+    text = (SOURCES / "CordwoodTrace/HTTP/Redaction/SecretDefaults.swift").read_text("utf-8")
+    lists = re.findall(r"static let (?:endings|keys) = \[(.*?)\]", text, re.S)
+    names = [name for part in lists for name in re.findall(r'"([^"]+)"', part)]
+    return [name for name in names if name.encode("latin-1", "ignore").decode("latin-1") == name]
+
+
+def listed_tokens():
+    """The shapes of tokens that the library lists, with a place for the secret. Hexadecimal ones
+    have no room for MARK."""
+    between = {"NUMBER_COLON": "123456:", "NUMBER_PATH": "123456789012345678/",
+               "SLACK": "0AB12CD/B0AB12CD/", "TEAMS": "0123456789abcdef" * 2 + "/"}
+    shapes = re.findall(r'SHAPE\("([^"]+)", \d+, ([A-Z0-9_]+)', (SOURCES / "CShims/tokens.c")
+                        .read_text("utf-8"))
+    return [f"{prefix}{between.get(form, '')}{{}}" for prefix, form in shapes if form != "HEX"]
+
+
+SECRET_NAMES = ["userPassword", "API-Key", "refreshToken", "PWD", "sessionId", "X-Auth-Token",
+                "smsCode", "mfaCode", "seedPhrase", "storageKey", *listed_names()]
 PLAIN_NAMES = ["user", "name", "id", "note", "total", "items", "tokenizer", "passing", "ü", "href"]
 WORDS = ["kept", "hello there", "ümläut", "a \"quote\"", "back\\slash", "line\nline", "100%", "",
          "<b>", "{0}", "[INFO] x", "https://example.com/a?b=c&d=e", "a=b&c"]
 NAMINGS = ["name", "key", "field", "param", "header", "property"]
-TOKENS = ["ghp_{}", "glpat-{}", "xoxb-{}", "sk_live_{}", "npm_{}", "hf_{}", "shpat_{}",
-          "sk-proj-{}"]
+TOKENS = listed_tokens()
 TYPES = ["application/json", "application/problem+json", "text/plain", "text/html", "",
          "application/octet-stream", "application/xml", "text/xml; charset=iso-8859-1",
          "application/x-www-form-urlencoded", "text/event-stream", "application/x-ndjson",
@@ -62,7 +83,7 @@ class Planted:
 
     def token(self):
         self.count += 1
-        made = f"{MARK}{self.number:08}{self.count:04}" + "a" * 12
+        made = f"{MARK}{self.number:08}{self.count:04}" + "a" * 48
         return self.random.choice(TOKENS).format(made)
 
     def number_of(self):

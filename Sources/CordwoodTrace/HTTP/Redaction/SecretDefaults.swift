@@ -33,7 +33,15 @@ enum SecretDefaults {
         "session_key", "auth_code", "authorization_code", "security_answer", "recovery_code",
         "shared_access_signature", "api_tokens", "access_tokens", "auth_tokens", "refresh_tokens",
         "api_keys", "private_keys", "access_keys", "secret_string", "application_key",
-        "master_key", "consumer_key", "session", "sid", "sessid", "phpsessid",
+        "master_key", "consumer_key", "session", "sid", "sessid", "phpsessid", "sms_code",
+        "mfa_code", "otp_code", "totp_code", "tfa_code", "two_factor_code", "one_time_code",
+        "verification_code", "verify_code", "confirmation_code", "activation_code", "login_code",
+        "reset_code", "unlock_code", "security_code", "access_code", "pin_code", "puk", "puk_code",
+        "oob_code", "device_code", "backup_code", "backup_codes", "recovery_codes", "otp_codes",
+        "mnemonic", "mnemonic_phrase", "seed_phrase", "secret_phrase", "recovery_phrase",
+        "backup_phrase", "auth_key", "auth_keys", "ssh_key", "storage_key", "recovery_key",
+        "backup_key", "deploy_key", "shared_key", "pre_shared_key", "psk", "hmac_key", "wallet_key",
+        "passkey",
     ]
 
     /// Only without anything before them: max_tokens is not a secret.

@@ -22,10 +22,16 @@ import CordwoodFormats
     init(
         _ names: [String], endings parts: [String] = [], wholes: [String] = []
     ) throws(CordwoodError) {
+        let (names, parts) = (SecretNames.spelled(names), SecretNames.spelled(parts))
         let slots = NameTable.slotCount(names.count + parts.count + wholes.count)
         memory = try ZeroedMemory(NameTable.bytes(slots: slots))
         table = unsafe NameTable(
             in: memory.start, slots: slots, names: names, parts: parts, wholes: wholes)
+    }
+
+    /// Lookups ignore the case of ASCII letters only: CONTRASEÑA is a name of its own.
+    private static func spelled(_ names: [String]) -> [String] {
+        names + names.filter { $0.utf8.contains { $0 >= 0x80 } }.map { $0.uppercased() }
     }
 }
 
@@ -171,7 +177,9 @@ import CordwoodFormats
     /// For a header, by its name, or by the start of its name: X-MFA-Code.
     @inline(__always)
     func containsHeader(_ name: ByteText) -> Bool {
-        contains(name) || name.has("x-mfa", at: 0) || name.has("x-otp", at: 0)
+        contains(name)
+            || name[0] | 0x20 == UInt8(ascii: "x")
+                && (name.has("x-mfa", at: 0) || name.has("x-otp", at: 0))
     }
 
     @inline(never)

@@ -1,38 +1,29 @@
-// Finds secrets by their look: tokens with a known prefix, JSON Web Tokens, credentials after
-// "Bearer" and "Basic", and private keys in PEM. Linear. A secret that was cut off is replaced up
-// to the end of the text.
+// Finds secrets by their look: tokens of known makers (tokens.c), JSON Web Tokens, credentials
+// after "Bearer" and "Basic", and private keys in PEM. Linear. A secret that was cut off is
+// replaced up to the end of the text.
+// SAFETY: C reads within the text, which holds as long as the value.
 
+import CShims
 import CordwoodFormats
 
 extension TextScan {
-    /// The prefixes of tokens, and the least number of characters after each.
-    private static let prefixes: [(StaticString, Int)] = [
-        ("ghp_", 16), ("gho_", 16), ("ghu_", 16), ("ghs_", 16), ("ghr_", 16), ("glpat-", 12),
-        ("xoxb-", 8), ("xoxp-", 8), ("xoxa-", 8), ("xoxr-", 8), ("xoxs-", 8), ("xoxe.", 8),
-        ("AKIA", 12), ("ASIA", 12), ("AIza", 24), ("sk_live_", 8), ("sk_test_", 8),
-        ("rk_live_", 8), ("rk_test_", 8), ("sk-", 20), ("SG.", 20), ("npm_", 20), ("hf_", 20),
-        ("shpat_", 16), ("shpss_", 16), ("ya29.", 16), ("dop_v1_", 16), ("github_pat_", 16),
-        ("pypi-", 16),
-    ]
-
-    /// A mark at which a token may begin. Returns the index to continue at.
+    /// A mark that may belong to a token. Returns the index to continue at.
     func token(_ at: Int, _ edits: inout Edits) -> Int {
-        if text[at] == UInt8(ascii: "y"), text[at &+ 1] == UInt8(ascii: "J") {
-            return webToken(at, &edits)
+        switch text[at] | 0x20 {
+        case UInt8(ascii: "y") where text.hasExactly("yJ", at: at): return webToken(at, &edits)
+        case UInt8(ascii: "b"):
+            if text.has("bearer", at: at) { return bearer(at, &edits) }
+            if text.has("basic", at: at) { return basic(at, &edits) }
+        case UInt8(ascii: "e") where text.hasExactly("PRIVATE KEY", at: at &- 6):
+            return privateKey(at &- 6, &edits)
+        default: break
         }
-        if text.has("bearer", at: at) { return bearer(at, &edits) }
-        if text.has("basic", at: at) { return basic(at, &edits) }
-        if text.hasExactly("PRIVATE KEY", at: at &- 6) { return privateKey(at &- 6, &edits) }
-        guard at == 0 || !ASCII.isNameByte(text[at &- 1]) else { return at &+ 1 }
-        for (prefix, least) in TextScan.prefixes where text.hasExactly(prefix, at: at) {
-            let from = at &+ prefix.utf8CodeUnitCount
-            var end = from
-            while TextScan.isTokenByte(text[end]) || text[end] == UInt8(ascii: ".") { end &+= 1 }
-            guard end &- from >= least || mayGoOn && end == text.count else { continue }
-            add(at, end, &edits)
-            return end
-        }
-        return at &+ 1
+        guard let start = unsafe text.start else { return at &+ 1 }
+        var from = 0
+        let end = unsafe Int(cwi_token_end(start, at, text.count, mayGoOn, &from))
+        guard end > at else { return at &+ 1 }
+        add(from, end, &edits)
+        return end
     }
 
     /// "yJ": part of "eyJ", the start of every JSON Web Token.

@@ -20,7 +20,12 @@ _WORDS = """authenticationinfo cookie2 setcookie setcookie2 xauth xauthkey authk
     passportnumber passwordhash passwordconfirmation secretaccesskey signingkey encryptionkey
     subscriptionkey accountkey codeverifier clientassertion assertion samlresponse samlrequest
     sessionkey authcode authorizationcode securityanswer recoverycode
-    sharedaccesssignature""".split()
+    sharedaccesssignature smscode mfacode otpcode totpcode tfacode twofactorcode onetimecode
+    verificationcode verifycode confirmationcode activationcode logincode resetcode unlockcode
+    securitycode accesscode pincode puk pukcode oobcode devicecode backupcode backupcodes
+    recoverycodes otpcodes mnemonic mnemonicphrase seedphrase secretphrase recoveryphrase
+    backupphrase authkey authkeys sshkey storagekey recoverykey backupkey deploykey sharedkey
+    presharedkey psk hmackey walletkey passkey""".split()
 _PIECES = re.compile("[A-Z]+(?![a-z])|[A-Z]?[a-z\u0080-\U0010ffff]+|[0-9]+")
 
 
