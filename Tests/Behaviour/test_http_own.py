@@ -1,13 +1,11 @@
 """B-HTTP 7: uploads by the host's own transport are never captured, whatever client sends them and
 wherever; without their headers, they make no uploads of their own. One test for each client and
-way, in Python, C++ and Swift. bindings/python/tests/test_own_uploads.py covers further ways with
-the standard library's client."""
+way, in Python and C++. bindings/python/tests/test_own_uploads.py covers further ways with the
+standard library's client, OwnUploadActorTests an actor and URLSession."""
 
 import subprocess
 
 import cordwood
-import swift_hosts
-from cases import full
 from http_hosts import HERE, Hosts, environment
 from sending import BUILD, ROOT, WORK, Scripted
 
@@ -37,10 +35,6 @@ class OwnTest(Hosts):
         self.assertEqual(self.sent(program, last=["passes"]), (1, 0))
         self.store = self.store / "drops"
         self.assertEqual(self.sent(program, last=["drops"]), (1, 1))
-
-    @full
-    def test_B_HTTP_7_own_uploads_of_a_swift_actor(self):
-        self.assertEqual(self.sent(swift_hosts.program("HTTPOwn")), (1, 0))
 
 
 def add(client, way):

@@ -6,19 +6,12 @@ let package = Package(
     name: "consumer",
     products: [
         .executable(name: "Consumer", targets: ["Consumer"]),
-        .executable(name: "HTTPOwn", targets: ["HTTPOwn"]),
         .executable(name: "HTTPPlanted", targets: ["HTTPPlanted"]),
     ],
     dependencies: [.package(name: "cordwood", path: "../../..")],
     targets: [
         .executableTarget(
             name: "Consumer", dependencies: [.product(name: "Cordwood", package: "cordwood")]),
-        .executableTarget(
-            name: "HTTPOwn",
-            dependencies: [
-                .product(name: "Cordwood", package: "cordwood"),
-                .product(name: "CordwoodHTTPCapture", package: "cordwood"),
-            ]),
         .executableTarget(
             name: "HTTPPlanted",
             dependencies: [
