@@ -179,7 +179,7 @@ class SAP(StoreCase):
         self.archive()
         server = Scripted(self)
         self.add(server.url)
-        engine.upload(timeout=30)
+        self.assertEqual(engine.upload(timeout=30).expired, 1)
         sent = b"".join(server.body(request["number"]) for request in server.requests).decode()
         self.assertIn("6 days", sent)
         self.assertIn("told today", sent)

@@ -200,6 +200,33 @@ final class QueueTests: XCTestCase {
         }
     }
 
+    /// A date counts from the server's own, whatever our clock says.
+    func testADateCountsFromTheServersClock() {
+        var outcome = TransferOutcome(kind: .server, httpStatus: 503, cause: "")
+        outcome.headers = [
+            ("date", "Sun, 06 Nov 1994 08:49:37 GMT"),
+            ("retry-after", "Sun, 06 Nov 1994 08:49:47 GMT"),
+        ]
+        let now: UInt64 = 784_111_777_000
+        let hour: UInt64 = 3_600_000
+        for wrong in [now, now - hour, now + hour, now - 48 * hour, now + 48 * hour, 0] {
+            XCTAssertEqual(RetryAfter.delayMs(outcome, nowUnixMs: wrong), 10_000)
+            XCTAssertEqual(
+                AnswerVerdict.retry(outcome, nowUnixMs: wrong), .retry(.server, delayMs: 10_000))
+            XCTAssertEqual(FailureDetail(outcome, nowUnixMs: wrong).retryAfterMs, 10_000)
+        }
+        outcome.headers[1].value = "7"
+        XCTAssertEqual(RetryAfter.delayMs(outcome, nowUnixMs: 0), 7_000)
+        outcome.headers[1].value = "Sun, 06 Nov 1994 08:49:00 GMT"
+        XCTAssertEqual(RetryAfter.delayMs(outcome, nowUnixMs: 0), 0, "a past date means now")
+        for date in ["", "today", "Thu, 01 Jan 1960 00:00:00 GMT"] {
+            outcome.headers = [("date", date), ("retry-after", "Sun, 06 Nov 1994 08:49:47 GMT")]
+            XCTAssertEqual(RetryAfter.delayMs(outcome, nowUnixMs: now), 10_000, date)
+        }
+        outcome.headers = []
+        XCTAssertNil(RetryAfter.delayMs(outcome, nowUnixMs: now))
+    }
+
     func testBackoffGrowsWithinItsBounds() {
         for attempts in UInt32(1)...40 {
             let most = Backoff.delayMs(attempts: attempts, random: UInt64.max)
@@ -235,7 +262,8 @@ final class QueueTests: XCTestCase {
                     isEncodingProven: true, nowUnixMs: 0)
                 switch status {
                 case 200...299: XCTAssertEqual(verdict, .sent(.none))
-                case 401, 403: XCTAssertEqual(verdict, .pause)
+                case 401: XCTAssertEqual(verdict, .pause)
+                case 403: XCTAssertEqual(verdict, .forbid)
                 case 413: XCTAssertEqual(verdict, .shrink)
                 case 415: XCTAssertEqual(verdict, .simplify)
                 case 429, 503: XCTAssertEqual(verdict, .retry(.busy, delayMs: nil), "\(status)")

@@ -70,6 +70,7 @@ final class RecordedAnswerTests: XCTestCase {
             "\(again.count) again, \(refused.count) refused"
         case .retry: "retry"
         case .pause: "pause"
+        case .forbid: "forbid"
         case .shrink: "shrink"
         case .simplify: "simplify"
         case .plain: "plain"

@@ -51,6 +51,31 @@ final class SecretTests: XCTestCase {
     /// Whether the text contains a beginning of the token of four bytes or more.
     private func holdsPart(_ text: String) -> Bool { text.contains(token.prefix(4)) }
 
+    /// A credential of a few bytes is hidden where it stands for itself, and spoils no word.
+    func testAShortSecretGarblesNoWord() throws {
+        let cases: [(secret: String, text: String, cause: String)] = [
+            ("t", "certificate of t, not t2 (t)", "certificate of ***, not t2 (***)"),
+            ("ab", "ab about=ab a\\u0062 abab", "*** about=*** *** abab"),
+            ("abc", "xabc abcx x-abc", "xabc abcx x-***"), ("abcd", "xabcdx", "x***x"),
+            ("+", "a+b", "a+b"), ("+", "a + b", "a *** b"),
+        ]
+        for (secret, text, cause) in cases {
+            for isUser in [false, true] {
+                let target = try target {
+                    $0.kind = "http"
+                    $0.format = "ndjson"
+                    if isUser {
+                        ($0.authUser, $0.authPassword) = ("someone", secret)
+                    } else {
+                        $0.authToken = secret
+                    }
+                }
+                let said = try shown(target, 422, Array(text.utf8), type: "text/plain").cause
+                XCTAssertEqual(said, "HTTP 422: \(cause)")
+            }
+        }
+    }
+
     func testASecretAcrossACutLeavesNothing() throws {
         let http = try target {
             $0.kind = "http"

@@ -20,7 +20,7 @@ final class StatusMatrixTests: XCTestCase {
     private static let records = (0..<4).map { "record-\($0)-of-the-matrix" }
 
     private enum Form: CaseIterable {
-        case nothing, object, page, confirmation
+        case nothing, object, page, pageWithoutType, error, confirmation
     }
 
     private enum Death: CaseIterable {
@@ -62,6 +62,11 @@ final class StatusMatrixTests: XCTestCase {
             case .page:
                 response.headers = [("Content-Type", "text/html")]
                 response.body = Array("<html>Please sign in</html>".utf8)
+            case .pageWithoutType:
+                response.body = Array("<?xml version='1.0'?>\n<!DOCTYPE html><html/>".utf8)
+            case .error:
+                response.body = Array(#"{"error":"quota exceeded"}"#.utf8)
+                isConfirmed = kind == "loki" && status == 204
             case .confirmation:
                 let id = request.headers.first { $0.name == "Idempotency-Key" }?.value ?? ""
                 (response.headers, response.body) = confirmation(id)
@@ -237,15 +242,5 @@ final class StatusMatrixTests: XCTestCase {
                 }
             }
         }
-    }
-}
-
-extension TestStore {
-    /// Its files as they are now, in another store.
-    fileprivate func copy() throws -> TestStore {
-        let other = try TestStore(inMemory: true)
-        try FileManager.default.removeItem(atPath: other.root)
-        try FileManager.default.copyItem(atPath: root, toPath: other.root)
-        return other
     }
 }

@@ -142,6 +142,13 @@ final class UploadRulesTests: XCTestCase {
         XCTAssertEqual(result.expired, 1)
         XCTAssertFalse(store.hasArchive(1))
         XCTAssertEqual(store.events.all, ["completed limit 0", "removed expired"])
+        XCTAssertEqual(service.pass().1.expired, 0, "told once")
+        // The engine's own rounds are usually faster than a call.
+        store.addArchive(2)
+        store.addArchive(3)
+        store.clock.advance(ms: 31 * 86_400_000)
+        XCTAssertEqual(try service.applyRetention(otherBytes: 0), 2)
+        XCTAssertEqual(service.pass().1.expired, 2)
     }
 
     func testLockedArchiveIsLeftAlone() throws {

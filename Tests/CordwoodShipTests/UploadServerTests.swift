@@ -270,11 +270,16 @@ final class UploadServerTests: XCTestCase {
     }
 
     func testRedirectionsEnd() throws {
-        let loop = #"{"status":308,"headers":{"Location":"/again"}}"#
-        let answers = Array(repeating: loop, count: 10).joined(separator: ",")
-        let (store, server, _, _) = try run("[\(answers)]")
-        XCTAssertEqual(server.requests.count, 6)
-        XCTAssertTrue(store.queue[0].hasSuffix("-refused"), "\(store.queue)")
+        for status in [307, 308] {
+            let loop = "{\"status\":\(status),\"headers\":{\"Location\":\"/again\"}}"
+            let answers = Array(repeating: loop, count: 10).joined(separator: ",")
+            let (store, server, _, results) = try run("[\(answers)]")
+            XCTAssertEqual(server.requests.count, 6)
+            XCTAssertTrue(store.queue[0].hasSuffix("-refused"), "\(store.queue)")
+            XCTAssertEqual(results[0].1.lastHTTPStatus, Int32(status))
+            let entry = try QueueListing(storeDirectory: FilePath(store.root)).list().first
+            XCTAssertEqual(entry?.cause, "HTTP \(status): more than 5 redirections")
+        }
     }
 
     func testLostAcknowledgementIsStoredOnceAfterRestart() throws {

@@ -110,6 +110,14 @@ final class TestStore: UploadDelegate, @unchecked Sendable {
         }
     }
 
+    /// Its files as they are now, in another store.
+    func copy() throws -> TestStore {
+        let other = try TestStore(inMemory: true)
+        try FileManager.default.removeItem(atPath: other.root)
+        try FileManager.default.copyItem(atPath: root, toPath: other.root)
+        return other
+    }
+
     /// Adds the segment that the archive covers.
     func addSegment(of number: Int) throws {
         try FileManager.default.createDirectory(

@@ -146,7 +146,8 @@ typedef struct cw_upload_result {
     uint32_t uploaded; /* pairs of archive and target that got a 2xx in this call */
     uint32_t failed;   /* pairs attempted and not delivered whole */
     uint32_t waiting;  /* pairs that the call found when it began to send, and that still wait */
-    uint32_t expired;  /* archives that expired before they were sent */
+    uint32_t expired;  /* archives that this engine has removed for their age since the last call,
+                          before they were sent */
     uint64_t bytes_sent;
     int32_t last_http_status; /* 0: none */
     int32_t last_outcome;     /* CW_OUTCOME_… */

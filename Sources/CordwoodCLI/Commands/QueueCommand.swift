@@ -13,7 +13,8 @@ struct QueueCommand: ParsableCommand {
             list prints a line for each archive and target, or nothing. States:
               waiting      not tried yet
               retry        failed; tried again at the time shown
-              paused       401 or 403: tried again by retry or `cordwood upload`
+              paused       401 or 403: tried again by retry or `cordwood upload`; after a 403 \
+            also by the program, once the server takes something else
               sent         this target has it, another does not yet
               filtered     this target wants none of its records
               kept         sent, except for some records that the target refused

@@ -85,10 +85,14 @@ struct TargetCommand: ParsableCommand {
 
     private func asText(_ report: ProbeReport) -> String {
         let verdict = report.isFine ? "fine" : "not fine"
-        return [
-            report.request, "\(verdict): \(report.text)",
-            "not looked at: \(report.notLookedAt)",
-        ].map { PlainText.oneLine($0) + "\n" }.joined()
+        let expect =
+            report.expect.isEmpty
+            ? [] : ["to take no other server's answer for this one's: --expect '\(report.expect)'"]
+        return
+            ([
+                report.request, "\(verdict): \(report.text)",
+                "not looked at: \(report.notLookedAt)",
+            ] + expect).map { PlainText.oneLine($0) + "\n" }.joined()
     }
 
     private func asJSON(_ report: ProbeReport) -> String {
@@ -98,6 +102,7 @@ struct TargetCommand: ParsableCommand {
         object.add("http_status", UInt64(max(report.httpStatus, 0)))
         object.add("answer", report.text)
         object.add("not_looked_at", report.notLookedAt)
+        if !report.expect.isEmpty { object.add("expect", report.expect) }
         return object.text + "\n"
     }
 

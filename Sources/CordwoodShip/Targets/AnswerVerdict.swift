@@ -22,6 +22,8 @@ enum AnswerVerdict: Equatable {
     case retry(RetryReason, delayMs: UInt64?)
     /// Other credentials are needed.
     case pause
+    /// 403: the target refuses us, or a firewall before it refuses this body.
+    case forbid
     /// Too large: half of it is tried at once.
     case shrink
     /// The encoding was refused: a simpler one is tried at once.
@@ -53,7 +55,8 @@ enum AnswerVerdict: Equatable {
         }
         switch outcome.httpStatus {
         case 412 where isOnlyIfAbsent: return .sent(.none)
-        case 401, 403: return .pause
+        case HTTPStatus.unauthorized: return .pause
+        case HTTPStatus.forbidden: return .forbid
         case 413: return .shrink
         case 415: return .simplify
         case 400 where !isEncodingProven: return .simplify
@@ -83,10 +86,7 @@ enum AnswerVerdict: Equatable {
 
     /// Retries when the server says, otherwise after our own delay.
     static func retry(_ outcome: TransferOutcome, nowUnixMs: UInt64) -> AnswerVerdict {
-        let wait = outcome.header("retry-after").flatMap {
-            RetryAfter.delayMs($0, nowUnixMs: nowUnixMs)
-        }
-        guard let wait else {
+        guard let wait = RetryAfter.delayMs(outcome, nowUnixMs: nowUnixMs) else {
             // The server reports overload: one request for each waiting archive would add to it.
             let isBusy = isOverload(outcome.httpStatus)
             return .retry(isBusy ? .busy : .failed, delayMs: nil)

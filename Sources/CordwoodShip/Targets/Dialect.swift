@@ -85,7 +85,7 @@ protocol Dialect: Sendable {
     ) throws(UploadError) -> TransferOutcome
 
     /// Whether a 2xx is of this protocol and confirms the body. Called before `verdict`, and never
-    /// for HTML pages.
+    /// for pages (AnswerContent). Kinds without a protocol take any other body without an error.
     func isReceipt(_ outcome: TransferOutcome, _ delivery: Delivery) -> Bool
 
     /// The meaning of an answer if it differs from the rule for every target; nil: it does not.
@@ -127,7 +127,9 @@ extension Dialect {
         perform(request)
     }
 
-    func isReceipt(_ outcome: TransferOutcome, _ delivery: Delivery) -> Bool { true }
+    func isReceipt(_ outcome: TransferOutcome, _ delivery: Delivery) -> Bool {
+        !AnswerContent.reportsError(outcome)
+    }
 
     func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> AnswerVerdict? { nil }
 

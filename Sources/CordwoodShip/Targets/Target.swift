@@ -157,7 +157,7 @@ package struct Target: Sendable {
         _ text: String?, _ kind: TargetKind
     ) throws(UploadError) -> Expectation? {
         guard let text, !text.isEmpty else { return nil }
-        guard kind == .http || kind == .sap || kind == .transactions else {
+        guard kind.takesExpectation else {
             throw UploadError.argument(
                 "expect: kind \(kind.rawValue) says itself what its answers mean")
         }

@@ -33,6 +33,9 @@ package enum TargetKind: String, CaseIterable, Sendable {
         }
     }
 
+    /// It takes any 2xx, unless the host expects more.
+    var takesExpectation: Bool { self == .http || self == .sap || self == .transactions }
+
     /// The default number of concurrent requests. A transaction's events must arrive in order.
     var requestsAtOnce: UInt32 { self == .transactions ? 1 : Target.requestsDefault }
 

@@ -1,6 +1,7 @@
 // `cordwood target test`: one harmless request to a target, and the meaning of its answer. Stores
 // nothing on the server and registers nothing here. Each dialect defines its own request.
 
+import CordwoodFormats
 import CordwoodStore
 
 /// The request that a kind sends, and how it reads the answer.
@@ -38,6 +39,35 @@ struct Probe {
     }
 }
 
+extension Probe {
+    /// What tells this server from others that may answer in its place, such as a portal: a header
+    /// of its own, or its name. The answer to HEAD has no body and may have another status than
+    /// that to an upload.
+    static func expectation(_ outcome: TransferOutcome) -> String {
+        let own = outcome.headers.map(\.name).first {
+            $0.hasPrefix("x-") && !plainHeaders.contains($0) && $0.utf8.allSatisfy(isNameByte)
+        }
+        if let own { return "header:\(own)" }
+        let server = outcome.header("server") ?? ""
+        let isPlain = server.utf8.allSatisfy { (0x20..<0x7F).contains($0) && $0 != 0x3B }
+        return server.isEmpty || !isPlain || server.utf8.count > serverBytesMax
+            ? "" : "header:server=\(server)"
+    }
+
+    private static let serverBytesMax = 100
+
+    /// Proxies and portals send these, too.
+    private static let plainHeaders: Set<String> = [
+        "x-cache", "x-cache-hits", "x-content-type-options", "x-frame-options",
+        "x-permitted-cross-domain-policies", "x-served-by", "x-timer", "x-ua-compatible",
+        "x-xss-protection",
+    ]
+
+    private static func isNameByte(_ byte: UInt8) -> Bool {
+        ASCII.isWordByte(byte) || byte == UInt8(ascii: "-")
+    }
+}
+
 public struct ProbeReport: Sendable {
     /// `GET https://host:port/healthz`; never shows the host's own path.
     public var request: String
@@ -47,6 +77,8 @@ public struct ProbeReport: Sendable {
     /// The meaning of the answer, in words.
     public var text: String
     public var notLookedAt: String
+    /// For kinds that take any 2xx: an `expect` that this server's answers meet; empty: none.
+    public var expect: String
 }
 
 extension Target {
@@ -89,6 +121,7 @@ extension Target {
         return ProbeReport(
             request: "\(probe.method) \(origin)\(probe.shownPath)",
             httpStatus: outcome.httpStatus, isFine: isFine, text: text,
-            notLookedAt: probe.notLookedAt)
+            notLookedAt: probe.notLookedAt,
+            expect: isFine && kind.takesExpectation ? Probe.expectation(outcome) : "")
     }
 }

@@ -53,14 +53,10 @@ extension Target {
     /// the kind's protocol.
     func isReceipt(_ outcome: TransferOutcome, _ delivery: Delivery) -> Bool {
         if let expectation { return expectation.isMet(by: outcome) }
-        // Some servers give that type to every answer: to empty ones, and Loggly to its JSON.
-        let type = outcome.header("content-type")?.lowercased() ?? ""
-        let first = outcome.body.first { $0 != 0x20 && !(0x09...0x0D).contains($0) }
-        let isObject = first == UInt8(ascii: "{")
-        let isPage = type.hasPrefix("text/html") && !outcome.body.isEmpty && !isObject
         // RFC 9110, 9.3.4: a PUT answered with 201 is stored; mod_dav says so in HTML.
         let isCreated = dialect.method == "PUT" && outcome.httpStatus == 201
-        return (isCreated || !isPage) && dialect.isReceipt(outcome, delivery)
+        return (isCreated || !AnswerContent.isPage(outcome))
+            && dialect.isReceipt(outcome, delivery)
     }
 
     private func sendOnce(

@@ -27,9 +27,7 @@ public struct FailureDetail: Equatable, Sendable {
         location =
             outcome.kind == .redirection
             ? FailureDetail.shown(outcome.header("location") ?? "") : ""
-        retryAfterMs = outcome.header("retry-after").flatMap {
-            RetryAfter.delayMs($0, nowUnixMs: nowUnixMs)
-        }
+        retryAfterMs = RetryAfter.delayMs(outcome, nowUnixMs: nowUnixMs)
         // SAP Gateway answers 500 in the same form.
         let isAnswer = outcome.kind == .client || outcome.kind == .server
         odata =

@@ -10,16 +10,20 @@ enum Redirection {
         _ request: TransferRequest, _ exchange: (TransferRequest) -> TransferOutcome
     ) -> TransferOutcome {
         var current = request
-        for _ in 0...countMax {
-            let outcome = exchange(current)
+        var followed = 0
+        while true {
+            var outcome = exchange(current)
             guard outcome.httpStatus == 307 || outcome.httpStatus == 308,
                 let location = outcome.header("location"),
                 let next = target(location, from: current.url)
             else { return outcome }
+            guard followed < countMax else {
+                outcome.cause = "HTTP \(outcome.httpStatus): more than \(countMax) redirections"
+                return outcome
+            }
+            followed += 1
             current.url = next
         }
-        return TransferOutcome(
-            kind: .redirection, httpStatus: 308, cause: "more than \(countMax) redirections")
     }
 
     /// The URL of a Location on the same scheme, host and port; nil: it leads elsewhere or nowhere.

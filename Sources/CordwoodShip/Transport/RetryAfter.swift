@@ -7,6 +7,14 @@ enum RetryAfter {
     /// The longest time for which a server can hold back uploads.
     static let delayMsMax: UInt64 = 24 * 3_600_000
 
+    /// What an answer asks for; nil: nothing. A date counts from the server's own Date, because
+    /// our clock may be wrong.
+    static func delayMs(_ outcome: TransferOutcome, nowUnixMs: UInt64) -> UInt64? {
+        guard let text = outcome.header("retry-after") else { return nil }
+        let date = outcome.header("date").flatMap(dateSeconds).flatMap { UInt64(exactly: $0) }
+        return delayMs(text, nowUnixMs: date.map { $0 * 1_000 } ?? nowUnixMs)
+    }
+
     /// The delay from now; nil: the text is neither.
     static func delayMs(_ text: String, nowUnixMs: UInt64) -> UInt64? {
         let trimmed = ASCII.trimmed(text.utf8)

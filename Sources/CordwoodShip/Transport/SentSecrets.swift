@@ -2,12 +2,15 @@
 // plain or escaped, and their first words go into logs and the queue. An answer is cleaned before
 // it is cut for display, because a cut could leave half a secret. Lives for one answer.
 
+import CordwoodFormats
+
 struct SentSecrets {
     /// In UTF-8, the longest first.
     private let texts: [[UInt8]]
 
     static let mark = "***"
-    /// Shorter values of headers and parameters would match by chance.
+    /// Shorter values of headers and parameters would match by chance. Credentials that short are
+    /// found as whole words only.
     private static let valueBytesMin = 4
     /// Shorter path segments are more likely names than tokens.
     private static let segmentBytesMin = 8
@@ -87,10 +90,21 @@ struct SentSecrets {
     /// The end of the longest secret that begins there; nil: none does.
     private func secretEnd(_ bytes: [UInt8], _ start: Int) -> Int? {
         for text in texts {
-            if bytes[start...].starts(with: text) { return start + text.count }
-            if let end = SentSecrets.escapedEnd(text, bytes, start) { return end }
+            let end =
+                bytes[start...].starts(with: text)
+                ? start + text.count : SentSecrets.escapedEnd(text, bytes, start)
+            if let end, text.count >= SentSecrets.valueBytesMin || isWord(bytes, start..<end) {
+                return end
+            }
         }
         return nil
+    }
+
+    private func isWord(_ bytes: [UInt8], _ range: Range<Int>) -> Bool {
+        func isLetter(_ index: Int) -> Bool {
+            bytes.indices.contains(index) && ASCII.isWordByte(bytes[index])
+        }
+        return !isLetter(range.lowerBound - 1) && !isLetter(range.upperBound)
     }
 
     private static func escapedEnd(_ text: [UInt8], _ bytes: [UInt8], _ start: Int) -> Int? {

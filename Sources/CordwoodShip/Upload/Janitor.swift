@@ -68,6 +68,8 @@ struct Janitor {
         guard limits != .unlimited else { return 0 }
         do throws(UploadError) {
             let removed = try remove(limits, otherBytes)
+            let expired = removed.count { $0.reason == .expired && $0.unsent != nil }
+            service.noteExpired(UInt32(clamping: expired))
             tell(removed)
             tell(limits, removed)
             return UInt32(removed.count)

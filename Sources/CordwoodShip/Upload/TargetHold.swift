@@ -17,30 +17,53 @@ struct TargetHold: Equatable {
     /// The target has taken a body since it was last refused: earlier refusals no longer hold back
     /// an archive, neither the refused one nor any other.
     private(set) var isOpen = false
+    private var forbidden = ForbiddenBodies()
+    /// An archive was answered 403 and waits.
+    private var hasForbidden = false
 
     init() {}
 
-    init(_ snapshot: OutboxSnapshot, _ target: TargetKey, isOpen: Bool, nowMs: UInt64) {
-        self.isOpen = isOpen
+    init(
+        _ snapshot: OutboxSnapshot, _ target: TargetKey, isOpen: Bool,
+        forbidden: ForbiddenBodies = ForbiddenBodies(), nowMs: UInt64
+    ) {
+        know(isOpen: isOpen, forbidden)
         for states in snapshot.pairs.values {
             if let state = states[target] { note(state, nowMs: nowMs) }
         }
     }
 
+    mutating func know(isOpen: Bool, _ forbidden: ForbiddenBodies) {
+        self.isOpen = isOpen
+        self.forbidden = forbidden
+    }
+
     mutating func note(_ state: PairState, nowMs: UInt64) {
         switch state {
         case .retry(_, let notBeforeMs, .server, _):
+            isBusy = true
             serverMs = max(serverMs, TargetHold.believed(notBeforeMs, nowMs: nowMs))
-        case .retry(_, let notBeforeMs, .unreachable, _), .retry(_, let notBeforeMs, .busy, _):
+        case .retry(_, let notBeforeMs, let reason, _)
+        where reason == .unreachable || reason == .busy:
+            isBusy = isBusy || reason == .busy
             unreachableMs = max(unreachableMs, TargetHold.believed(notBeforeMs, nowMs: nowMs))
         case .retry(_, let notBeforeMs, .refused, _):
             isProbing = true
             guard !isOpen else { return }
             refusedMs = max(refusedMs, TargetHold.believed(notBeforeMs, nowMs: nowMs))
+        case .paused(_, HTTPStatus.forbidden, _):
+            hasForbidden = true
+            isProbing = isProbing || !isOpen
         case .paused: isPaused = true
         default: break
         }
     }
+
+    /// The target refuses us, as far as can be seen: it gets tests only.
+    var refusesUs: Bool { hasForbidden && !isOpen && forbidden.refusesUs }
+
+    /// The server reported overload, perhaps because of one body.
+    private(set) var isBusy = false
 
     /// An archive was refused in a way that says nothing about it: the next one is a test, sent
     /// alone.
@@ -57,19 +80,31 @@ struct TargetHold: Equatable {
         if isRefused || serverMs > nowMs { return false }
         if explicit { return true }
         if isPaused || unreachableMs > nowMs || refusedMs > nowMs { return false }
-        return dueMs(state, nowMs: nowMs) <= nowMs
+        guard let dueMs = dueMs(state, nowMs: nowMs) else { return false }
+        return dueMs <= nowMs
     }
 
-    /// When the background may try this pair; nil: not by itself.
+    /// When the background may try this pair; nil: not by itself, or with the next tick.
     func wakeMs(_ state: PairState, nowMs: UInt64) -> UInt64? {
-        guard !isPaused, case .retry = state else { return nil }
-        return max(serverMs, unreachableMs, refusedMs, dueMs(state, nowMs: nowMs))
+        guard !isPaused, let dueMs = dueMs(state, nowMs: nowMs) else { return nil }
+        if state == .waiting, dueMs == 0 { return nil }
+        return max(serverMs, unreachableMs, refusedMs, dueMs)
     }
 
-    private func dueMs(_ state: PairState, nowMs: UInt64) -> UInt64 {
-        guard case .retry(_, let notBeforeMs, let reason, _) = state else { return 0 }
-        if reason == .refused && isOpen { return 0 }
-        return TargetHold.believed(notBeforeMs, nowMs: nowMs)
+    /// When this pair may be tried, as far as the target's other archives allow; nil: not by
+    /// itself.
+    private func dueMs(_ state: PairState, nowMs: UInt64) -> UInt64? {
+        if refusesUs, forbidden.isCertain { return nil }
+        let testMs = refusesUs ? TargetHold.believed(forbidden.untilMs, nowMs: nowMs) : 0
+        switch state {
+        case .retry(_, let notBeforeMs, let reason, _):
+            if reason == .refused && isOpen { return testMs }
+            return max(testMs, TargetHold.believed(notBeforeMs, nowMs: nowMs))
+        // Refused by another process, which will try again itself.
+        case .paused where !isOpen && forbidden.inRow == 0: return nil
+        case .paused: return TargetHold.believed(forbidden.untilMs, nowMs: nowMs)
+        default: return testMs
+        }
     }
 
     /// We never write a time more than a day ahead: such a time comes from another clock.

@@ -4,6 +4,7 @@
 // it lives until the last of them has ended. A pass is a run of each target, side by side.
 
 import CordwoodCore
+import CordwoodFormats
 import CordwoodStore
 
 /// SAFETY: the private variables are guarded by the runner's gate, `endedMs` by `pause`; `work` and
@@ -39,6 +40,10 @@ final class TargetRun: @unchecked Sendable {
     /// Archives that another process was sending, or whose segments another thread or process was
     /// about to remove.
     private var elsewhere: [UploadWork.Archive] = []
+    /// Refused before the target took others, or records of it were given up: each gets another
+    /// attempt, refused ones one.
+    private var unfinished: [UploadWork.Archive] = []
+    private var retried: Set<String> = []
     private let pause = Monitor()
     private var endedMs: UInt64?
 
@@ -80,9 +85,11 @@ final class TargetRun: @unchecked Sendable {
         } else {
             runner.planNothing()  // the run's end plans
             look()
+            tellHeld()
             active = 1
             loop()
             runner.gate.join()
+            finish()
             awaitOthers()
             sum.stock = runner.takeStock(
                 service, covered: archives, didSomething: sum.attempts > 0)
@@ -101,9 +108,9 @@ final class TargetRun: @unchecked Sendable {
         hold = runner.hold(work.snapshot, nowMs: service.clock.realtimeMs())
         let key = runner.target.key
         // Right after a refusal another archive goes first, because the refused one may be at
-        // fault.
+        // fault. If the server was only busy, transactions keep their order.
         archives =
-            hold.isProbing
+            hold.isProbing || hold.isBusy && runner.target.kind != .transactions
             ? work.archives.enumerated().sorted {
                 let (a, b) = (
                     work.snapshot.state($0.element.stem, key).attempts,
@@ -111,6 +118,21 @@ final class TargetRun: @unchecked Sendable {
                 )
                 return a != b ? a < b : $0.offset < $1.offset
             }.map(\.element) : work.archives
+    }
+
+    /// A call that may not even ask says why.
+    private func tellHeld() {
+        guard explicit, hold.serverMs > service.clock.realtimeMs(),
+            archives.contains(where: {
+                !work.snapshot.state($0.stem, runner.target.key).isFinal
+            })
+        else { return }
+        service.report(
+            UploadDiagnostic.warn, "the server asked us to wait",
+            [
+                ("target", .text(runner.target.name)), ("origin", .text(runner.target.origin)),
+                ("not_before", .text(Times.text(hold.serverMs &* 1_000_000))),
+            ])
     }
 
     /// The work of one thread.
@@ -132,6 +154,24 @@ final class TargetRun: @unchecked Sendable {
             try attempt(archive, made)
         } catch {
             note(error, archive.stem)
+        }
+    }
+
+    /// What a refusal left open is finished once it is known that its archive is at fault. If
+    /// nothing else was left to show that, and others were taken just before, its halves show it.
+    private func finish() {
+        var transport: (any Transport)?
+        while mayGoOn, isConditionMet,
+            runner.forbiddenBodies.mayAsk(nowMs: service.clock.realtimeMs())
+        {
+            let open = runner.gate.withLock { unfinished }
+            let isDivisible = runner.target.format != .archive
+            let next =
+                open.first { runner.isOpen || runner.isAtFault($0.stem) }
+                ?? (isDivisible && runner.tookLately(service.clock) ? open.first : nil)
+            guard let next else { return }
+            runner.gate.withLock { unfinished.removeAll { $0.stem == next.stem } }
+            handle(next, &transport)
         }
     }
 
@@ -205,9 +245,14 @@ final class TargetRun: @unchecked Sendable {
         guard let after = try attempt.make(lock, transport, &result) else { return }
         let now = service.clock.realtimeMs()
         runner.gate.withLock {
+            runner.refreshHeld(&hold)
             hold.note(after, nowMs: now)
             switch after {
+            case .paused(_, HTTPStatus.forbidden, _):
+                hold.isRefused = hold.refusesUs
+                if retried.insert(archive.stem).inserted { unfinished.append(archive) }
             case .paused, .retry(_, _, .refused, _): hold.isRefused = true
+            case .retry(0, 0, .stopped, _): unfinished.append(archive)
             default: break
             }
         }
@@ -261,7 +306,12 @@ final class TargetRun: @unchecked Sendable {
     // ── Also used by attempts ──
 
     /// The target has taken a body.
-    func noteTaken() { runner.gate.withLock { hold.noteTaken() } }
+    func noteTaken() {
+        runner.gate.withLock {
+            runner.refreshHeld(&hold)
+            hold.noteTaken()
+        }
+    }
 
     /// Whether another archive or part may begin.
     var mayGoOn: Bool { !shouldEnd() && service.isEnabled && service.hasConsent }

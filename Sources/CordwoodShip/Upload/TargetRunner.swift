@@ -27,6 +27,13 @@ final class TargetRunner: @unchecked Sendable {
     private var takes = false
     /// It was unreachable or answered 5xx since it last took a body.
     private var wasDown = false
+    /// It has taken a body since it last reported overload.
+    private var takesSinceBusy = false
+    /// Archives to which it reports overload again and again, while it takes others.
+    private var busyAlone: Set<String> = []
+    private var forbidden = ForbiddenBodies()
+    /// Archives that it answered 403. True: it took another body since, so they are at fault.
+    private var blamed: [String: Bool] = [:]
     /// How often it refused an archive without taking any of it, while it took others in between.
     private var refusalsAlone: [String: UInt32] = [:]
     /// Consecutive refusals that suggest an error on the way.
@@ -55,10 +62,13 @@ final class TargetRunner: @unchecked Sendable {
     func learn(
         _ taken: LearnedLimits.Taken, of stem: String, _ clock: UploadClock
     ) -> LearnedLimits {
-        let now = clock.monotonicMs()
+        let (now, realtime) = (clock.monotonicMs(), clock.realtimeMs())
         return gate.withLock {
             slot.note(taken, nowMs: now, bodyBytesMax: target.dialect.limits.bytes)
             takes = true
+            takesSinceBusy = true
+            forbidden.noteTaken(nowMs: realtime)
+            for stem in blamed.keys { blamed[stem] = true }
             wasDown = false
             refusals = 0
             refusalsAlone[stem] = nil
@@ -86,8 +96,47 @@ final class TargetRunner: @unchecked Sendable {
         }
     }
 
+    var forbiddenBodies: ForbiddenBodies { gate.withLock { forbidden } }
+
+    func isAtFault(_ stem: String) -> Bool { gate.withLock { blamed[stem] ?? false } }
+
+    /// A body of it was answered 403.
+    func noteForbidden(_ stem: String, nowMs: UInt64) {
+        gate.withLock {
+            forbidden.noteBody(nowMs: nowMs)
+            if blamed[stem] == nil { blamed[stem] = false }
+        }
+    }
+
+    /// - Parameter closes: the target takes nothing, as far as is known.
+    func noteForbidden(closes: Bool, _ change: (inout ForbiddenBodies) -> Void) {
+        gate.withLock {
+            change(&forbidden)
+            if closes { takes = false }
+        }
+    }
+
+    /// The server reported overload and named no time.
+    /// - Returns: whether this archive alone waits, because the target took others since it last
+    ///   said so, and has said it of this one again and again.
+    func noteBusy(_ stem: String, attempt: UInt32) -> Bool {
+        gate.withLock {
+            if busyAlone.contains(stem) { return true }
+            if takesSinceBusy, attempt >= TargetRunner.busyAttemptsMax { busyAlone.insert(stem) }
+            takesSinceBusy = false
+            return busyAlone.contains(stem)
+        }
+    }
+
+    private static let busyAttemptsMax: UInt32 = 3
+
     /// It was given up; a later retry starts counting anew.
-    func forgetRefusals(_ stem: String) { gate.withLock { refusalsAlone[stem] = nil } }
+    func forgetRefusals(_ stem: String) {
+        gate.withLock {
+            refusalsAlone[stem] = nil
+            blamed[stem] = nil
+        }
+    }
 
     /// The server reset an HTTP/2 stream: the body may be too large for it or for a proxy. Once
     /// HTTP/1.1 is used, it stays in use.
@@ -114,8 +163,13 @@ final class TargetRunner: @unchecked Sendable {
     }
 
     func hold(_ snapshot: OutboxSnapshot, nowMs: UInt64) -> TargetHold {
-        TargetHold(snapshot, target.key, isOpen: isOpen, nowMs: nowMs)
+        let (isOpen, forbidden) = gate.withLock { (takes, self.forbidden) }
+        return TargetHold(
+            snapshot, target.key, isOpen: isOpen, forbidden: forbidden, nowMs: nowMs)
     }
+
+    /// Brings a run's hold up to date; the caller holds the gate.
+    func refreshHeld(_ hold: inout TargetHold) { hold.know(isOpen: takes, forbidden) }
 
     /// Removed targets send nothing and call no callbacks.
     var isGone: Bool { gate.withLock { isRemoved } }
@@ -250,6 +304,8 @@ final class TargetRunner: @unchecked Sendable {
         let stems = Set(work.archives.map(\.stem))
         gate.withLock {
             refusalsAlone = refusalsAlone.filter { stems.contains($0.key) }
+            blamed = blamed.filter { stems.contains($0.key) }
+            busyAlone.formIntersection(stems)
             if unlessBusy && gate.isBusyHeld { return }
             let rest = restMonotonicMs - min(monotonic, restMonotonicMs)
             wakeRealtimeMs = max(wake, now &+ max(rest, unlessBusy ? 0 : TargetRunner.restMs))

@@ -10,6 +10,14 @@ struct UploadAttempt {
     let run: TargetRun
     /// nil: it could not be read when it was listed.
     let summary: ArchiveSummary?
+    /// The target's 403s when it began.
+    let forbiddenBefore: ForbiddenBodies
+
+    init(run: TargetRun, summary: ArchiveSummary?) {
+        self.run = run
+        self.summary = summary
+        forbiddenBefore = run.runner.forbiddenBodies
+    }
 
     var service: UploadService { run.service }
     var runner: TargetRunner { run.runner }
@@ -37,6 +45,9 @@ struct UploadAttempt {
                 try service.outbox.refusals(archive.stem, target.key, read)
             }
         var course = UploadCourse(archive, state, runner.learned, refusals)
+        course.judge(
+            isBlamed: runner.isAtFault(archive.stem), takesOthers: runner.isOpen,
+            isLately: runner.tookLately(service.clock), refusesUs: forbiddenBefore.refusesUs)
         let known: ArchiveSummary?
         do throws(UploadError) {
             known = try readSummary(archive.stem)
@@ -189,6 +200,10 @@ struct UploadAttempt {
         case .retry(let reason, _) where reason != .stopped:
             runner.note(
                 success: false, isDown: outcome.isUnreachable || outcome.httpStatus >= 500)
+        case .forbid:
+            runner.noteForbidden(
+                StorePaths.stem(ofFile: delivery.fileName) ?? "",
+                nowMs: service.clock.realtimeMs())
         default: break
         }
         // The protocol has read the answer; from here on the answer is only shown.

@@ -34,8 +34,15 @@ struct UploadCourse {
     /// `hasTakenSince`: the target took some of them since.
     private var refusedEnd: UInt64 = 0
     private var hasTakenSince = false
+    /// A record was kept that no state names yet.
+    private var hasUnwritten = false
     /// Consecutive bodies that were refused for their content.
     private(set) var refusedInRow: UInt32 = 0
+
+    /// It was answered 403 before: its bodies are cut.
+    private(set) var isForbidden: Bool
+    /// The target took another body since: this one is at fault.
+    private(set) var isAtFault = false
 
     /// The number of suspects tried in a row before the target rests. It grows with each futile
     /// attempt, because suspects may be neighbours.
@@ -58,6 +65,22 @@ struct UploadCourse {
         encoding = learned.encoding
         isPlain = learned.isPlain
         bytesMax = learned.bytesMax
+        isForbidden =
+            switch state {
+            case .paused(_, HTTPStatus.forbidden, _): true
+            case .retry(let attempts, _, .refused, _): attempts > 0
+            default: false
+            }
+    }
+
+    /// - Parameters:
+    ///   - isBlamed: the target took another body since it answered 403 to this archive.
+    ///   - takesOthers: it has taken a body since it last refused one.
+    ///   - isLately: it took one so lately that its view of us has hardly changed.
+    ///   - refusesUs: it answers 403 to all that it gets.
+    mutating func judge(isBlamed: Bool, takesOthers: Bool, isLately: Bool, refusesUs: Bool) {
+        isAtFault = isLately && (isBlamed || isForbidden && takesOthers)
+        isForbidden = isForbidden || isBlamed || refusesUs
     }
 
     /// Written down with a state that continues.
@@ -106,8 +129,9 @@ struct UploadCourse {
 
     var first: UInt64 { retrials.first?.range.first ?? next }
 
-    /// Another process, with other limits, would make a different part.
-    var isOfItsOwn: Bool { bytesMax > 0 || halving != nil }
+    /// Another process, with other limits or from the state written last, would make a different
+    /// part.
+    var isOfItsOwn: Bool { bytesMax > 0 || halving != nil || hasUnwritten }
 
     // ── Results of a body ──
 
@@ -158,6 +182,7 @@ struct UploadCourse {
     /// The target has taken a body up to `end`: records it refused before are tried once more.
     mutating func take(to end: UInt64) {
         refusedInRow = 0
+        isAtFault = isForbidden
         if let retrial = retrials.first {
             retrials.removeFirst()
             refusals.release(retrial.range.first)
@@ -206,6 +231,7 @@ struct UploadCourse {
         if isSettled {
             refusals.keep(refusal)
             progress.done = end
+            hasUnwritten = true
         } else {
             suspects.append(refusal)
         }

@@ -83,23 +83,31 @@ extension UploadAttempt {
                     course.shrink(range, to: frame + max(1, entries / 2))
                 case .simplify where course.simplify():
                     noteRecovered(archive.stem, outcome, "the target wants another encoding")
-                case .refuse where part.entries > 1:
+                case .refuse where part.entries > 1,
+                    .forbid where part.entries > 1 && course.isForbidden:
                     course.halve(range)
-                    guard course.mayAsk(takesOthers: runner.isOpen) else {
-                        return Step(verdict: .refuse, outcome: outcome)
+                    guard mayAsk(again: course, after: verdict, takesOthers: runner.isOpen) else {
+                        return Step(verdict: verdict, outcome: outcome)
                     }
                     noteRecovered(archive.stem, outcome, "the target refuses some of the records")
-                case .refuse, .shrink:
+                case .refuse, .shrink,
+                    .forbid where course.isForbidden:
                     let only = part.ordinals.last?.upperBound ?? range.end
                     let refusal = RefusedRecords(
                         PartRange(first: only - 1, end: only), count: 1,
                         httpStatus: outcome.httpStatus, reason: outcome.cause)
                     if course.suspect(refusal, to: range.end) {
                         noteRefused(archive.stem, 1, outcome.cause, &result)
+                        let isOver = part.isLast && course.retrials.isEmpty
+                        if verdict == .forbid, !isOver, !mayBeForbidden() {
+                            return Step(verdict: verdict, outcome: outcome)
+                        }
                         continue
                     }
-                    guard course.mayAsk(takesOthers: true), !part.isLast else {
-                        return Step(verdict: .refuse, outcome: outcome)
+                    let goesOn = mayAsk(again: course, after: verdict, takesOthers: true)
+                    guard goesOn, !part.isLast else {
+                        return Step(
+                            verdict: verdict == .forbid ? .forbid : .refuse, outcome: outcome)
                     }
                     noteRecovered(archive.stem, outcome, "the target refuses a record")
                 case .partly(let again, let refused, _, _):
@@ -120,6 +128,19 @@ extension UploadAttempt {
                 }
             }
         }
+    }
+
+    /// Whether the next body of a refused archive may go now.
+    private func mayAsk(
+        again course: UploadCourse, after verdict: AnswerVerdict, takesOthers: Bool
+    ) -> Bool {
+        guard verdict == .forbid else { return course.mayAsk(takesOthers: takesOthers) }
+        let hasTaken = course.isAtFault || runner.tookLately(service.clock)
+        return course.mayAsk(takesOthers: hasTaken) && mayBeForbidden()
+    }
+
+    private func mayBeForbidden() -> Bool {
+        runner.forbiddenBodies.mayAsk(nowMs: service.clock.realtimeMs())
     }
 
     /// Writes down the end of a part before sending it, if another process, with other limits or

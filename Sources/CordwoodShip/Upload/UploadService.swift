@@ -51,6 +51,7 @@ package final class UploadService: @unchecked Sendable {
     private var standsStillUntilMs: UInt64 = 0
     /// Paths of undeletable files that were reported.
     private var told: Set<String> = []
+    private var expired: UInt32 = 0
     private var consentSeen: (isGranted: Bool, atMs: UInt64)?
     /// The content for the store's `clock` that could not be written.
     private var trust: AgeTrust?
@@ -186,11 +187,12 @@ package final class UploadService: @unchecked Sendable {
                 continue
             }
             // Another process may have sent it since.
-            guard case .paused(let attempts, _, let progress) = try outbox.states(stem)[key] else {
-                continue
-            }
+            guard case .paused(let attempts, let http, let progress) = try outbox.states(stem)[key]
+            else { continue }
+            // After a 403 another archive tests first, because this one may be at fault.
+            let reason = http == HTTPStatus.forbidden ? RetryReason.refused : .stopped
             let state = PairState.retry(
-                attempts: attempts, notBeforeMs: 0, reason: .stopped, progress: progress)
+                attempts: attempts, notBeforeMs: 0, reason: reason, progress: progress)
             try outbox.set(lock.stem, key, to: state)
         }
     }
@@ -219,7 +221,8 @@ package final class UploadService: @unchecked Sendable {
             }
             let open = try registered().open.filter { kind == nil || $0.target.kind == kind }
             guard !open.isEmpty else { return .noTarget }
-            result.expired = try tidy()
+            try tidy()
+            result.expired = takeExpired()
             let work = try work()
             let end = TargetRun.perform(
                 open.map {
@@ -279,7 +282,7 @@ package final class UploadService: @unchecked Sendable {
             for runner in removed { runner.planNothing() }
             // One that was added since the first look may be among them.
             guard !open.isEmpty, mayBegin() else { return }
-            _ = try tidy()
+            try tidy()
             begin(open, try work())
             monitor.locked { stumbles = 0 }
         } catch {
@@ -409,7 +412,7 @@ package final class UploadService: @unchecked Sendable {
 
     /// Completes what a crash or a full disk left unfinished, and removes archives that are too old
     /// to be sent.
-    private func tidy() throws(UploadError) -> UInt32 {
+    private func tidy() throws(UploadError) {
         try removeReplaced()
         try outbox.removeOrphans()
         let janitor = Janitor(service: self)
@@ -417,7 +420,18 @@ package final class UploadService: @unchecked Sendable {
         try janitor.deleteDone()
         var limits = RetentionLimits.unlimited
         limits.expirationDays = currentLimits.expirationDays
-        return try janitor.enforce(limits, otherBytes: 0)
+        _ = try janitor.enforce(limits, otherBytes: 0)
+    }
+
+    /// Archives that this process removed for their age before they were sent, whichever of its
+    /// threads did; told to the next call.
+    func noteExpired(_ count: UInt32) { monitor.locked { expired &+= count } }
+
+    private func takeExpired() -> UInt32 {
+        monitor.locked {
+            defer { expired = 0 }
+            return expired
+        }
     }
 
     // ── Shared by passes, runs and the janitor ──

@@ -41,15 +41,31 @@ extension UploadAttempt {
             state = .retry(
                 attempts: attempt, notBeforeMs: now &+ delay,
                 reason: takesOthers ? .failed : .refused, progress: course.stand)
+        case .forbid:
+            if course.isAtFault, !course.suspects.isEmpty || target.format == .archive {
+                return try giveUp(archive, step, &course, &result)
+            }
+            let (isAtFault, random) = (course.isAtFault, service.random())
+            runner.noteForbidden(closes: !isAtFault) {
+                guard !isAtFault else { return $0.noteAtFault(nowMs: now) }
+                $0.noteRefused(before: forbiddenBefore.inRow, nowMs: now, random: random)
+            }
+            state = .paused(
+                attempts: attempt, httpStatus: outcome.httpStatus, progress: course.stand)
         case .pause:
+            if outcome.httpStatus == HTTPStatus.forbidden {
+                runner.noteForbidden(closes: true) { $0.noteCertain() }
+            }
             state = .paused(
                 attempts: attempt, httpStatus: outcome.httpStatus, progress: course.stand)
         case .retry(.stopped, _):
             return breakOff(archive, outcome, course, &result)
-        case .retry(let reason, let delayMs), .partly(_, _, let reason, let delayMs):
+        case .retry(let said, let delayMs), .partly(_, _, let said, let delayMs):
+            let isAlone = said == .busy && runner.noteBusy(archive.stem, attempt: attempt)
+            let reason = isAlone ? .failed : said
             var delay =
                 switch delayMs {
-                case nil where reason == .busy && runner.tookLately(service.clock):
+                case nil where said == .busy && runner.tookLately(service.clock):
                     Backoff.busyMs(attempts: attempt, random: service.random())
                 case nil: Backoff.delayMs(attempts: attempt, random: service.random())
                 case 0: Backoff.soonMs(attempts: attempt, random: service.random())
@@ -71,20 +87,41 @@ extension UploadAttempt {
         }
         result.failed += 1
         service.count { $0.failed += 1 }
-        let isPause = step.verdict == .pause
-        var isRest = false
-        if case .retry(_, _, .refused, _) = state { isRest = true }
         if target.dialect.asksForPolicy(outcome) { service.delegate?.policyWanted() }
+        let (level, text) = meaning(step, state, course)
         service.report(
-            isPause || isRest ? UploadDiagnostic.error : UploadDiagnostic.warn,
-            isPause
-                ? "the target refuses our credentials"
-                : isRest
-                    ? "the target refuses what we send; it rests, then one archive asks again"
-                    : "an upload failed; it will be repeated",
+            level, text,
             fields(archive.stem, outcome.httpStatus, outcome.cause, attempt: attempt)
                 + noted(outcome, archive.stem, attempt: attempt))
         return state
+    }
+
+    /// A failure in words for people.
+    private func meaning(
+        _ step: Step, _ state: PairState, _ course: UploadCourse
+    ) -> (level: UInt8, text: String) {
+        switch (step.verdict, state) {
+        case (.pause, _): (UploadDiagnostic.error, "the target refuses our credentials")
+        case (.forbid, _) where course.isAtFault:
+            (
+                UploadDiagnostic.error,
+                "the target takes others and refuses some of this archive; it goes on in smaller "
+                    + "bodies"
+            )
+        case (.forbid, _) where runner.forbiddenBodies.refusesUs:
+            (UploadDiagnostic.error, "the target refuses our credentials, or all that we send")
+        case (.forbid, _):
+            (
+                UploadDiagnostic.error,
+                "the target refuses our credentials, or this archive; another one will show which"
+            )
+        case (_, .retry(_, _, .refused, _)):
+            (
+                UploadDiagnostic.error,
+                "the target refuses what we send; it rests, then one archive asks again"
+            )
+        default: (UploadDiagnostic.warn, "an upload failed; it will be repeated")
+        }
     }
 
     /// The engine broke the attempt off; it is repeated at once. The host itself caused it in every

@@ -45,9 +45,7 @@ struct DatadogDialect: Dialect {
     func isReceipt(_ outcome: TransferOutcome, _ delivery: Delivery) -> Bool {
         guard outcome.httpStatus == 200 || outcome.httpStatus == 202 else { return false }
         if outcome.body.isEmpty { return true }
-        guard let answer = AnswerText.object(outcome.body) else { return false }
-        guard let errors = answer["errors"] else { return true }
         // A server may always send the list; one that lists errors has not taken the logs.
-        return errors == .null || errors == .array([])
+        return AnswerText.object(outcome.body) != nil && !AnswerContent.reportsError(outcome)
     }
 }

@@ -128,6 +128,9 @@ struct ElasticsearchDialect: Dialect {
         return outcome
     }
 
+    /// The verdict reads each document's result.
+    func isReceipt(_ outcome: TransferOutcome, _ delivery: Delivery) -> Bool { true }
+
     func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> AnswerVerdict? {
         guard outcome.kind == .success else { return nil }
         let again = AnswerVerdict.retry(outcome, nowUnixMs: delivery.nowUnixMs)

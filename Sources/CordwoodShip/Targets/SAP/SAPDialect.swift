@@ -48,5 +48,12 @@ struct SAPDialect: Dialect {
 
     var probe: Probe { .head(address) }
 
-    func asksForPolicy(_ outcome: TransferOutcome) -> Bool { outcome.httpStatus == 403 }
+    /// The policy forbids uploads from here, whatever their content.
+    func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> AnswerVerdict? {
+        outcome.httpStatus == HTTPStatus.forbidden ? .pause : nil
+    }
+
+    func asksForPolicy(_ outcome: TransferOutcome) -> Bool {
+        outcome.httpStatus == HTTPStatus.forbidden
+    }
 }

@@ -69,8 +69,12 @@ struct SplunkDialect: Dialect {
     }
 
     func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> AnswerVerdict? {
-        let code = AnswerText.object(outcome.body)?["code"]?.whole
-        guard outcome.httpStatus == 400, let code else { return nil }
-        return [7, 10, 11, 16].contains(code) ? .stray : nil
+        guard let code = AnswerText.object(outcome.body)?["code"]?.whole else { return nil }
+        switch outcome.httpStatus {
+        // The token is missing, wrong or disabled.
+        case HTTPStatus.forbidden where (1...4).contains(code): return .pause
+        case 400 where [7, 10, 11, 16].contains(code): return .stray
+        default: return nil
+        }
     }
 }

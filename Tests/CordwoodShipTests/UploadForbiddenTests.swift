@@ -1,0 +1,477 @@
+// 403s: a firewall before the server dislikes the content of some bodies. Whatever records it
+// dislikes, at every kind that sends records, all others arrive exactly once, and those alone are
+// kept, with their places; also with processes that are killed on the way. A target that refuses
+// everything is asked seldom. The model is a server that looks for marked records.
+
+import CordwoodTestSupport
+import Foundation
+import XCTest
+
+@testable import CordwoodCore
+@testable import CordwoodShip
+@testable import CordwoodStore
+
+/// Answers `status` to every body with a disliked record, and what its kind demands to others.
+/// SAFETY: guarded by its lock.
+private final class Firewall: UploadTransport, @unchecked Sendable {
+    let kind: String
+    let status: Int
+    private let lock = NSLock()
+    private var dislikes: Set<String>
+    private var bodies: [String: [String]] = [:]
+    private var refusals = 0
+    private var requests = 0
+    /// Called within each request, before it is answered. True: the process dies in it.
+    var dies: (Int) -> Bool = { _ in false }
+    /// Whether a request in which it dies arrives.
+    var arrives = false
+    private var isDead = false
+    var headers: [(name: String, value: String)] = []
+
+    init(_ kind: String, dislikes: Set<String>, status: Int = 403) {
+        (self.kind, self.dislikes, self.status) = (kind, dislikes, status)
+    }
+
+    func revive() { lock.withLock { isDead = false } }
+    func like(_ records: Set<String>) { lock.withLock { dislikes.subtract(records) } }
+    var refused: Int { lock.withLock { refusals } }
+    var asked: Int { lock.withLock { requests } }
+    /// By record: the ids of the requests that brought it.
+    var taken: [String: Set<String>] {
+        lock.withLock {
+            var taken: [String: Set<String>] = [:]
+            for (id, records) in bodies {
+                for one in records { taken[one, default: []].insert(id) }
+            }
+            return taken
+        }
+    }
+
+    func send(_ request: UploadRequest) throws -> UploadResponse {
+        let number = lock.withLock {
+            requests += 1
+            return requests
+        }
+        if lock.withLock({ isDead }) { throw UploadTransportError("dead", isUnreachable: true) }
+        let isLast = dies(number)
+        if isLast { lock.withLock { isDead = true } }
+        if isLast, !arrives { throw UploadTransportError("dead") }
+        let id = request.headers.first { $0.name == "Idempotency-Key" }?.value ?? ""
+        let found = Firewall.records(try request.content())
+        return try lock.withLock {
+            guard dislikes.isDisjoint(with: found) else {
+                refusals += 1
+                return UploadResponse(
+                    status: status, headers: headers, body: Array("Request blocked.".utf8))
+            }
+            // The same id brings the same records.
+            if let before = bodies[id] { XCTAssertEqual(before, found, id) }
+            bodies[id] = found
+            if isLast { throw UploadTransportError("dead") }
+            let answer: (Int, String) =
+                switch kind {
+                case "loki": (204, "")
+                case "loggly": (200, #"{"response":"ok"}"#)
+                case "splunk": (200, #"{"text":"Success","code":0}"#)
+                case "datadog": (202, "{}")
+                case "elasticsearch": (200, #"{"took":1,"errors":false}"#)
+                default: (200, "")
+                }
+            return UploadResponse(
+                status: answer.0, headers: kind == "s3" ? [("ETag", "\"e\"")] : [],
+                body: Array(answer.1.utf8))
+        }
+    }
+
+    /// `<archive>r<record>x`, in their order, each once.
+    private static func records(_ body: [UInt8]) -> [String] {
+        let text = String(decoding: body, as: UTF8.self)
+        var seen: Set<String> = []
+        return text.matches(of: #/[0-9]+r[0-9]+x/#).map { String($0.output) }
+            .filter { seen.insert($0).inserted }
+    }
+}
+
+final class UploadForbiddenTests: XCTestCase {
+    private static let kinds = [
+        "http", "sap", "loggly", "s3", "otlp", "loki", "elasticsearch", "splunk", "datadog",
+        "clickhouse",
+    ]
+
+    private func add(
+        _ store: TestStore, _ service: UploadService, _ server: Firewall,
+        _ change: (inout TargetOptions) -> Void = { _ in }
+    ) throws {
+        _ = try service.addTarget(
+            store.target("http://127.0.0.1:9/in") {
+                $0.name = "t"
+                $0.kind = server.kind
+                $0.transport = server
+                switch server.kind {
+                case "http": $0.format = "ndjson"
+                case "s3": ($0.format, $0.encoding) = ("ndjson", "none")
+                case "otlp": ($0.format, $0.encoding) = ("otlp-json", "none")
+                case "clickhouse": ($0.parameters, $0.encoding) = ("table=logs", "none")
+                default: $0.encoding = "none"
+                }
+                change(&$0)
+            })
+    }
+
+    private func content(_ archive: Int, _ count: Int) -> String {
+        (0..<count).map { "\(archive)r\($0)x" }.joined(separator: "\n")
+    }
+
+    /// The records that the queue names as refused.
+    private func kept(_ store: TestStore, _ archive: Int) throws -> [UInt64] {
+        let outbox = Outbox(paths: store.paths)
+        let key = TargetKey(name: "t")
+        let state = try outbox.states(store.stem(archive))[key] ?? .waiting
+        guard case .kept(403, _) = state else { return [] }
+        return try XCTUnwrap(outbox.refusals(store.stem(archive), key, state)).kept
+            .flatMap { Array($0.range.first..<$0.range.end) }.sorted()
+    }
+
+    private func background(_ service: UploadService) {
+        var result = UploadResult()
+        _ = service.pass(explicit: false, deadlineMonotonicMs: .max, result: &result)
+    }
+
+    // ── One of several ──
+
+    /// Wherever it is, one call delivers everything else, and keeps the one record.
+    func testOneCallDeliversAllButTheDislikedRecord() throws {
+        for archive in [1, 3, 6] {
+            let server = Firewall("http", dislikes: ["\(archive)r7x"])
+            let store = try TestStore(inMemory: true)
+            for number in 1...6 { store.addArchive(number, content: content(number, 20)) }
+            let service = try store.service()
+            try add(store, service, server)
+            let (status, result) = service.pass()
+            XCTAssertEqual(status, .upload)
+            XCTAssertEqual([result.uploaded, result.quarantined, result.waiting], [5, 1, 0])
+            XCTAssertEqual(store.queue, ["kept-403-1"], "\(archive)")
+            XCTAssertEqual(try kept(store, archive), [7])
+            XCTAssertEqual(server.taken.count, 119)
+            XCTAssertTrue(server.taken.values.allSatisfy { $0.count == 1 })
+            XCTAssertLessThan(server.refused, 10)
+            let entry = try XCTUnwrap(
+                QueueListing(storeDirectory: FilePath(store.root)).list().first)
+            XCTAssertEqual(entry.cause, "HTTP 403: Request blocked.")
+        }
+    }
+
+    /// An archive that goes whole cannot be cut: the others go, and it is given up.
+    func testAnArchiveThatCannotBeCutIsQuarantined() throws {
+        let store = try TestStore(inMemory: true)
+        for number in 1...3 { store.addArchive(number, content: content(number, 4)) }
+        let server = Firewall("http", dislikes: ["2r1x"])
+        let service = try store.service()
+        try add(store, service, server) {
+            $0.format = "archive"
+            $0.requestsMax = 1
+        }
+        let (status, result) = service.pass()
+        XCTAssertEqual(status, .upload)
+        XCTAssertEqual([result.uploaded, result.quarantined], [2, 1])
+        XCTAssertEqual(store.queue, ["quarantined-403"])
+        XCTAssertTrue(store.hasArchive(2))
+        XCTAssertEqual(server.refused, 2)
+        server.like(["2r1x"])
+        XCTAssertEqual(try service.retryQuarantined(target: "t"), 1)
+        XCTAssertEqual(service.pass().0, .ok)
+    }
+
+    /// New records go while an old one is at fault, and the hour's refusals are limited.
+    func testARefusedArchiveHoldsUpNoOther() throws {
+        let store = try TestStore(inMemory: true)
+        let disliked = Set((0..<40).map { "1r\($0 * 3)x" })
+        let server = Firewall("http", dislikes: disliked)
+        store.addArchive(1, content: content(1, 120))
+        store.addArchive(2, content: content(2, 3))
+        let service = try store.service()
+        try add(store, service, server)
+        var hours = 0
+        for number in 3..<60 where store.hasArchive(1) {
+            store.addArchive(number, content: content(number, 3))
+            let before = server.refused
+            background(service)
+            XCTAssertFalse(store.hasArchive(number), "\(number): \(store.queue)")
+            XCTAssertLessThanOrEqual(server.refused - before, ForbiddenBodies.perHourMax)
+            store.clock.advance(ms: ForbiddenBodies.hourMs + 1)
+            // What it took long ago proves nothing: another archive has to show it again.
+            if number % 2 == 0 { store.clock.advanceMonotonic(ms: ForbiddenBodies.hourMs) }
+            hours += 1
+            if try !kept(store, 1).isEmpty { break }
+        }
+        XCTAssertEqual(try kept(store, 1), (0..<40).map { UInt64($0 * 3) })
+        XCTAssertLessThan(hours, 40)
+        XCTAssertTrue(server.taken.values.allSatisfy { $0.count == 1 })
+    }
+
+    // ── All of them ──
+
+    /// A target that refuses everything gets one archive, then another, then tests with growing
+    /// pauses; and once it takes something, everything, without intervention.
+    func testATargetThatRefusesEverythingIsAskedSeldom() throws {
+        let store = try TestStore(inMemory: true)
+        for number in 1...20 { store.addArchive(number, content: content(number, 8)) }
+        let all = Set((1...20).flatMap { a in (0..<8).map { "\(a)r\($0)x" } })
+        let server = Firewall("http", dislikes: all)
+        let service = try store.service()
+        try add(store, service, server)
+        background(service)
+        XCTAssertEqual(server.asked, 2)
+        XCTAssertEqual(store.queue, ["paused-1-403-0-8", "paused-1-403-0-8"])
+        background(service)
+        XCTAssertEqual(server.asked, 2)
+        for minute in 1...600 {
+            store.clock.advance(ms: 60_000)
+            background(service)
+            if minute == 60 { XCTAssertLessThanOrEqual(server.asked, 12) }
+        }
+        XCTAssertLessThanOrEqual(server.asked, 22)
+        XCTAssertEqual(service.totals.refused, 0, "nothing is given up")
+        XCTAssertTrue(server.taken.isEmpty)
+        server.like(all)
+        for _ in 0..<3 {
+            store.clock.advance(ms: 8 * 3_600_000)
+            background(service)
+        }
+        XCTAssertEqual(store.queue, [])
+        XCTAssertEqual(Set(server.taken.keys), all)
+    }
+
+    /// A call asks two archives, and one at the next call; 401 ends it at once, as does a 403 of
+    /// SAP, whose policy says so.
+    func testWhatRefusesUsEndsTheCall() throws {
+        for (kind, status, asked) in [("http", 403, 2), ("http", 401, 1), ("sap", 403, 1)] {
+            let store = try TestStore(inMemory: true)
+            for number in 1...5 { store.addArchive(number, content: content(number, 1)) }
+            let all = Set((1...5).map { "\($0)r0x" })
+            let server = Firewall(kind, dislikes: all, status: status)
+            let service = try store.service()
+            try add(store, service, server)
+            XCTAssertEqual(service.pass().0, .upload)
+            XCTAssertEqual(server.asked, asked, "\(kind) \(status)")
+            store.clock.advance(ms: 1_000)
+            background(service)
+            XCTAssertEqual(server.asked, asked, "\(kind) \(status)")
+            server.like(all)
+            XCTAssertEqual(service.pass().0, .ok, "\(kind) \(status)")
+        }
+    }
+
+    /// A token that expires while an archive waits for its hour: no record is given up for that.
+    func testWhatWasTakenLongAgoProvesNothing() throws {
+        let store = try TestStore(inMemory: true)
+        store.addArchive(1, content: content(1, 40))
+        store.addArchive(2, content: content(2, 1))
+        let server = Firewall("http", dislikes: Set((0..<40).map { "1r\($0)x" }))
+        let service = try store.service()
+        try add(store, service, server)
+        background(service)
+        XCTAssertEqual(server.refused, ForbiddenBodies.perHourMax)
+        let given = service.totals.refused
+        for _ in 1...6 {
+            let before = server.refused
+            store.clock.advance(ms: ForbiddenBodies.hourMs + 1)
+            store.clock.advanceMonotonic(ms: ForbiddenBodies.hourMs)
+            background(service)
+            XCTAssertLessThan(server.refused - before, ForbiddenBodies.perHourMax)
+        }
+        XCTAssertEqual(service.totals.refused, given)
+        server.like(Set((0..<40).map { "1r\($0)x" }))
+        for _ in 0..<3 {
+            store.clock.advance(ms: 8 * 3_600_000)
+            background(service)
+        }
+        XCTAssertEqual(server.taken.count, 41 - Int(given), "\(store.queue)")
+    }
+
+    // ── Generated ──
+
+    private struct Course {
+        var kind: String
+        var counts: [Int]
+        var dislikes: Set<String>
+        var isExplicit: Bool
+        var recordsMax: UInt32
+        var requestsMax: UInt32
+        /// The requests in which the process is killed.
+        var kills: Set<Int>
+
+        init(_ seed: UInt64) {
+            var random = SplitMix(seed)
+            kind = UploadForbiddenTests.kinds.filter { $0 != "sap" }.randomElement(using: &random)!
+            counts = (0..<Int.random(in: 1...7, using: &random)).map { _ in
+                Bool.random(using: &random) ? 1 : Int.random(in: 1...40, using: &random)
+            }
+            let isRich = Int.random(in: 0..<8, using: &random) == 0
+            dislikes = []
+            for (index, count) in counts.enumerated() {
+                let share = isRich ? 2 : Int.random(in: 3...60, using: &random)
+                for record in 0..<count where Int.random(in: 0..<share, using: &random) == 0 {
+                    dislikes.insert("\(index + 1)r\(record)x")
+                }
+            }
+            isExplicit = Bool.random(using: &random)
+            recordsMax = Bool.random(using: &random) ? 0 : UInt32.random(in: 1...15, using: &random)
+            requestsMax = UInt32.random(in: 1...4, using: &random)
+            kills = []
+            if Bool.random(using: &random) {
+                for _ in 0..<4 { kills.insert(Int.random(in: 1...30, using: &random)) }
+            }
+        }
+
+        var records: Set<String> {
+            Set(
+                counts.enumerated().flatMap { index, count in
+                    (0..<count).map { "\(index + 1)r\($0)x" }
+                })
+        }
+    }
+
+    private func run(_ seed: UInt64) throws {
+        let course = Course(seed)
+        let what = "seed \(seed), \(course)"
+        var store = try TestStore(inMemory: true)
+        for (index, count) in course.counts.enumerated() {
+            store.addArchive(index + 1, content: content(index + 1, count))
+        }
+        let server = Firewall(course.kind, dislikes: course.dislikes)
+        var killed: TestStore?
+        server.arrives = seed % 2 == 0
+        server.dies = { number in
+            guard course.kills.contains(number) else { return false }
+            killed = try? store.copy()
+            return killed != nil
+        }
+        var service = try store.service()
+        let options: (inout TargetOptions) -> Void = {
+            $0.bodyRecordsMax = course.recordsMax
+            $0.requestsMax = course.kills.isEmpty ? course.requestsMax : 1
+        }
+        try add(store, service, server, options)
+        func isOver() -> Bool {
+            (1...course.counts.count).allSatisfy { archive in
+                !store.hasArchive(archive)
+                    || ((try? kept(store, archive)) ?? []).isEmpty == false
+            }
+        }
+        var rounds = 0
+        while !isOver(), rounds < 400 {
+            // Programs go on; without other archives nothing shows that the last one is at fault.
+            if rounds % 4 == 3 { store.addArchive(100 + rounds, content: "fine") }
+            _ = service.pass(explicit: course.isExplicit)
+            // The next process goes on from what the dead one left.
+            if let copy = killed {
+                server.revive()
+                copy.clock.jump(ms: Int64(store.clock.unixMs) - Int64(copy.clock.unixMs))
+                store = copy
+                service = try store.service()
+                try add(store, service, server, options)
+                killed = nil
+            }
+            store.clock.advance(ms: 3_700_000)
+            rounds += 1
+        }
+        XCTAssertTrue(isOver(), "\(what): \(store.queue)")
+        for archive in 1...course.counts.count {
+            let named = try kept(store, archive).map { "\(archive)r\($0)x" }
+            let wanted = course.dislikes.filter { $0.hasPrefix("\(archive)r") }
+            XCTAssertEqual(Set(named), wanted, what)
+            XCTAssertEqual(named.count, wanted.count, what)
+        }
+        XCTAssertEqual(
+            Set(server.taken.keys), course.records.subtracting(course.dislikes), what)
+        let repeated = server.taken.filter { $0.value.count > 1 }
+        XCTAssertTrue(repeated.isEmpty, "\(what): under several ids: \(repeated)")
+    }
+
+    func testEverySetOfDislikedRecords() throws {
+        for seed in SplitMix.seeds(800, core: 50) { try run(seed) }
+    }
+
+    // ── 429 and 503 ──
+
+    /// An archive whose body is answered so again and again delays no other, old or new.
+    func testAnArchiveThatIsAlwaysBusyHoldsUpNoOther() throws {
+        for status in [429, 503] {
+            let store = try TestStore(inMemory: true)
+            for number in 1...4 { store.addArchive(number, content: content(number, 2)) }
+            let server = Firewall("http", dislikes: ["1r0x"], status: status)
+            let service = try store.service()
+            try add(store, service, server)
+            background(service)
+            XCTAssertEqual(server.asked, 1)
+            store.clock.advance(ms: 10_000)
+            background(service)
+            XCTAssertEqual(server.taken.count, 6, "the next test is another archive")
+            for number in 5..<12 {
+                store.addArchive(number, content: content(number, 2))
+                store.clock.advance(ms: 3_000)
+                background(service)
+                if number > 6 {
+                    XCTAssertFalse(store.hasArchive(number), "\(status): \(store.queue)")
+                }
+            }
+            XCTAssertTrue(store.hasArchive(1))
+        }
+    }
+
+    /// A time that the server names holds for all; then another archive goes first.
+    func testAServersTimeHoldsForAllAndAnotherArchiveTests() throws {
+        let store = try TestStore(inMemory: true)
+        for number in 1...3 { store.addArchive(number, content: content(number, 2)) }
+        let server = Firewall("http", dislikes: ["1r0x"], status: 503)
+        server.headers = [("Retry-After", "20")]
+        let service = try store.service()
+        try add(store, service, server)
+        background(service)
+        store.clock.advance(ms: 19_000)
+        XCTAssertEqual(service.pass().0, .upload)
+        XCTAssertEqual(server.asked, 1)
+        XCTAssertTrue(
+            store.events.diagnostics.contains {
+                $0.hasPrefix("the server asked us to wait") && $0.contains("not_before")
+            }, "\(store.events.diagnostics)")
+        store.clock.advance(ms: 1_001)
+        background(service)
+        XCTAssertEqual(server.taken.count, 4)
+    }
+
+    // ── The count ──
+
+    func testRefusalsAreCountedByTheHour() {
+        var count = ForbiddenBodies()
+        for second in 0..<16 {
+            XCTAssertTrue(count.mayAsk(nowMs: UInt64(second) * 1_000))
+            count.noteBody(nowMs: UInt64(second) * 1_000)
+        }
+        XCTAssertFalse(count.mayAsk(nowMs: 16_000))
+        count.noteTaken(nowMs: 16_000)
+        XCTAssertEqual(count.untilMs, 3_600_000)
+        XCTAssertTrue(count.mayAsk(nowMs: 3_600_000))
+        count.noteBody(nowMs: 3_600_000)
+        XCTAssertFalse(count.mayAsk(nowMs: 3_600_000))
+        XCTAssertTrue(ForbiddenBodies().mayAsk(nowMs: 0))
+        var set = ForbiddenBodies()
+        for _ in 0..<16 { set.noteBody(nowMs: 9_000_000) }
+        XCTAssertTrue(set.mayAsk(nowMs: 8_000_000), "the clock was set back")
+        // Attempts that ran side by side count once.
+        var row = ForbiddenBodies()
+        for _ in 0..<3 { row.noteRefused(before: 0, nowMs: 0, random: 0) }
+        XCTAssertEqual(row.inRow, 1)
+        row.noteRefused(before: 1, nowMs: 0, random: 0)
+        XCTAssertTrue(row.refusesUs)
+        XCTAssertEqual(row.untilMs, 60_000)
+        row.noteRefused(before: 2, nowMs: 0, random: 0)
+        XCTAssertEqual(row.untilMs, 120_000)
+        row.noteCertain()
+        row.noteRefused(before: .max, nowMs: 0, random: 0)
+        XCTAssertTrue(row.isCertain)
+        row.noteTaken(nowMs: 0)
+        XCTAssertEqual(row, ForbiddenBodies())
+    }
+}
