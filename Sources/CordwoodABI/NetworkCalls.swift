@@ -77,7 +77,7 @@ private enum NetworkCheck {
     /// The limit of each text kept here; the core cuts them further.
     private static let textBytesMax = 8_192
     /// The headers of an answer that matter.
-    private static let names = ["location", "retry-after", "content-language"]
+    private static let names = ["location", "retry-after", "date", "content-language"]
 
     static func isValid(_ result: cw_network_result) -> Bool {
         unsafe HTTPCheck.isValid(result.headers, result.header_count)

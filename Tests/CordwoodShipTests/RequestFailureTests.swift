@@ -99,6 +99,13 @@ final class RequestFailureTests: XCTestCase {
             503, body: body, headers: [("RETRY-AFTER", "3"), ("Content-Language", "fr")])
         XCTAssertEqual(found?.detail.retryAfterMs, 3_000)
         XCTAssertEqual(found?.detail.odata?.language, "fr")
+        let dated = failure(
+            503,
+            headers: [
+                ("Retry-After", "Sun, 06 Nov 1994 08:49:47 GMT"),
+                ("DATE", "Sun, 06 Nov 1994 08:49:37 GMT"),
+            ])
+        XCTAssertEqual(dated?.detail.retryAfterMs, 10_000)
         let moved = failure(301, headers: [("Location", "https://a.example/b?token=s")])
         XCTAssertEqual(moved?.detail.location, "https://a.example")
     }

@@ -38,9 +38,9 @@ static inline cw_status cw_curl_done_id(cw_curl **capture, CURLcode code,
  * keeps. exchange_id is NULL, or the id that cw_curl_done_id gave. Call it before the handle's next
  * transfer, curl_easy_reset and curl_easy_cleanup. As cw_network_error_from: CW_END if the transfer
  * succeeded. Retry-After, Location and Content-Language are known with libcurl 7.83 or later; an
- * older libcurl reports only the first two (Retry-After from 7.66 on). The status is 0 if a
- * redirection led to a server that did not answer, or if no more than a 1xx came. A transfer that
- * succeeded without a status (file:) is CW_END. */
+ * older libcurl reports only the first two (Retry-After from 7.66 on, a date in it by our own
+ * clock). The status is 0 if a redirection led to a server that did not answer, or if no more than
+ * a 1xx came. A transfer that succeeded without a status (file:) is CW_END. */
 static inline cw_status cw_curl_error_from(CURL *easy, CURLcode code, const char *body,
                                            size_t length, const char *exchange_id,
                                            const cw_network_error **out) {
@@ -85,11 +85,11 @@ static inline cw_status cw_curl_error_from(CURL *easy, CURLcode code, const char
         result.error = cw_curl_text(curl_easy_strerror(code));
         result.error_type = cw_curl_text(cw_curl_error_type((int32_t)code, is_packed));
     }
-    cw_http_header headers[3];
+    cw_http_header headers[4];
     result.headers = headers;
 #if LIBCURL_VERSION_NUM >= 0x075300
-    static const char *const names[] = {"Location", "Retry-After", "Content-Language"};
-    for (size_t i = 0; i < 3 && result.http_status; i++) {
+    static const char *const names[] = {"Location", "Retry-After", "Date", "Content-Language"};
+    for (size_t i = 0; i < 4 && result.http_status; i++) {
         struct curl_header *found;
         if (curl_easy_header(easy, names[i], 0, CURLH_HEADER, -1, &found) != CURLHE_OK) continue;
         headers[result.header_count].name = cw_curl_text(names[i]);

@@ -25,8 +25,8 @@ extern "C" {
 typedef struct cw_network_result {
     uint32_t struct_size;
     int32_t http_status;           /* 0: no HTTP answer */
-    const cw_http_header *headers; /* of the answer; the library uses Location, Retry-After and
-                                      Content-Language */
+    const cw_http_header *headers; /* of the answer; the library uses Location, Content-Language,
+                                      and Retry-After, a date in which counts from Date */
     size_t header_count;
     cw_str body;       /* of the answer, unpacked; the library decodes none over 256 KiB */
     cw_str error;      /* why there is no answer, or not all of it, in the transport's words; empty:

@@ -7,7 +7,8 @@ import CordwoodFormats
 public struct NetworkResult: Sendable {
     /// 0: no HTTP answer.
     public var httpStatus: Int32 = 0
-    /// The answer's headers, in any case. Only Location, Retry-After and Content-Language matter.
+    /// The answer's headers, in any case. Only Location, Retry-After, Date and Content-Language
+    /// matter.
     public var headers: [(name: String, value: String)] = []
     /// The answer's body, unpacked. An error in it is decoded if it has at most 256 KiB.
     public var body: [UInt8] = []
