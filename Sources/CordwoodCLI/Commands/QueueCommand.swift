@@ -13,12 +13,14 @@ struct QueueCommand: ParsableCommand {
             list prints a line for each archive and target, or nothing. States:
               waiting      not tried yet
               retry        failed; tried again at the time shown
-              paused       401 or 403: tried again by retry or `cordwood upload`; after a 403 \
-            also by the program, once the server takes something else
+              paused       401 or 403: tried again by retry or `cordwood upload`
               sent         this target has it, another does not yet
               filtered     this target wants none of its records
               kept         sent, except for some records that the target refused
               quarantined  refused or unreadable, or given up by hand; not sent
+
+            After a 403 the program itself tries a paused archive again, once the server has \
+            taken another one.
 
             retry makes archives that are retry, paused, kept or quarantined due now; the \
             program, or `cordwood upload`, then sends them. quarantine needs --archive and gives \
