@@ -256,6 +256,10 @@ final class S3DialectTests: S3Case {
         }
         XCTAssertNil(verdict(200, ""))
         XCTAssertNil(verdict(403, "AccessDenied"))
+        for code in ["InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken"] {
+            XCTAssertEqual(verdict(403, code), .pause, code)
+        }
+        XCTAssertEqual(verdict(403, "RequestTimeTooSkewed"), .retry(.failed, delayMs: nil))
         XCTAssertNil(verdict(503, "SlowDown"))
         XCTAssertEqual(verdict(404, "NoSuchBucket"), .stray)
         XCTAssertEqual(verdict(301, "PermanentRedirect"), .stray)

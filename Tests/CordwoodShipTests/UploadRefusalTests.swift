@@ -431,7 +431,9 @@ final class UploadRefusalTests: XCTestCase {
         let page = #"{"status":201,"body":"<p>","headers":{"Content-Type":"text/html"}}"#
         XCTAssertEqual(try send(page, ""), .upload)
         XCTAssertEqual(try send(page, "", method: "PUT"), .ok, "Apache's mod_dav")
-        XCTAssertEqual(try send(page, "status:201"), .ok)
+        XCTAssertEqual(try send(page, "status:201"), .upload, "a page of the same server")
+        XCTAssertEqual(try send(page, "status:201", method: "PUT"), .ok)
+        XCTAssertEqual(try send(page, "status:201;body:<p>"), .ok)
         let store = try TestStore()
         for wrong in ["status:404", "status", "header:", "header:=x", "body:", "cookie:x", ";"] {
             XCTAssertThrowsError(

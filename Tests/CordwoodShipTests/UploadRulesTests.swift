@@ -148,6 +148,13 @@ final class UploadRulesTests: XCTestCase {
         store.addArchive(3)
         store.clock.advance(ms: 31 * 86_400_000)
         XCTAssertEqual(try service.applyRetention(otherBytes: 0), 2)
+        // A call for one kind does not pass it on.
+        var ofOneKind = UploadResult()
+        let kind = try XCTUnwrap(service.currentRunners.first).target.kind
+        XCTAssertEqual(
+            service.pass(
+                explicit: true, kind: kind, deadlineMonotonicMs: .max, result: &ofOneKind), .end)
+        XCTAssertEqual(ofOneKind.expired, 0)
         XCTAssertEqual(service.pass().1.expired, 2)
     }
 

@@ -1,13 +1,17 @@
 // What the body of a 2xx says, whatever its label claims: a page for people (a sign-in page, a
 // captive portal), or a JSON object that reports an error. Reads the first bytes of a page, and
 // the top level of an object, also of one that was cut. Bodies come from outside: nothing is
-// trusted, and what cannot be told apart counts as a page. Pure.
+// trusted. What begins with more blanks and comments than are looked at counts as a page; what is
+// packed in a way that we cannot unpack is looked at as it is. Pure.
 
 import CordwoodFormats
 
 enum AnswerContent {
     /// The number of bytes in which a page must begin.
     static let lookedAtBytes = 4 << 10
+    /// The number of bytes in which an object must report its error: enough for any report, and
+    /// little work for a server that answers with megabytes.
+    static let errorBytesMax = 256 << 10
 
     // ── Pages ──
 
@@ -17,7 +21,7 @@ enum AnswerContent {
         let text = text(outcome, bytesMax: lookedAtBytes)
         // Some servers label everything as HTML, also Loggly's JSON.
         let type = outcome.header("content-type")?.lowercased() ?? ""
-        let first = text.first { !isBlank($0) }
+        let first = withoutBlanks(text[...]).first
         if type.hasPrefix("text/html"), first != UInt8(ascii: "{") { return true }
         return beginsLikePage(text[...])
     }
@@ -26,7 +30,7 @@ enum AnswerContent {
         var rest = text
         var isXML = false
         while true {
-            rest = rest.drop(while: isBlank)
+            rest = withoutBlanks(rest)
             guard let next = rest.first else { return text.count >= lookedAtBytes }
             guard next == UInt8(ascii: "<") else { return false }
             if begins(rest, "<!--") {
@@ -58,16 +62,24 @@ enum AnswerContent {
     private static func isPageElement(_ tag: ArraySlice<UInt8>, isXML: Bool) -> Bool {
         let name = localName(tag.dropFirst())
         if roots.contains(name) || holds(tag, "www.w3.org/1999/xhtml") { return true }
-        return !isXML && elements.contains(name)
+        // A prefix, or another vocabulary: XML that needs no declaration.
+        guard !isXML, !tag.prefix(while: { !isBlank($0) }).contains(UInt8(ascii: ":")) else {
+            return false
+        }
+        let isForeign = tag.indices.contains {
+            isBlank(tag[$0]) && begins(tag[($0 + 1)...], "xmlns=")
+        }
+        return !isForeign && elements.contains(name)
     }
 
     private static let roots: Set<String> = ["html", "wml"]
 
     /// Those of the WHATWG's MIME sniffing, and others that begin a page without `<html>`.
     private static let elements: Set<String> = [
-        "a", "b", "base", "body", "br", "center", "div", "font", "form", "frameset", "h1", "h2",
-        "h3", "head", "hr", "iframe", "img", "link", "meta", "noscript", "p", "script", "span",
-        "style", "table", "title",
+        "a", "b", "base", "body", "br", "button", "center", "div", "font", "form", "frameset",
+        "h1", "h2", "h3", "h4", "h5", "h6", "head", "header", "hr", "iframe", "img", "input",
+        "link", "main", "meta", "nav", "noscript", "p", "pre", "script", "section", "span",
+        "strong", "style", "table", "title", "ul",
     ]
 
     /// Lower case, without a namespace's prefix.
@@ -87,7 +99,7 @@ enum AnswerContent {
     /// false, 0 or empty.
     static func reportsError(_ outcome: TransferOutcome) -> Bool {
         guard !outcome.body.isEmpty else { return false }
-        var members = JSONMemberScan(text(outcome, bytesMax: TransferOutcome.bodyBytesMax))
+        var members = JSONMemberScan(text(outcome, bytesMax: errorBytesMax))
         while let (key, isEmpty) = members.next() {
             if !isEmpty, key == "error" || key == "errors" { return true }
         }
@@ -96,7 +108,7 @@ enum AnswerContent {
 
     // ── Text ──
 
-    /// The beginning of the body in UTF-8: unpacked, without byte order marks and NULs.
+    /// The beginning of the body in UTF-8: unpacked, without NULs.
     private static func text(_ outcome: TransferOutcome, bytesMax: Int) -> [UInt8] {
         let body = unpacked(outcome, bytesMax: (bytesMax + 1) * unitBytesMax)
         let (first, second) = (body.first ?? 0, body.dropFirst().first ?? 0)
@@ -109,13 +121,11 @@ enum AnswerContent {
         }
         // UTF-32 has become UTF-16's characters, with NULs between them.
         text.removeAll { $0 == 0 }
-        while text.starts(with: mark) { text.removeFirst(mark.count) }
         return Array(text.prefix(bytesMax))
     }
 
     /// A character of UTF-32.
     private static let unitBytesMax = 4
-    private static let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
 
     /// A server may pack what we did not ask to be packed; hosts' transports may unpack it and
     /// leave the header.
@@ -144,6 +154,18 @@ enum AnswerContent {
     }
 
     // ── Bytes ──
+
+    /// A byte order mark in UTF-8: wherever blanks may be, some servers put one.
+    static let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+
+    private static func withoutBlanks(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+        var rest = text
+        while true {
+            rest = rest.drop(while: isBlank)
+            guard rest.starts(with: mark) else { return rest }
+            rest = rest.dropFirst(mark.count)
+        }
+    }
 
     private static func isBlank(_ byte: UInt8) -> Bool {
         byte == 0x20 || (0x09...0x0D).contains(byte)

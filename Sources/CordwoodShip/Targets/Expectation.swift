@@ -49,6 +49,11 @@ struct Expectation: Equatable, Sendable {
         conditions = found
     }
 
+    /// It looks into the body, and so can tell an answer from a page.
+    var readsBody: Bool {
+        conditions.contains { if case .body = $0 { true } else { false } }
+    }
+
     private static func problem(_ text: String) -> UploadError { .argument("expect: \(text)") }
 
     func isMet(by outcome: TransferOutcome) -> Bool {

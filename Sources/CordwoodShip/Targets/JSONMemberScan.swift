@@ -12,6 +12,10 @@ struct JSONMemberScan {
     init(_ text: [UInt8]) {
         self.text = text
         skipBlanks()
+        while text[at...].starts(with: AnswerContent.mark) {
+            at += AnswerContent.mark.count
+            skipBlanks()
+        }
         isOver = !take(UInt8(ascii: "{"))
     }
 
@@ -79,7 +83,10 @@ struct JSONMemberScan {
 
     // ── Strings ──
 
-    /// nil: no string begins here, or it was cut.
+    /// No key that anyone asks for is longer.
+    private static let keptBytesMax = 64
+
+    /// The string's beginning; nil: no string begins here, or it was cut.
     private mutating func string() -> String? {
         guard take(UInt8(ascii: "\"")) else { return nil }
         var bytes: [UInt8] = []
@@ -90,15 +97,15 @@ struct JSONMemberScan {
             }
             if byte == UInt8(ascii: "\\") {
                 if let escape = Escape.read(text, at) {
-                    bytes += escape.bytes
+                    if bytes.count < JSONMemberScan.keptBytesMax { bytes += escape.bytes }
                     at = escape.end
                 } else {
-                    bytes.append(byte)
+                    if bytes.count < JSONMemberScan.keptBytesMax { bytes.append(byte) }
                     at = min(at + 2, text.count)
                 }
                 continue
             }
-            bytes.append(byte)
+            if bytes.count < JSONMemberScan.keptBytesMax { bytes.append(byte) }
             at += 1
         }
         isOver = true

@@ -41,26 +41,26 @@ struct Probe {
 
 extension Probe {
     /// What tells this server from others that may answer in its place, such as a portal: a header
-    /// of its own, or its name. The answer to HEAD has no body and may have another status than
-    /// that to an upload.
+    /// of its own. The answer to HEAD has no body and may have another status than that to an
+    /// upload.
     static func expectation(_ outcome: TransferOutcome) -> String {
-        let own = outcome.headers.map(\.name).first {
-            $0.hasPrefix("x-") && !plainHeaders.contains($0) && $0.utf8.allSatisfy(isNameByte)
+        let own = outcome.headers.map(\.name).first { name in
+            name.hasPrefix("x-") && !plainHeaders.contains { name.hasPrefix($0) }
+                && name.utf8.allSatisfy(isNameByte)
         }
-        if let own { return "header:\(own)" }
-        let server = outcome.header("server") ?? ""
-        let isPlain = server.utf8.allSatisfy { (0x20..<0x7F).contains($0) && $0 != 0x3B }
-        return server.isEmpty || !isPlain || server.utf8.count > serverBytesMax
-            ? "" : "header:server=\(server)"
+        return own.map { "header:\($0)" } ?? ""
     }
 
-    private static let serverBytesMax = 100
-
-    /// Proxies and portals send these, too.
-    private static let plainHeaders: Set<String> = [
-        "x-cache", "x-cache-hits", "x-content-type-options", "x-frame-options",
-        "x-permitted-cross-domain-policies", "x-served-by", "x-timer", "x-ua-compatible",
-        "x-xss-protection",
+    /// Beginnings of the names that proxies, frameworks and portals give to any answer, or that
+    /// come and go with it.
+    private static let plainHeaders = [
+        "x-accel", "x-akamai", "x-amz", "x-aspnet", "x-azure", "x-b3", "x-backend", "x-cache",
+        "x-cdn", "x-cloud-trace", "x-content-type-options", "x-correlation", "x-dns-prefetch",
+        "x-download-options", "x-drupal", "x-envoy", "x-forwarded", "x-frame-options",
+        "x-generator", "x-kong", "x-ms-", "x-permitted-cross-domain-policies", "x-powered-by",
+        "x-proxy", "x-rate-limit", "x-ratelimit", "x-real-ip", "x-redirect", "x-request",
+        "x-response-time", "x-robots-tag", "x-runtime", "x-served-by", "x-server", "x-timer",
+        "x-trace", "x-ua-compatible", "x-varnish", "x-via", "x-xss-protection",
     ]
 
     private static func isNameByte(_ byte: UInt8) -> Bool {

@@ -49,10 +49,14 @@ extension Target {
         }
     }
 
-    /// Whether a 2xx means that the server has the body: by the host's expectation, otherwise by
-    /// the kind's protocol.
+    /// Whether a 2xx means that the server has the body: by what the host expects of the body,
+    /// otherwise by the kind's protocol and by what the host expects of the status and headers,
+    /// which a page of the same server has, too.
     func isReceipt(_ outcome: TransferOutcome, _ delivery: Delivery) -> Bool {
-        if let expectation { return expectation.isMet(by: outcome) }
+        if let expectation {
+            guard expectation.isMet(by: outcome) else { return false }
+            if expectation.readsBody { return true }
+        }
         // RFC 9110, 9.3.4: a PUT answered with 201 is stored; mod_dav says so in HTML.
         let isCreated = dialect.method == "PUT" && outcome.httpStatus == 201
         return (isCreated || !AnswerContent.isPage(outcome))

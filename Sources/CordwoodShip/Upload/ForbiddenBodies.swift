@@ -1,8 +1,8 @@
 // The 403s of one target in this process. A 403 refuses either us, or a body whose content a
 // firewall before the server dislikes; whether the target takes another archive tells which. Until
-// it does, tests come in growing intervals; once it has, the refused archives are cut, with a limit
-// on refusals an hour, because a firewall may lock out whoever is refused often. A value, guarded
-// by the runner's gate.
+// it does, tests come in growing intervals; once it has, the refused archives are cut. A firewall
+// may lock out whoever is refused often, so there is a limit on refusals an hour, of whatever
+// archive. A value, guarded by the runner's gate.
 
 struct ForbiddenBodies: Equatable, Sendable {
     /// Attempts in a row that ended with 403, each begun after the one before had ended, with
@@ -15,6 +15,8 @@ struct ForbiddenBodies: Equatable, Sendable {
     private var recentMs: [UInt64] = []
 
     static let perHourMax = 16
+    /// Archives that were refused before get fewer, so that new ones may go on beside them.
+    static let againPerHourMax = 12
     static let hourMs: UInt64 = 3_600_000
 
     /// The target's protocol says that it refuses us.
@@ -25,8 +27,17 @@ struct ForbiddenBodies: Equatable, Sendable {
         recentMs = within(nowMs).suffix(ForbiddenBodies.perHourMax - 1) + [nowMs]
     }
 
-    /// Whether one more body may be refused.
-    func mayAsk(nowMs: UInt64) -> Bool { within(nowMs).count < ForbiddenBodies.perHourMax }
+    /// Unix ms: when one more body may be refused; 0: now.
+    /// - Parameter again: a body of an archive that was refused before.
+    func freeMs(again: Bool, nowMs: UInt64) -> UInt64 {
+        let most = again ? ForbiddenBodies.againPerHourMax : ForbiddenBodies.perHourMax
+        guard recentMs.count >= most else { return 0 }
+        let recent = within(nowMs)
+        return recent.count < most ? 0 : recent[recent.count - most] &+ ForbiddenBodies.hourMs
+    }
+
+    /// How many more bodies may be refused within this hour.
+    func left(nowMs: UInt64) -> Int { ForbiddenBodies.perHourMax - within(nowMs).count }
 
     /// An attempt ended with 403, and nothing says that its archive is at fault.
     /// - Parameters:
@@ -36,29 +47,14 @@ struct ForbiddenBodies: Equatable, Sendable {
         guard before < .max else { return }
         inRow = max(inRow, before + 1)
         let rest = Backoff.restMs(refusals: max(inRow, 2) - 1, random: random)
-        untilMs = max(nowMs &+ rest, freeMs(nowMs))
+        untilMs = nowMs &+ rest
     }
 
     /// The protocol says that we are refused: only an explicit call tries again.
     mutating func noteCertain() { inRow = .max }
 
-    /// The archive is at fault: it goes on when the hour allows.
-    mutating func noteAtFault(nowMs: UInt64) {
-        untilMs = inRow == 0 ? freeMs(nowMs) : max(untilMs, freeMs(nowMs))
-    }
-
     /// The target has taken a body.
-    mutating func noteTaken(nowMs: UInt64) {
-        inRow = 0
-        untilMs = freeMs(nowMs)
-    }
-
-    /// When one more body may be refused; 0: now.
-    private func freeMs(_ nowMs: UInt64) -> UInt64 {
-        let recent = within(nowMs)
-        guard recent.count >= ForbiddenBodies.perHourMax, let first = recent.first else { return 0 }
-        return first &+ ForbiddenBodies.hourMs
-    }
+    mutating func noteTaken() { (inRow, untilMs) = (0, 0) }
 
     /// A time ahead of ours comes from a clock that was set back: it does not count.
     private func within(_ nowMs: UInt64) -> [UInt64] {

@@ -76,9 +76,14 @@ struct TargetHold: Equatable {
         refusedMs = 0
     }
 
+    /// Neither a new archive nor an old one may be refused within this hour.
+    func isSpent(nowMs: UInt64) -> Bool { forbidden.left(nowMs: nowMs) == 0 }
+
     func allows(_ state: PairState, explicit: Bool, nowMs: UInt64) -> Bool {
         if isRefused || serverMs > nowMs { return false }
-        if explicit { return true }
+        // A call may always test whether the target takes anything; if it does, there is nothing
+        // to test.
+        if explicit { return !isOpen || !isForbidden(state) || freeMs(state, nowMs: nowMs) == 0 }
         if isPaused || unreachableMs > nowMs || refusedMs > nowMs { return false }
         guard let dueMs = dueMs(state, nowMs: nowMs) else { return false }
         return dueMs <= nowMs
@@ -95,16 +100,35 @@ struct TargetHold: Equatable {
     /// itself.
     private func dueMs(_ state: PairState, nowMs: UInt64) -> UInt64? {
         if refusesUs, forbidden.isCertain { return nil }
-        let testMs = refusesUs ? TargetHold.believed(forbidden.untilMs, nowMs: nowMs) : 0
+        let restMs = TargetHold.believed(forbidden.untilMs, nowMs: nowMs)
+        let freeMs = freeMs(state, nowMs: nowMs)
+        let testMs = refusesUs ? max(restMs, freeMs) : freeMs
         switch state {
         case .retry(_, let notBeforeMs, let reason, _):
             if reason == .refused && isOpen { return testMs }
             return max(testMs, TargetHold.believed(notBeforeMs, nowMs: nowMs))
         // Refused by another process, which will try again itself.
         case .paused where !isOpen && forbidden.inRow == 0: return nil
-        case .paused: return TargetHold.believed(forbidden.untilMs, nowMs: nowMs)
+        case .paused: return max(restMs, freeMs)
         default: return testMs
         }
+    }
+
+    private func isForbidden(_ state: PairState) -> Bool {
+        if case .paused(_, HTTPStatus.forbidden, _) = state { true } else { false }
+    }
+
+    private func freeMs(_ state: PairState, nowMs: UInt64) -> UInt64 {
+        forbidden.freeMs(again: isForbidden(state), nowMs: nowMs)
+    }
+
+    /// Every second test goes on with the archive that was cut furthest, because each may hold
+    /// records that a firewall dislikes: one that is halved again and again ends with a body that
+    /// the target takes, if it takes any.
+    func begun(_ states: [PairState]) -> Int? {
+        guard refusesUs, forbidden.inRow % 2 == 1 else { return nil }
+        return states.indices.filter { isForbidden(states[$0]) && states[$0].progress.doubt > 0 }
+            .max { states[$0].attempts < states[$1].attempts }
     }
 
     /// We never write a time more than a day ahead: such a time comes from another clock.

@@ -118,20 +118,27 @@ final class TargetRun: @unchecked Sendable {
                 )
                 return a != b ? a < b : $0.offset < $1.offset
             }.map(\.element) : work.archives
+        if let begun = hold.begun(archives.map { work.snapshot.state($0.stem, key) }) {
+            archives.insert(archives.remove(at: begun), at: 0)
+        }
     }
 
     /// A call that may not even ask says why.
     private func tellHeld() {
-        guard explicit, hold.serverMs > service.clock.realtimeMs(),
-            archives.contains(where: {
-                !work.snapshot.state($0.stem, runner.target.key).isFinal
-            })
-        else { return }
+        let now = service.clock.realtimeMs()
+        let held = archives.map { work.snapshot.state($0.stem, runner.target.key) }
+            .filter { !$0.isFinal && !hold.allows($0, explicit: true, nowMs: now) }
+        guard explicit, let first = held.first else { return }
+        let isAsked = hold.serverMs > now
+        let untilMs = isAsked ? hold.serverMs : hold.wakeMs(first, nowMs: now) ?? 0
         service.report(
-            UploadDiagnostic.warn, "the server asked us to wait",
+            UploadDiagnostic.warn,
+            isAsked
+                ? "the server asked us to wait"
+                : "what the target refused waits, because it refused so much within an hour",
             [
                 ("target", .text(runner.target.name)), ("origin", .text(runner.target.origin)),
-                ("not_before", .text(Times.text(hold.serverMs &* 1_000_000))),
+                ("not_before", .text(Times.text(untilMs &* 1_000_000))),
             ])
     }
 
@@ -162,12 +169,12 @@ final class TargetRun: @unchecked Sendable {
     private func finish() {
         var transport: (any Transport)?
         while mayGoOn, isConditionMet,
-            runner.forbiddenBodies.mayAsk(nowMs: service.clock.realtimeMs())
+            mayBeForbiddenAgain
         {
             let open = runner.gate.withLock { unfinished }
             let isDivisible = runner.target.format != .archive
             let next =
-                open.first { runner.isOpen || runner.isAtFault($0.stem) }
+                open.first { runner.isOpen || runner.blame($0.stem) == true }
                 ?? (isDivisible && runner.tookLately(service.clock) ? open.first : nil)
             guard let next else { return }
             runner.gate.withLock { unfinished.removeAll { $0.stem == next.stem } }
@@ -201,9 +208,12 @@ final class TargetRun: @unchecked Sendable {
         let mayGoOn = self.mayGoOn && isConditionMet
         let now = service.clock.realtimeMs()
         return runner.gate.withLock {
-            while mayGoOn, active <= 1 || Double(active) <= runner.windowHeld && !hold.isProbing,
-                next < archives.count
-            {
+            runner.refreshHeld(&hold)
+            // Each request under way may be refused.
+            let bearsMore =
+                Double(active) <= runner.windowHeld && !hold.isProbing
+                && active <= runner.forbiddenLeftHeld(nowMs: now)
+            while mayGoOn, active <= 1 || bearsMore, next < archives.count {
                 let archive = archives[next]
                 next += 1
                 let state = work.snapshot.state(archive.stem, runner.target.key)
@@ -249,7 +259,8 @@ final class TargetRun: @unchecked Sendable {
             hold.note(after, nowMs: now)
             switch after {
             case .paused(_, HTTPStatus.forbidden, _):
-                hold.isRefused = hold.refusesUs
+                // Beside other requests: one of them may have ended the run.
+                if hold.refusesUs || hold.isSpent(nowMs: now) { hold.isRefused = true }
                 if retried.insert(archive.stem).inserted { unfinished.append(archive) }
             case .paused, .retry(_, _, .refused, _): hold.isRefused = true
             case .retry(0, 0, .stopped, _): unfinished.append(archive)
@@ -304,6 +315,16 @@ final class TargetRun: @unchecked Sendable {
     }
 
     // ── Also used by attempts ──
+
+    /// Whether an archive that was refused before may have one more body refused, as may each
+    /// request under way.
+    var mayBeForbiddenAgain: Bool {
+        let now = service.clock.realtimeMs()
+        return runner.gate.withLock {
+            runner.forbiddenFreeHeld(nowMs: now)
+                && max(active, 1) <= runner.forbiddenLeftHeld(nowMs: now)
+        }
+    }
 
     /// The target has taken a body.
     func noteTaken() {

@@ -32,7 +32,8 @@ final class TargetRunner: @unchecked Sendable {
     /// Archives to which it reports overload again and again, while it takes others.
     private var busyAlone: Set<String> = []
     private var forbidden = ForbiddenBodies()
-    /// Archives that it answered 403. True: it took another body since, so they are at fault.
+    /// Archives that it answered 403. True: it took another body since the last time, so they are
+    /// at fault.
     private var blamed: [String: Bool] = [:]
     /// How often it refused an archive without taking any of it, while it took others in between.
     private var refusalsAlone: [String: UInt32] = [:]
@@ -62,12 +63,12 @@ final class TargetRunner: @unchecked Sendable {
     func learn(
         _ taken: LearnedLimits.Taken, of stem: String, _ clock: UploadClock
     ) -> LearnedLimits {
-        let (now, realtime) = (clock.monotonicMs(), clock.realtimeMs())
+        let now = clock.monotonicMs()
         return gate.withLock {
             slot.note(taken, nowMs: now, bodyBytesMax: target.dialect.limits.bytes)
             takes = true
             takesSinceBusy = true
-            forbidden.noteTaken(nowMs: realtime)
+            forbidden.noteTaken()
             for stem in blamed.keys { blamed[stem] = true }
             wasDown = false
             refusals = 0
@@ -98,22 +99,41 @@ final class TargetRunner: @unchecked Sendable {
 
     var forbiddenBodies: ForbiddenBodies { gate.withLock { forbidden } }
 
-    func isAtFault(_ stem: String) -> Bool { gate.withLock { blamed[stem] ?? false } }
+    /// nil: none of its bodies was answered 403. True: it is at fault.
+    func blame(_ stem: String) -> Bool? { gate.withLock { blamed[stem] } }
 
-    /// A body of it was answered 403.
+    /// A body of it was answered 403: what was taken before proves nothing from here on.
     func noteForbidden(_ stem: String, nowMs: UInt64) {
         gate.withLock {
             forbidden.noteBody(nowMs: nowMs)
-            if blamed[stem] == nil { blamed[stem] = false }
+            blamed[stem] = false
         }
     }
 
-    /// - Parameter closes: the target takes nothing, as far as is known.
-    func noteForbidden(closes: Bool, _ change: (inout ForbiddenBodies) -> Void) {
+    /// An attempt ended with 403.
+    /// - Returns: how many did, each but the first after the target took another body.
+    func noteForbiddenAlone(_ stem: String, isAtFault: Bool) -> UInt32 {
+        gate.withLock {
+            let count = max(refusalsAlone[stem] ?? 0, 1) &+ (isAtFault ? 1 : 0)
+            refusalsAlone[stem] = count
+            return count
+        }
+    }
+
+    /// The target takes nothing, as far as is known.
+    func noteForbidden(_ change: (inout ForbiddenBodies) -> Void) {
         gate.withLock {
             change(&forbidden)
-            if closes { takes = false }
+            takes = false
         }
+    }
+
+    /// How many more bodies it may refuse; the caller holds the gate.
+    func forbiddenLeftHeld(nowMs: UInt64) -> Int { forbidden.left(nowMs: nowMs) }
+
+    /// Whether it may refuse an archive again; the caller holds the gate.
+    func forbiddenFreeHeld(nowMs: UInt64) -> Bool {
+        forbidden.freeMs(again: true, nowMs: nowMs) == 0
     }
 
     /// The server reported overload and named no time.
@@ -122,19 +142,25 @@ final class TargetRunner: @unchecked Sendable {
     func noteBusy(_ stem: String, attempt: UInt32) -> Bool {
         gate.withLock {
             if busyAlone.contains(stem) { return true }
-            if takesSinceBusy, attempt >= TargetRunner.busyAttemptsMax { busyAlone.insert(stem) }
-            takesSinceBusy = false
-            return busyAlone.contains(stem)
+            defer { takesSinceBusy = false }
+            guard takesSinceBusy, attempt >= TargetRunner.busyAttemptsMax else {
+                // Not of those archives only: it has a rate.
+                busyAlone = []
+                return false
+            }
+            busyAlone.insert(stem)
+            return true
         }
     }
 
     private static let busyAttemptsMax: UInt32 = 3
 
-    /// It was given up; a later retry starts counting anew.
-    func forgetRefusals(_ stem: String) {
+    /// Records of it were given up: the others start counting anew.
+    /// - Parameter isOver: all of it was.
+    func forgetRefusals(_ stem: String, isOver: Bool) {
         gate.withLock {
             refusalsAlone[stem] = nil
-            blamed[stem] = nil
+            if isOver { blamed[stem] = nil }
         }
     }
 

@@ -46,8 +46,8 @@ struct UploadAttempt {
             }
         var course = UploadCourse(archive, state, runner.learned, refusals)
         course.judge(
-            isBlamed: runner.isAtFault(archive.stem), takesOthers: runner.isOpen,
-            isLately: runner.tookLately(service.clock), refusesUs: forbiddenBefore.refusesUs)
+            blame: runner.blame(archive.stem), isLately: runner.tookLately(service.clock),
+            refusesUs: forbiddenBefore.refusesUs)
         let known: ArchiveSummary?
         do throws(UploadError) {
             known = try readSummary(archive.stem)

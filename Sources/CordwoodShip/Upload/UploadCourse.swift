@@ -74,13 +74,13 @@ struct UploadCourse {
     }
 
     /// - Parameters:
-    ///   - isBlamed: the target took another body since it answered 403 to this archive.
-    ///   - takesOthers: it has taken a body since it last refused one.
+    ///   - blame: whether the target took another body since it last answered 403 to this archive;
+    ///     nil: it did not answer so.
     ///   - isLately: it took one so lately that its view of us has hardly changed.
     ///   - refusesUs: it answers 403 to all that it gets.
-    mutating func judge(isBlamed: Bool, takesOthers: Bool, isLately: Bool, refusesUs: Bool) {
-        isAtFault = isLately && (isBlamed || isForbidden && takesOthers)
-        isForbidden = isForbidden || isBlamed || refusesUs
+    mutating func judge(blame: Bool?, isLately: Bool, refusesUs: Bool) {
+        isAtFault = isLately && blame == true
+        isForbidden = isForbidden || blame != nil || refusesUs
     }
 
     /// Written down with a state that continues.

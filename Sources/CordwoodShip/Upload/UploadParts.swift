@@ -139,9 +139,7 @@ extension UploadAttempt {
         return course.mayAsk(takesOthers: hasTaken) && mayBeForbidden()
     }
 
-    private func mayBeForbidden() -> Bool {
-        runner.forbiddenBodies.mayAsk(nowMs: service.clock.realtimeMs())
-    }
+    private func mayBeForbidden() -> Bool { run.mayBeForbiddenAgain }
 
     /// Writes down the end of a part before sending it, if another process, with other limits or
     /// another answer of the server, would make a different part.

@@ -222,7 +222,6 @@ package final class UploadService: @unchecked Sendable {
             let open = try registered().open.filter { kind == nil || $0.target.kind == kind }
             guard !open.isEmpty else { return .noTarget }
             try tidy()
-            result.expired = takeExpired()
             let work = try work()
             let end = TargetRun.perform(
                 open.map {
@@ -231,6 +230,8 @@ package final class UploadService: @unchecked Sendable {
                         deadlineMonotonicMs: deadlineMonotonicMs)
                 })
             try Janitor(service: self).deleteDone()
+            // A call for one kind leaves the count to the next one for all.
+            if kind == nil { result.expired = takeExpired() }
             result.add(end.result)
             result.waiting = end.stock.waiting
             return status(end, result, deadlineMonotonicMs)

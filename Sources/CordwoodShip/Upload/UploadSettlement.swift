@@ -31,7 +31,6 @@ extension UploadAttempt {
             if alone >= UploadAttempt.refusalsMin,
                 target.kind != .transactions || !course.suspects.isEmpty
             {
-                runner.forgetRefusals(archive.stem)
                 return try giveUp(archive, step, &course, &result)
             }
             let delay =
@@ -42,19 +41,24 @@ extension UploadAttempt {
                 attempts: attempt, notBeforeMs: now &+ delay,
                 reason: takesOthers ? .failed : .refused, progress: course.stand)
         case .forbid:
-            if course.isAtFault, !course.suspects.isEmpty || target.format == .archive {
-                return try giveUp(archive, step, &course, &result)
-            }
-            let (isAtFault, random) = (course.isAtFault, service.random())
-            runner.noteForbidden(closes: !isAtFault) {
-                guard !isAtFault else { return $0.noteAtFault(nowMs: now) }
-                $0.noteRefused(before: forbiddenBefore.inRow, nowMs: now, random: random)
+            let alone = runner.noteForbiddenAlone(archive.stem, isAtFault: course.isAtFault)
+            if course.isAtFault {
+                if alone >= UploadAttempt.refusalsMin,
+                    !course.suspects.isEmpty || target.format == .archive
+                {
+                    return try giveUp(archive, step, &course, &result)
+                }
+            } else {
+                let random = service.random()
+                runner.noteForbidden {
+                    $0.noteRefused(before: forbiddenBefore.inRow, nowMs: now, random: random)
+                }
             }
             state = .paused(
                 attempts: attempt, httpStatus: outcome.httpStatus, progress: course.stand)
         case .pause:
             if outcome.httpStatus == HTTPStatus.forbidden {
-                runner.noteForbidden(closes: true) { $0.noteCertain() }
+                runner.noteForbidden { $0.noteCertain() }
             }
             state = .paused(
                 attempts: attempt, httpStatus: outcome.httpStatus, progress: course.stand)
@@ -102,6 +106,12 @@ extension UploadAttempt {
     ) -> (level: UInt8, text: String) {
         switch (step.verdict, state) {
         case (.pause, _): (UploadDiagnostic.error, "the target refuses our credentials")
+        case (.forbid, _) where runner.forbiddenBodies.left(nowMs: service.clock.realtimeMs()) == 0:
+            (
+                UploadDiagnostic.error,
+                "the target has refused \(ForbiddenBodies.perHourMax) bodies within an hour; all "
+                    + "that waits for it waits for the hour's end"
+            )
         case (.forbid, _) where course.isAtFault:
             (
                 UploadDiagnostic.error,
@@ -161,6 +171,7 @@ extension UploadAttempt {
     ) throws(UploadError) -> PairState {
         let outcome = step.outcome
         let known = noted(outcome, archive.stem, attempt: course.attempt)
+        runner.forgetRefusals(archive.stem, isOver: course.suspects.isEmpty)
         guard !course.suspects.isEmpty else {
             return try quarantine(
                 archive, course, httpStatus: outcome.httpStatus, .upload, outcome.cause, &result,

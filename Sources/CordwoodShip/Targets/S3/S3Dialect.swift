@@ -182,7 +182,10 @@ struct S3Dialect: Dialect {
         case 404 where code == "NoSuchUpload": return .retry(.failed, delayMs: nil)
         // The target is wrong, not the archive.
         case 301, 307, 308, 404: return .stray
-        case 400 where S3Dialect.credentialCodes.contains(code): return .pause
+        case 400 where S3Dialect.credentialCodes.contains(code),
+            // A firewall before the server may say so of one body.
+            403 where code != "AccessDenied" && S3Dialect.credentialCodes.contains(code):
+            return .pause
         case 400 where S3Dialect.passingCodes.contains(code):
             return .retry(.failed, delayMs: nil)
         case 400 where code == "EntityTooLarge": return .shrink
