@@ -371,6 +371,22 @@ final class UploadForbiddenTests: XCTestCase {
         }
     }
 
+    /// A call sends none of what was refused before, once the hour allows no more, and says so.
+    func testACallDoesNotExceedTheHour() throws {
+        let store = try TestStore(inMemory: true)
+        let server = Firewall("http", dislikes: Set((0..<40).map { "1r\($0 * 3)x" }))
+        store.addArchive(1, content: content(1, 120))
+        store.addArchive(2, content: content(2, 3))
+        let service = try store.service()
+        try add(store, service, server)
+        XCTAssertEqual(service.pass().0, .upload)
+        XCTAssertEqual(server.refused, ForbiddenBodies.againPerHourMax)
+        for _ in 0..<5 { XCTAssertEqual(service.pass().1.waiting, 1) }
+        XCTAssertEqual(server.refused, ForbiddenBodies.againPerHourMax)
+        XCTAssertTrue(
+            store.events.diagnostics.contains { $0.hasPrefix("what the target refused waits") })
+    }
+
     /// A busy archive and a target with a rate: once others are answered so, none waits alone.
     func testARateIsNoFaultOfAnArchive() throws {
         let store = try TestStore(inMemory: true)

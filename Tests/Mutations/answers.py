@@ -47,7 +47,7 @@ mutation("answer", "each-call-asks-all", SHIP + "Upload/TargetHold.swift",
          "        if explicit { return !isOpen || !isForbidden(state) || "
          "freeMs(state, nowMs: nowMs) == 0 }\n",
          "        if explicit { return true }\n",
-         FORBIDDEN + "testManyDislikedArchivesAreRefusedSeldom",
+         FORBIDDEN + "testACallDoesNotExceedTheHour",
          "every call has each paused archive refused once more")
 mutation("answer", "spent-and-asked", SHIP + "Upload/TargetRun.swift",
          "                if hold.refusesUs || hold.isSpent(nowMs: now) {"
