@@ -10,56 +10,75 @@ import CordwoodStore
 struct Janitor {
     let service: UploadService
 
-    /// Deletes an archive that no registered target needs any more. If another target is working on
-    /// it, the last one deletes it, or the next pass does. A deletion that is impossible now is no
-    /// failure: what was sent stays sent.
-    /// - Parameter done: a target whose 2xx may be unwritten: on a full disk the deletion is the
-    ///   remedy.
-    /// CRASH: before this, the next pass deletes the archive, without another upload.
-    func deleteIfDone(_ archive: borrowing ArchiveLock, done: TargetKey? = nil) {
+    /// Unlinks an archive whose only target has just taken it, in place of writing down its state.
+    /// `deleteDone` forgets it later. A deletion that is impossible now is no failure: what
+    /// was sent stays sent.
+    /// - Returns: false: it stays, and needs a state.
+    func unlinkSole(_ archive: borrowing ArchiveLock, _ target: TargetKey) -> Bool {
         do throws(UploadError) {
-            guard try isDoneEverywhere(archive.stem, done: done), archive.widen(),
-                !service.isCovered(archive.stem)
-            else { return }
-            try archive.deleteArchive(paths: service.paths)
+            guard service.mayDelete, try service.registeredKeys() == [target],
+                try service.takesArchives(), archive.widen(), !service.isBeingReplaced(archive.stem)
+            else { return false }
+            try archive.unlink(paths: service.paths)
+            return true
         } catch {
             complain(archive.stem, error)
+            return false
+        }
+    }
+
+    /// Deletes those of the archives that no registered target needs any more. If another target is
+    /// working on one, the last one deletes it, or the next pass does. Their segments are gone, and
+    /// synced since (`UploadService.clear`).
+    /// - Parameter done: a target that has all of them, though its states may be unwritten: on a
+    ///   full disk the deletion is the remedy.
+    /// CRASH: before this, the next pass deletes them, without another upload.
+    func deleteDone(_ stems: [String], done: TargetKey? = nil) {
+        guard service.mayDelete else { return }
+        var gone: [String] = []
+        for stem in stems {
+            do throws(UploadError) {
+                guard let lock = try ArchiveLock(paths: service.paths, stem: stem, target: nil)
+                else {
+                    if !StoreFiles.exists(service.paths.archive(stem)) { gone.append(stem) }
+                    continue
+                }
+                guard try isDoneEverywhere(stem, done: done), !service.isBeingReplaced(stem)
+                else { continue }
+                try lock.unlink(paths: service.paths)
+                gone.append(stem)
+            } catch {
+                complain(stem, error)
+            }
+        }
+        do throws(UploadError) {
+            try ArchiveLock.forget(gone, service.outbox)
+        } catch {
+            if let first = gone.first { complain(first, error) }
         }
     }
 
     /// Does the same for all archives: the leftovers of a crash, or of two targets that ended at
     /// once.
     func deleteDone() throws(UploadError) {
-        let registered = try service.registry.keys()
-        guard try takesArchives(registered) else { return }
-        for (stem, states) in try service.outbox.snapshot().pairs {
-            guard registered.allSatisfy({ states[$0]?.isDone == true }) else { continue }
-            do throws(UploadError) {
-                guard let lock = try ArchiveLock(paths: service.paths, stem: stem, target: nil)
-                else { continue }
-                deleteIfDone(lock)
-            } catch {
-                complain(stem, error)
-            }
+        let registered = try service.registeredKeys()
+        guard !registered.isEmpty, try service.takesArchives() else { return }
+        let stems = try service.outbox.snapshot().pairs.compactMap { stem, states in
+            registered.allSatisfy { states[$0]?.isDone == true } ? stem : nil
         }
+        guard !stems.isEmpty else { return }
+        let covered = service.covered(stems)
+        service.syncLanes()
+        deleteDone(stems.filter { !covered.contains($0) })
     }
 
     func isDoneEverywhere(_ stem: String, done: TargetKey?) throws(UploadError) -> Bool {
-        let registered = try service.registry.keys()
+        let registered = try service.registeredKeys()
         let states = try service.outbox.states(stem)
-        guard registered.allSatisfy({ $0 == done || states[$0]?.isDone == true }) else {
-            return false
-        }
-        return try takesArchives(registered)
-    }
-
-    /// True if a target gets all records. A target that gets only transactions' events does not
-    /// have the rest, which is then kept under retention, as if there were no target.
-    private func takesArchives(_ registered: [TargetKey]) throws(UploadError) -> Bool {
-        guard !registered.isEmpty else { return false }
-        return try service.registry.list().contains {
-            $0.kind != TargetKind.transactions.rawValue
-        }
+        guard !registered.isEmpty,
+            registered.allSatisfy({ $0 == done || states[$0]?.isDone == true })
+        else { return false }
+        return try service.takesArchives()
     }
 
     func enforce(
@@ -157,7 +176,7 @@ struct Janitor {
 
     /// - Parameter until: UTC ns; archives made later are kept.
     func removeWaiting(until: UInt64) throws(UploadError) -> UInt32 {
-        let registered = try service.registry.keys()
+        let registered = try service.registeredKeys()
         let snapshot = try service.outbox.snapshot()
         let lanes = LaneListing(directory: service.paths.root)
         var removed: [Removal] = []
@@ -255,13 +274,13 @@ struct Janitor {
 
     /// What is lost with an archive, and whose programs must be told.
     private func unsent(_ removal: Removal) throws(UploadError) -> RemovedArchive {
-        let registered = try service.registry.keys()
+        let registered = try service.registeredKeys()
         let summary = service.knownSummary(removal.stem)
         var sum = RemovedSum(removal.reason, archives: 1)
         if let summary {
             let all = summary.recordCount
             sum.records =
-                try takesArchives(registered)
+                try service.takesArchives()
                 ? registered.map { (removal.states[$0] ?? .waiting).unsent(of: all) }.max() ?? all
                 : all
             (sum.timeMin, sum.timeMax) = (summary.timeMin, summary.timeMax)

@@ -44,10 +44,21 @@ final class TargetRun: @unchecked Sendable {
     /// attempt, refused ones one.
     private var unfinished: [UploadWork.Archive] = []
     private var retried: Set<String> = []
+    /// Archives of a batch that may be sent, the next one last.
+    private var ready: [UploadWork.Archive] = []
+    /// Size of the next batch. The first one tests the server.
+    private var batch = 1
+    /// The target has them, or wants nothing of them: still locked, and since the last settlement.
+    private var (justDone, done): (Set<String>, [String]) = ([], [])
+    /// Bodies since the last settlement, and its time.
+    private var (bodies, settledMs): (Int, UInt64) = (0, 0)
     private let pause = Monitor()
     private var endedMs: UInt64?
+    private var isPreparing = false
+    private let listing: KeptListing
 
     private static let lookMs: UInt64 = 20
+    private static let settleMs: UInt64 = 1_000
 
     init(
         _ runner: TargetRunner, _ service: UploadService, _ work: UploadWork, explicit: Bool,
@@ -58,6 +69,7 @@ final class TargetRun: @unchecked Sendable {
         self.work = work
         self.explicit = explicit
         self.deadlineMonotonicMs = deadlineMonotonicMs
+        listing = service.keepListing()
     }
 
     /// Performs all of them side by side, the first on the calling thread; waits for all and adds
@@ -91,6 +103,7 @@ final class TargetRun: @unchecked Sendable {
             runner.gate.join()
             finish()
             awaitOthers()
+            settle()
             sum.stock = runner.takeStock(
                 service, covered: archives, didSomething: sum.attempts > 0)
             if !runner.isGone { runner.callDrained(sum) }
@@ -104,7 +117,8 @@ final class TargetRun: @unchecked Sendable {
 
     /// The background may have advanced while an explicit call waited.
     private func look() {
-        work = runner.known(explicit ? (try? service.work()) ?? work : work)
+        let isNew = service.mergeSmall { shouldEnd() || !service.hadConsentLately }
+        work = runner.known(explicit || isNew ? (try? service.work()) ?? work : work)
         hold = runner.hold(work.snapshot, nowMs: service.clock.realtimeMs())
         let key = runner.target.key
         // Right after a refusal another archive goes first, because the refused one may be at
@@ -162,6 +176,10 @@ final class TargetRun: @unchecked Sendable {
         } catch {
             note(error, archive.stem)
         }
+        runner.gate.withLock {
+            if let stem = justDone.remove(archive.stem) { done.append(stem) }
+        }
+        settleIfDue()
     }
 
     /// What a refusal left open is finished once it is known that its archive is at fault. If
@@ -194,35 +212,125 @@ final class TargetRun: @unchecked Sendable {
                 return elsewhere
             }
             guard !left.isEmpty else { return }
+            settle()
             pause.locked { _ = pause.wait(until: Deadline(afterMs: TargetRun.lookMs)) }
-            let isLate = service.clock.monotonicMs() >= coverEndMs
-            for archive in left where mayGoOn {
-                if isLate, service.isCovered(archive.stem) { continue }
-                handle(archive, &transport)
+            // A few at a time, the longest waiting first: those of a busy process are many.
+            let some = Array(left.prefix(UploadService.batchMax))
+            guard let (ready, held) = try? service.clear(some, for: runner.target.key) else {
+                return
             }
+            let isLate = service.clock.monotonicMs() >= coverEndMs
+            let covered = isLate ? service.covered(held.map(\.stem)) : []
+            runner.gate.withLock {
+                elsewhere =
+                    left.dropFirst(some.count) + held.filter { !covered.contains($0.stem) }
+            }
+            for archive in ready where mayGoOn { handle(archive, &transport) }
         }
     }
 
     /// The next archive that may be tried; nil: no more work for this thread.
     private func take() -> UploadWork.Archive? {
         let mayGoOn = self.mayGoOn && isConditionMet
-        let now = service.clock.realtimeMs()
-        return runner.gate.withLock {
-            runner.refreshHeld(&hold)
-            // Each request under way may be refused.
-            let bearsMore =
-                Double(active) <= runner.windowHeld && !hold.isProbing
-                && active <= runner.forbiddenLeftHeld(nowMs: now)
-            while mayGoOn, active <= 1 || bearsMore, next < archives.count {
-                let archive = archives[next]
-                next += 1
-                let state = work.snapshot.state(archive.stem, runner.target.key)
-                if state.isFinal { continue }
-                if hold.allows(state, explicit: explicit, nowMs: now) { return archive }
+        while mayGoOn {
+            let now = service.clock.realtimeMs()
+            let (archive, isEnough): (UploadWork.Archive?, Bool) = runner.gate.withLock {
+                runner.refreshHeld(&hold)
+                // Each request under way may be refused.
+                let bearsMore =
+                    Double(active) <= runner.windowHeld && !hold.isProbing
+                    && active <= runner.forbiddenLeftHeld(nowMs: now)
+                guard active <= 1 || bearsMore else { return (nil, true) }
+                while let archive = ready.popLast() {
+                    if allowsHeld(archive, now) { return (archive, false) }
+                }
+                return (nil, false)
             }
-            active -= 1
-            return nil
+            if let archive { return archive }
+            if isEnough || !prepare() { break }
         }
+        runner.gate.withLock { active -= 1 }
+        return nil
+    }
+
+    /// The caller holds the gate.
+    private func allowsHeld(_ archive: UploadWork.Archive, _ now: UInt64) -> Bool {
+        let state = work.snapshot.state(archive.stem, runner.target.key)
+        return !state.isFinal && hold.allows(state, explicit: explicit, nowMs: now)
+    }
+
+    // ── Batches ──
+
+    /// Settles the batch before and makes the next one ready, on one thread at a time. False: there
+    /// are no more.
+    private func prepare() -> Bool {
+        pause.locked {
+            while isPreparing { _ = pause.wait(until: .never) }
+            isPreparing = true
+        }
+        defer {
+            pause.locked {
+                isPreparing = false
+                pause.notify()
+            }
+        }
+        if runner.gate.withLock({ !ready.isEmpty }) { return true }
+        settle()
+        let now = service.clock.realtimeMs()
+        let chosen = runner.gate.withLock {
+            var chosen: [UploadWork.Archive] = []
+            let most = hold.isProbing ? 1 : batch
+            while next < archives.count, chosen.count < most {
+                if allowsHeld(archives[next], now) { chosen.append(archives[next]) }
+                next += 1
+            }
+            batch = min(2 * batch, UploadService.batchMax)
+            return chosen
+        }
+        guard !chosen.isEmpty else { return false }
+        do throws(UploadError) {
+            let (clear, held) = try service.clear(chosen, for: runner.target.key)
+            runner.gate.withLock {
+                ready = clear.reversed()
+                elsewhere += held
+            }
+        } catch {
+            for archive in chosen { note(error, archive.stem) }
+        }
+        return true
+    }
+
+    /// The target has the archive, or wants nothing of it.
+    func noteDone(_ stem: String) { runner.gate.withLock { _ = justDone.insert(stem) } }
+
+    /// A body was taken, or a state changed. After a while the states so far are made durable, however
+    /// long the batch takes.
+    func settleIfDue() {
+        let now = service.clock.monotonicMs()
+        let isDue = runner.gate.withLock {
+            bodies += 1
+            return bodies >= UploadService.batchMax || now >= settledMs &+ TargetRun.settleMs
+        }
+        if isDue { settle() }
+    }
+
+    /// Syncs the states since the last call, then deletes what all targets have.
+    /// CRASH: a power cut before this repeats the bodies since the last call, under the same ids.
+    private func settle() {
+        let now = service.clock.monotonicMs()
+        let done = runner.gate.withLock {
+            defer { (self.done, bodies, settledMs) = ([], 0, now) }
+            return self.done
+        }
+        do throws(UploadError) { try listing.sync() } catch {
+            if service.isNews("\(service.paths.queue)") {
+                service.report(
+                    UploadDiagnostic.error, "what came of uploads could not be made durable",
+                    [("cause", .text(error.text))])
+            }
+        }
+        if done.isEmpty { return }
+        Janitor(service: service).deleteDone(done, done: runner.target.key)
     }
 
     /// In the background the host may postpone the upload.
@@ -232,16 +340,17 @@ final class TargetRun: @unchecked Sendable {
         _ archive: UploadWork.Archive, _ transport: any Transport
     ) throws(UploadError) {
         let key = runner.target.key
-        if service.isCovered(archive.stem) {
-            runner.gate.withLock { elsewhere.append(archive) }
-            return
-        }
         guard let lock = try ArchiveLock(paths: service.paths, stem: archive.stem, target: key)
         else {
             // A directory or a link with such a name is not an archive.
             if StoreFiles.bytesOnDisk(service.paths.archive(archive.stem)) != nil {
                 runner.gate.withLock { elsewhere.append(archive) }
             }
+            return
+        }
+        // Nothing new can replace it while it is locked.
+        guard !service.isBeingReplaced(archive.stem) else {
+            runner.gate.withLock { elsewhere.append(archive) }
             return
         }
         var result = UploadResult()
@@ -302,10 +411,9 @@ final class TargetRun: @unchecked Sendable {
     /// Adds a thread if the server bears more and work waits.
     private func grow() {
         let isWanted = runner.gate.withLock {
-            guard next < archives.count, !hold.isProbing, Double(active) + 1 <= runner.windowHeld
-            else {
-                return false
-            }
+            guard next < archives.count || !ready.isEmpty, !hold.isProbing,
+                Double(active) + 1 <= runner.windowHeld
+            else { return false }
             active += 1
             return true
         }

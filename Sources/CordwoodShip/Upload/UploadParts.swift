@@ -160,6 +160,7 @@ extension UploadAttempt {
             refusals: course.refusals)
         result.bytesSent += outcome.bytesSent
         service.count { $0.bytes += outcome.bytesSent }
+        run.settleIfDue()
     }
 
     // ── Refused records ──

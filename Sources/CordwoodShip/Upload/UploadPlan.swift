@@ -30,12 +30,13 @@ extension UploadService {
         piece: (UnsafeRawBufferPointer) -> Bool
     ) throws(UploadError) -> Int {
         let work = try work()
+        let covered = covered(work.archives.map(\.stem))
         var count = 0
         for archive in work.archives {
             let state = work.snapshot.state(archive.stem, target.key)
             // An archive that cannot be opened would not be sent either.
             guard !state.isFinal, let summary = archive.summary,
-                !isCovered(archive.stem),
+                !covered.contains(archive.stem),
                 let lock = try? ArchiveLock(paths: paths, stem: archive.stem, target: target.key)
             else { continue }
             var planner = Planner(

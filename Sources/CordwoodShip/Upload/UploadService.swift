@@ -15,7 +15,6 @@ package final class UploadService: @unchecked Sendable {
     private static let toldMax = 1_000
 
     let paths: StorePaths
-    let outbox: Outbox
     let registry: TargetRegistry
     let identities: [AgeIdentity]
     let clock: UploadClock
@@ -25,12 +24,14 @@ package final class UploadService: @unchecked Sendable {
     /// The last failures, by target.
     package let failures = FailureLog()
     private let monitor = Monitor()
+    private let known: UploadArchives
+    /// Lives as long as the runs that share it.
+    private weak var listing: KeptListing?
 
     private var runners: [TargetRunner] = []
     private var lastID: UInt32 = 0
     private var sum = UploadTotals()
     private var limits = RetentionLimits.unlimited
-    private var summaries: [String: ArchiveSummary] = [:]
     private var isStopping = false
     private var isSwitchedOff = false
     private var isExplicit = false
@@ -52,6 +53,9 @@ package final class UploadService: @unchecked Sendable {
     /// Paths of undeletable files that were reported.
     private var told: Set<String> = []
     private var expired: UInt32 = 0
+    /// Small archives that were looked at and are sent one by one.
+    private var alone: Set<String> = []
+    private var areLanesSynced = false
     private var consentSeen: (isGranted: Bool, atMs: UInt64)?
     /// The content for the store's `clock` that could not be written.
     private var trust: AgeTrust?
@@ -68,7 +72,7 @@ package final class UploadService: @unchecked Sendable {
         random: @escaping @Sendable () -> UInt64 = { .random(in: .min ... .max) }
     ) throws(UploadError) {
         paths = StorePaths(storeDirectory)
-        outbox = Outbox(paths: paths)
+        known = UploadArchives(paths, identities)
         registry = TargetRegistry(storeDirectory: storeDirectory)
         self.identities = identities
         self.clock = clock
@@ -221,6 +225,8 @@ package final class UploadService: @unchecked Sendable {
             }
             let open = try registered().open.filter { kind == nil || $0.target.kind == kind }
             guard !open.isEmpty else { return .noTarget }
+            let listing = keepListing()
+            defer { withExtendedLifetime(listing) {} }
             try tidy()
             let work = try work()
             let end = TargetRun.perform(
@@ -283,6 +289,8 @@ package final class UploadService: @unchecked Sendable {
             for runner in removed { runner.planNothing() }
             // One that was added since the first look may be among them.
             guard !open.isEmpty, mayBegin() else { return }
+            let listing = keepListing()
+            defer { withExtendedLifetime(listing) {} }
             try tidy()
             begin(open, try work())
             monitor.locked { stumbles = 0 }
@@ -411,6 +419,17 @@ package final class UploadService: @unchecked Sendable {
         return isGranted
     }
 
+    /// - Parameter names: archives' file names.
+    func noteAlone(_ names: [String]) { monitor.locked { alone.formUnion(names) } }
+
+    func isAlone(_ stem: String) -> Bool {
+        monitor.locked { alone.contains(StorePaths.file(ofStem: stem)) }
+    }
+
+    /// Whether the removal of segments was durable when it was last synced.
+    var mayDelete: Bool { monitor.locked { areLanesSynced } }
+    func setMayDelete(_ may: Bool) { monitor.locked { areLanesSynced = may } }
+
     /// Completes what a crash or a full disk left unfinished, and removes archives that are too old
     /// to be sent.
     private func tidy() throws(UploadError) {
@@ -487,8 +506,9 @@ package final class UploadService: @unchecked Sendable {
         delegate?.startUploadThread(body) ?? false
     }
 
-    /// True if a segment that the archive covers exists or may exist: such an archive stays.
-    func isCovered(_ stem: String) -> Bool {
+    /// Those of the archives of which a segment exists or may exist, or which are being replaced:
+    /// they stay.
+    func covered(_ stems: [String]) -> Set<String> {
         let lanes = LaneListing(directory: paths.root)
         if !lanes.isWhole, isNews("\(paths.lanes)") {
             report(
@@ -496,20 +516,15 @@ package final class UploadService: @unchecked Sendable {
                 "archives wait: whether their segments are gone cannot be seen",
                 [("cause", .text(lanes.cause))])
         }
-        return lanes.isCovered(archive: StorePaths.file(ofStem: stem), paths.root)
-            || isBeingReplaced(stem)
+        return Set(
+            stems.filter {
+                lanes.isCovered(archive: StorePaths.file(ofStem: $0), paths.root)
+                    || isBeingReplaced($0)
+            })
     }
 
-    /// True if another archive has its records, if it has those of others that are to be removed
-    /// (FORMAT §11), or if that cannot be determined.
-    private func isBeingReplaced(_ stem: String) -> Bool {
-        guard let all = try? archives() else { return true }
-        guard let mine = all.first(where: { $0.stem == stem })?.summary else { return false }
-        return all.contains { other in
-            guard let summary = other.summary, other.stem != stem else { return false }
-            return summary.replaced.contains(mine.idText)
-                || mine.replaced.contains(summary.idText)
-        }
+    func isBeingReplaced(_ stem: String) -> Bool {
+        known.isBeingReplaced(stem, currentListing)
     }
 
     /// A compacting program that died leaves archives that another archive replaces. Those being
@@ -524,7 +539,7 @@ package final class UploadService: @unchecked Sendable {
 
     /// nil: it cannot be read.
     func knownSummary(_ stem: String) -> ArchiveSummary? {
-        monitor.locked { summaries[stem] } ?? (try? summary(stem))
+        known.summary(stem) ?? (try? summary(stem))
     }
 
     func summary(_ stem: String) throws(ReadProblem) -> ArchiveSummary {
@@ -532,21 +547,35 @@ package final class UploadService: @unchecked Sendable {
     }
 
     /// Archives with their summaries, oldest first; nil: it could not be read.
-    func archives() throws(UploadError) -> [(stem: String, summary: ArchiveSummary?)] {
-        let known = monitor.locked { summaries }
-        var fresh: [String: ArchiveSummary] = [:]
-        var list: [(stem: String, summary: ArchiveSummary?)] = []
-        for name in try StoreFiles.list(paths.archives) {
-            guard let stem = StorePaths.stem(ofFile: name) else { continue }
-            // An archive never changes, so it is read once.
-            let summary = known[stem] ?? (try? summary(stem))
-            fresh[stem] = summary
-            list.append((stem, summary))
+    func archives() throws(UploadError) -> [UploadArchives.Entry] {
+        try known.list(currentListing)
+    }
+
+    // ── The listing ──
+
+    /// The listing that runs share; the caller keeps it as long as it works.
+    func keepListing() -> KeptListing {
+        monitor.locked {
+            let kept = listing ?? KeptListing(paths)
+            listing = kept
+            return kept
         }
-        monitor.locked { summaries = fresh }
-        return list.sorted {
-            let (a, b) = ($0.summary?.writtenNs ?? 0, $1.summary?.writtenNs ?? 0)
-            return a != b ? a < b : $0.stem < $1.stem
-        }
+    }
+
+    private var currentListing: KeptListing? { monitor.locked { listing } }
+
+    var outbox: Outbox { Outbox(paths: paths, kept: currentListing) }
+
+    func registeredKeys() throws(UploadError) -> [TargetKey] {
+        if let kept = currentListing { return try kept.targetKeys() }
+        return try registry.keys()
+    }
+
+    /// True if a target gets all records. A target that gets only transactions' events does not
+    /// have the rest, which is then kept under retention, as if there were no target.
+    func takesArchives() throws(UploadError) -> Bool {
+        let kept = currentListing
+        let all = if let kept { try kept.registeredTargets() } else { try registry.list() }
+        return all.contains { $0.kind != TargetKind.transactions.rawValue }
     }
 }

@@ -220,7 +220,9 @@ extension UploadAttempt {
         }
         let state: PairState =
             step.hasSent ? .sent(httpStatus: outcome.httpStatus) : .filtered
-        record(archive, state)
+        // An only target needs no state: the unlink is it, also on a full disk.
+        let isGone = Janitor(service: service).unlinkSole(archive, target.key)
+        if isGone { runner.remember(archive.stem, nil) } else { record(archive, state) }
         if state != .filtered {
             result.uploaded += 1
             service.count {
@@ -235,7 +237,7 @@ extension UploadAttempt {
             target.callbacks.completed?(
                 StorePaths.file(ofStem: archive.stem), .ok, outcome.httpStatus)
         }
-        Janitor(service: service).deleteIfDone(archive, done: target.key)
+        run.noteDone(archive.stem)
         return state
     }
 

@@ -87,7 +87,7 @@ package struct ArchiveLock: ~Copyable {
     package func deleteArchive(
         paths: StorePaths, unsent: RemovedArchive? = nil
     ) throws(UploadError) -> Bool {
-        if StoreFiles.exists(paths.lanes) { try StoreFiles.syncDirectory(paths.lanes) }
+        try ArchiveLock.syncLanes(paths)
         let path = paths.archive(stem)
         let isNoted = try RemovedFile.noting(unsent, stem: stem, storeDirectory: paths.root) {
             () throws(UploadError) in try StoreFiles.remove(path)
@@ -95,5 +95,25 @@ package struct ArchiveLock: ~Copyable {
         try StoreFiles.syncDirectory(paths.archives)
         try Outbox(paths: paths).removeAll(of: stem)
         return isNoted
+    }
+
+    /// Makes durable that segments are gone.
+    package static func syncLanes(_ paths: StorePaths) throws(UploadError) {
+        if StoreFiles.exists(paths.lanes) { try StoreFiles.syncDirectory(paths.lanes) }
+    }
+
+    /// Deletes the archive and nothing else: one of many that all targets have. Segments were
+    /// synced since it was seen that they are gone (`syncLanes`). Requires the lock on the whole
+    /// file. `forget` completes it for many at once.
+    /// CRASH: a power cut may bring it back with its states.
+    package func unlink(paths: StorePaths) throws(UploadError) {
+        try StoreFiles.remove(paths.archive(stem))
+    }
+
+    /// Makes the unlinking of these archives durable, then forgets their states.
+    package static func forget(_ stems: [String], _ outbox: Outbox) throws(UploadError) {
+        guard !stems.isEmpty else { return }
+        try StoreFiles.syncDirectory(outbox.paths.archives)
+        for stem in stems { try outbox.removeAll(of: stem) }
     }
 }

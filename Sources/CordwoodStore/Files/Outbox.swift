@@ -19,12 +19,19 @@ package struct OutboxSnapshot: Sendable {
 
 package struct Outbox: Sendable {
     package let paths: StorePaths
+    /// Knows the names in queue/, and syncs many changes at once; nil: each call lists and syncs.
+    private let kept: KeptListing?
 
-    package init(paths: StorePaths) { self.paths = paths }
+    package init(paths: StorePaths, kept: KeptListing? = nil) {
+        self.paths = paths
+        self.kept = kept
+    }
 
     package func snapshot() throws(UploadError) -> OutboxSnapshot {
         var snapshot = OutboxSnapshot()
-        for name in try StoreFiles.list(paths.queue) {
+        let names =
+            if let kept { try kept.queueNames() } else { try StoreFiles.list(paths.queue) }
+        for name in names {
             guard let entry = Outbox.parse(name) else { continue }
             let found = PairState(suffix: entry.suffix)
             let known = snapshot.state(entry.stem, entry.target)
@@ -73,8 +80,20 @@ package struct Outbox: Sendable {
         if let new, lines == 0, !state.hasRefusals {
             StoreFiles.note(cause, in: paths.queue + "/" + new)
         }
-        try StoreFiles.syncDirectory(paths.queue)
+        if let kept { kept.noteUnsynced() } else { try StoreFiles.syncDirectory(paths.queue) }
     }
+
+    /// Writes down that an archive is about to be sent, so that nobody merges it with others: the
+    /// target may have it, under its id. The caller holds the pair's lock, and syncs before it
+    /// sends. Only a pair without a state is changed.
+    package func mark(_ stem: String, _ target: TargetKey) throws(UploadError) {
+        guard try states(stem)[target] == nil, let suffix = PairState.begun.suffix else { return }
+        try StoreFiles.create(paths.queue + "/\(stem)@\(target.text).\(suffix)")
+        kept?.noteUnsynced()
+    }
+
+    /// Makes durable what was set and marked since the last call.
+    package func sync() throws(UploadError) { try kept?.sync() }
 
     /// The text in a state's file; empty if the file has no text or the pair's state has changed.
     package func cause(
@@ -112,8 +131,12 @@ package struct Outbox: Sendable {
 
     /// Forgets an archive that is gone, and the names of bodies that their makers died before
     /// removing. CRASH: removeOrphans removes the rest.
-    func removeAll(of stem: String) throws(UploadError) {
-        for name in try StoreFiles.list(paths.queue, hidden: true)
+    package func removeAll(of stem: String) throws(UploadError) {
+        let names =
+            if let kept { try kept.queueNames(of: stem) } else {
+                try StoreFiles.list(paths.queue, hidden: true)
+            }
+        for name in names
         where Outbox.parse(name)?.stem == stem || StorePaths.stem(ofBody: name) == stem {
             try StoreFiles.remove(paths.queue + "/" + name)
         }
@@ -152,9 +175,12 @@ package struct Outbox: Sendable {
     private typealias Entry = (stem: String, target: TargetKey, suffix: Substring)
 
     private func entries(of stem: String) throws(UploadError) -> [(name: String, entry: Entry)] {
-        let prefix = stem + "@"
-        return try StoreFiles.list(paths.queue, prefix: prefix).compactMap { name in
-            guard let entry = Outbox.parse(name) else { return nil }
+        let names =
+            if let kept { try kept.queueNames(of: stem) } else {
+                try StoreFiles.list(paths.queue, prefix: stem + "@")
+            }
+        return names.compactMap { name in
+            guard !name.hasPrefix("."), let entry = Outbox.parse(name) else { return nil }
             return (name, entry)
         }
     }

@@ -60,6 +60,9 @@ public enum PairState: Equatable, Sendable {
     /// A state written by a newer version: we neither send nor delete the archive.
     case unknown(String)
 
+    /// A body of it may be on its way for the first time.
+    package static let begun = PairState.retry(attempts: 0, notBeforeMs: 0, reason: .stopped)
+
     public var attempts: UInt32 {
         switch self {
         case .retry(let attempts, _, _, _), .paused(let attempts, _, _): attempts

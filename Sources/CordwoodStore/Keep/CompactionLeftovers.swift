@@ -26,7 +26,8 @@ package enum CompactionLeftovers {
             }
             let stems = old.compactMap(stem)
             do throws(UploadError) {
-                guard let stem = stem(new), try inherit(stem, from: stems, StorePaths(directory))
+                guard let stem = stem(new),
+                    try inherit(stem, from: stems, Outbox(paths: StorePaths(directory)))
                 else { continue }
             } catch {
                 throw CordwoodError(error.status.rawValue, error.text)
@@ -42,9 +43,8 @@ package enum CompactionLeftovers {
     /// went.
     /// - Returns: false: somebody has a lock on the archive; nothing may be removed.
     static func inherit(
-        _ stem: String, from old: [String], _ paths: StorePaths
+        _ stem: String, from old: [String], _ outbox: Outbox
     ) throws(UploadError) -> Bool {
-        let outbox = Outbox(paths: paths)
         var common: [TargetKey: PairState]?
         for name in old {
             let states = try outbox.states(name)
@@ -52,13 +52,14 @@ package enum CompactionLeftovers {
         }
         let done = (common ?? [:]).filter { $0.value.isDone }
         if done.isEmpty { return true }
-        guard let lock = try ArchiveLock(paths: paths, stem: stem, target: nil) else {
+        guard let lock = try ArchiveLock(paths: outbox.paths, stem: stem, target: nil) else {
             return false
         }
         let known = try outbox.states(stem)
         for (target, state) in done where known[target] == nil {
             try outbox.set(stem, target, to: state, cause: "as the archives that it replaces")
         }
+        try outbox.sync()
         withExtendedLifetime(lock) {}
         return true
     }

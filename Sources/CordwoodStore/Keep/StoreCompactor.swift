@@ -81,6 +81,39 @@ public enum StoreCompactor {
     }
 }
 
+extension StoreCompactor {
+    /// Merges the named archives, which no target has begun, into archives of at most 4 MiB, so
+    /// that uploads send few. What cannot be merged is left alone.
+    /// - Parameter shouldStop: asked between the archives that are made.
+    /// - Returns: the number of archives made.
+    package static func merge(
+        _ names: [String], directory: FilePath, identities: [AgeIdentity],
+        shouldStop: () -> Bool
+    ) throws(CordwoodError) -> Int {
+        var summary = CompactingSummary()
+        var work = Compacting(
+            directory: directory, level: 0, identities: identities, progress: nil)
+        work.mergedBytesMax = sentBytesMax
+        work.memberBytesMax = sentBytesMax / 4
+        work.archivesMax = sentArchivesMax
+        let states: OutboxSnapshot
+        do throws(UploadError) { states = try work.outbox.snapshot() } catch {
+            throw CordwoodError(error.status.rawValue, error.text)
+        }
+        let groups = work.groups(names, [], states, until: .max, &summary)
+        for group in groups where group.count > 1 {
+            if shouldStop() { break }
+            try work.compact(group, &summary)
+        }
+        return summary.archivesOut
+    }
+
+    /// The payload of an archive that uploads merge, and how many it replaces. Two files are open
+    /// for each of them.
+    static let sentBytesMax: UInt64 = 4 << 20
+    static let sentArchivesMax = 128
+}
+
 /// An archive that may be compacted.
 private struct Candidate {
     var name: String
@@ -141,8 +174,24 @@ private struct Compacting {
     let level: Int32
     let identities: [AgeIdentity]
     let progress: (@Sendable (_ records: UInt64) -> Void)?
+    var mergedBytesMax = StoreCompactor.mergedBytesMax
+    var memberBytesMax = StoreCompactor.memberBytesMax
+    var archivesMax = StoreCompactor.mergedArchivesMax
+    private let kept: KeptListing
+
+    init(
+        directory: FilePath, level: Int32, identities: [AgeIdentity],
+        progress: (@Sendable (_ records: UInt64) -> Void)?
+    ) {
+        self.directory = directory
+        self.level = level
+        self.identities = identities
+        self.progress = progress
+        kept = KeptListing(StorePaths(directory))
+    }
 
     private var paths: StorePaths { StorePaths(directory) }
+    var outbox: Outbox { Outbox(paths: paths, kept: kept) }
 
     // MARK: Which
 
@@ -150,16 +199,24 @@ private struct Compacting {
     func groups(
         until: UInt64, _ summary: inout CompactingSummary
     ) throws(CordwoodError) -> [[Candidate]] {
-        let lanes = LaneListing(directory: directory)
         let names: [String]
         let states: OutboxSnapshot
         do throws(UploadError) {
             names = try StoreFiles.list(paths.archives).filter { $0.hasSuffix(".cwa") }.sorted()
-            states = try Outbox(paths: paths).snapshot()
+            states = try outbox.snapshot()
         } catch {
             throw CordwoodError(error.status.rawValue, error.text)
         }
         let unsettled = CompactionLeftovers.unsettled(names, directory: directory)
+        return groups(names, unsettled, states, until: until, &summary)
+    }
+
+    /// - Parameter unsettled: the ids of archives that must stay apart.
+    func groups(
+        _ names: [String], _ unsettled: Set<LaneID>, _ states: OutboxSnapshot, until: UInt64,
+        _ summary: inout CompactingSummary
+    ) -> [[Candidate]] {
+        let lanes = LaneListing(directory: directory)
         var alone: [[Candidate]] = []
         var merging: [String: [Candidate]] = [:]
         for name in names {
@@ -207,7 +264,7 @@ private struct Compacting {
                 && info.rawBytes / blocks < UInt64(StoreCompactor.blockBytes / 2),
             // If a target has begun an archive, it may have part of it: the archive keeps its id.
             mayMerge: states.values.allSatisfy(\.isDone)
-                && info.rawBytes <= StoreCompactor.memberBytesMax)
+                && info.rawBytes <= memberBytesMax)
         var loader = BlockLoader(isStrict: true)
         var origins: Set<String> = []
         for entry in index.blocks where candidate.mayMerge {
@@ -242,10 +299,10 @@ private struct Compacting {
         for candidate in sorted {
             if let first = groups.last?.first, let count = groups.last?.count,
                 candidate.info.writtenNs - first.info.writtenNs < StoreCompactor.mergedSpanNs,
-                bytes + candidate.info.rawBytes <= StoreCompactor.mergedBytesMax,
+                bytes + candidate.info.rawBytes <= mergedBytesMax,
                 covers + candidate.info.covers.count <= ArchiveLimits.coversMax / 2,
                 sealed + candidate.sealedBytes <= StoreCompactor.sealedBytesMax,
-                count < StoreCompactor.mergedArchivesMax,
+                count < archivesMax,
                 !candidate.info.covers.contains(where: { taken.has($0) })
             {
                 groups[groups.count - 1].append(candidate)
@@ -280,7 +337,7 @@ private struct Compacting {
                 else { continue }
                 if isMerge {
                     // A target may have begun it since it was listed.
-                    let states = try Outbox(paths: paths).states(candidate.stem)
+                    let states = try outbox.states(candidate.stem)
                     guard states == candidate.states else { continue }
                 }
                 held.append(Held(lock))
@@ -333,13 +390,13 @@ private struct Compacting {
         // that compacts or sends gives it their states and removes them.
         let stems = members.map(\.stem).filter { StorePaths.file(ofStem: $0) != name }
         guard let stem = StorePaths.stem(ofFile: name),
-            try CompactionLeftovers.inherit(stem, from: stems, paths)
+            try CompactionLeftovers.inherit(stem, from: stems, outbox)
         else { return }
         // CRASH: it has their states: no target gets their records again.
         for stem in stems { try StoreFiles.remove(paths.archive(stem)) }
         try StoreFiles.syncDirectory(paths.archives)
         for member in members where !member.states.isEmpty && stems.contains(member.stem) {
-            try Outbox(paths: paths).removeAll(of: member.stem)
+            try outbox.removeAll(of: member.stem)
         }
         summary.archivesIn += members.count
         summary.archivesOut += 1
