@@ -97,7 +97,7 @@ struct UploadCommand: ParsableCommand {
     private func attempt(
         _ store: String, _ session: StoreUploader.Session, _ progress: UploadProgress, _ keys: Keys
     ) throws(Failure) {
-        let outcome: StoreUploader.Outcome
+        var outcome: StoreUploader.Outcome
         var notArchived = ""
         do throws(CordwoodError) {
             try archiveDead(store, keys)
@@ -109,6 +109,16 @@ struct UploadCommand: ParsableCommand {
             progress.begin()
             defer { progress.end() }
             outcome = try session.upload(timeout: .seconds(timeout), explicit: !watch)
+            // What was sent has made room for the rest.
+            while !notArchived.isEmpty, outcome.result.uploaded > 0 {
+                do throws(CordwoodError) {
+                    try archiveDead(store, keys)
+                    notArchived = ""
+                } catch { notArchived = error.text }
+                let more = try session.upload(timeout: .seconds(timeout), explicit: !watch)
+                if more.result.uploaded == 0 { break }
+                outcome.add(more)
+            }
         } catch {
             throw Failure(.cannotOpen, error.text)
         }

@@ -14,6 +14,14 @@ public enum StoreUploader {
         public var result = UploadResult()
         /// Problems on the way, as text for people.
         public var diagnostics: [String] = []
+
+        /// What another call with the same session added.
+        public mutating func add(_ next: Outcome) {
+            status = next.status
+            result.add(next.result)
+            result.waiting = next.result.waiting
+            diagnostics += next.diagnostics
+        }
     }
 
     /// One target of a store, and what its server taught us so far.
@@ -33,7 +41,7 @@ public enum StoreUploader {
             notes = Notes()
             do throws(UploadError) {
                 let target = try Target(options, callbacks: callbacks)
-                service = try makeService(store, identities)
+                service = try makeService(store, identities, forsakenMs: 0)
                 service.delegate = notes
                 _ = try service.addTarget(target)
             } catch {
@@ -97,9 +105,10 @@ public enum StoreUploader {
     }
 
     private static func makeService(
-        _ directory: FilePath, _ identities: [AgeIdentity]
+        _ directory: FilePath, _ identities: [AgeIdentity], forsakenMs: UInt64 = .max
     ) throws(UploadError) -> UploadService {
-        let service = try UploadService(storeDirectory: directory, identities: identities)
+        let service = try UploadService(
+            storeDirectory: directory, identities: identities, forsakenMs: forsakenMs)
         try obey(directory, service)
         return service
     }

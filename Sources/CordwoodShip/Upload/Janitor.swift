@@ -56,6 +56,7 @@ struct Janitor {
         } catch {
             if let first = gone.first { complain(first, error) }
         }
+        if !gone.isEmpty { service.registerOwed() }
     }
 
     /// Does the same for all archives: the leftovers of a crash, or of two targets that ended at

@@ -56,6 +56,9 @@ package final class UploadService: @unchecked Sendable {
     /// Small archives that were looked at and are sent one by one.
     private var alone: Set<String> = []
     private var areLanesSynced = false
+    private var unregistered: [RegisteredTarget] = []
+    /// How old an archive is before its waiting for a target of others is told.
+    let forsakenMs: UInt64
     private var consentSeen: (isGranted: Bool, atMs: UInt64)?
     /// The content for the store's `clock` that could not be written.
     private var trust: AgeTrust?
@@ -65,10 +68,11 @@ package final class UploadService: @unchecked Sendable {
     ///   - settleMs: how long after a target was added the background begins no run.
     ///   - coveredMs: how long an explicit call waits for segments to go after their archive was
     ///     made.
+    ///   - forsakenMs: how old archives are before they are told to wait for a target of others.
     package init(
         storeDirectory: FilePath, identities: [AgeIdentity] = [], lines: LineRenderers = .standard,
         clock: UploadClock = .system, settleMs: UInt64 = UploadService.settleMs,
-        coveredMs: UInt64 = 1_000,
+        coveredMs: UInt64 = 1_000, forsakenMs: UInt64 = 3_600_000,
         random: @escaping @Sendable () -> UInt64 = { .random(in: .min ... .max) }
     ) throws(UploadError) {
         paths = StorePaths(storeDirectory)
@@ -78,6 +82,7 @@ package final class UploadService: @unchecked Sendable {
         self.clock = clock
         self.settleMs = settleMs
         self.coveredMs = coveredMs
+        self.forsakenMs = forsakenMs
         self.random = random
         self.lines = lines
         try paths.makeDirectories()
@@ -106,7 +111,7 @@ package final class UploadService: @unchecked Sendable {
             _ = monitor.locked { adding.remove(target.key) }
             delegate?.uploadsReplanned()
         }
-        try registry.register(target.registration)
+        try register(target.registration)
         try unpause(target.key, in: try outbox.snapshot())
         let work = try work()
         let isUntold = StoreFiles.exists(paths.root + "/" + RemovedFile.fileName)
@@ -134,7 +139,7 @@ package final class UploadService: @unchecked Sendable {
     private func dropUnregistered(_ key: TargetKey) throws(UploadError) {
         guard let stale = currentRunners.first(where: { $0.target.key == key }),
             // It was registered before it became a runner.
-            try !registry.keys().contains(key)
+            try !registeredKeys().contains(key)
         else { return }
         // Another thread that adds it may have been faster.
         monitor.locked { runners.removeAll { $0 === stale } }
@@ -156,6 +161,7 @@ package final class UploadService: @unchecked Sendable {
             return runners.remove(at: index)
         }
         if let removed { end(removed) }
+        settleOwed(key)
         do throws(UploadError) {
             try registry.remove(name: name)
         } catch .notFound where removed != nil {
@@ -238,6 +244,7 @@ package final class UploadService: @unchecked Sendable {
             try Janitor(service: self).deleteDone()
             // A call for one kind leaves the count to the next one for all.
             if kind == nil { result.expired = takeExpired() }
+            tellForsaken(try self.work())
             result.add(end.result)
             result.waiting = end.stock.waiting
             return status(end, result, deadlineMonotonicMs)
@@ -307,6 +314,7 @@ package final class UploadService: @unchecked Sendable {
     }
 
     private func begin(_ open: [TargetRunner], _ work: UploadWork) {
+        tellForsaken(work)
         for runner in open {
             guard runner.isDue(work, self) else {
                 runner.plan(work, self)
@@ -434,6 +442,7 @@ package final class UploadService: @unchecked Sendable {
     /// to be sent.
     private func tidy() throws(UploadError) {
         try removeReplaced()
+        registerOwed()
         try outbox.removeOrphans()
         let janitor = Janitor(service: self)
         for runner in currentRunners { janitor.writeDown(runner) }
@@ -474,7 +483,7 @@ package final class UploadService: @unchecked Sendable {
     {
         // One that is added meanwhile is in neither list.
         let all = currentRunners
-        let keys = Set(try registry.keys())
+        let keys = Set(try registeredKeys())
         return (
             all.filter { keys.contains($0.target.key) },
             all.filter { !keys.contains($0.target.key) }
@@ -566,16 +575,21 @@ package final class UploadService: @unchecked Sendable {
 
     var outbox: Outbox { Outbox(paths: paths, kept: currentListing) }
 
-    func registeredKeys() throws(UploadError) -> [TargetKey] {
+    /// Registered targets, kept if a listing is.
+    func listedKeys() throws(UploadError) -> [TargetKey] {
         if let kept = currentListing { return try kept.targetKeys() }
         return try registry.keys()
     }
 
-    /// True if a target gets all records. A target that gets only transactions' events does not
-    /// have the rest, which is then kept under retention, as if there were no target.
-    func takesArchives() throws(UploadError) -> Bool {
-        let kept = currentListing
-        let all = if let kept { try kept.registeredTargets() } else { try registry.list() }
-        return all.contains { $0.kind != TargetKind.transactions.rawValue }
+    func listedTargets() throws(UploadError) -> [RegisteredTarget] {
+        if let kept = currentListing { return try kept.registeredTargets() }
+        return try registry.list()
+    }
+
+    /// Registrations for which the disk has no room yet.
+    var owed: [RegisteredTarget] { monitor.locked { unregistered } }
+    func owe(_ target: RegisteredTarget) { monitor.locked { unregistered.append(target) } }
+    func settleOwed(_ key: TargetKey) {
+        monitor.locked { unregistered.removeAll { $0.key == key } }
     }
 }

@@ -97,7 +97,7 @@ public struct UploadResult: Equatable, Sendable {
 
     public init() {}
 
-    mutating func add(_ other: UploadResult) {
+    public mutating func add(_ other: UploadResult) {
         uploaded &+= other.uploaded
         failed &+= other.failed
         waiting &+= other.waiting

@@ -9,6 +9,8 @@ import CordwoodCore
 struct ArchiveFile: ~Copyable {
     private let file: OpenFile
     private let sealed: SealedFile?
+    /// All of a small file, which is read once; empty: a larger one.
+    private let whole: [UInt8]
     let path: FilePath
     /// Size of the archive, which may be inside an age file.
     let size: UInt64
@@ -30,15 +32,18 @@ struct ArchiveFile: ~Copyable {
         }
         let bytes = facts.bytes
         let found: SealedFile?
+        let start: [UInt8]
         do throws(ReadProblem) {
+            start = try SealedFile.start(opened, path: path, fileBytes: bytes)
             found = try SealedFile.find(
-                opened, path: path, fileBytes: bytes, identities: identities)
+                opened, path: path, fileBytes: bytes, identities: identities, start: start)
         } catch {
             Files.close(opened)
             throw error
         }
         file = OpenFile(opened, facts, path: path)
         sealed = found
+        whole = UInt64(start.count) == bytes ? start : []
         self.path = path
         fileBytes = bytes
         if let found { size = found.payload?.size ?? 0 } else { size = bytes }
@@ -98,6 +103,15 @@ struct ArchiveFile: ~Copyable {
             return true
         }
         let room = unsafe UnsafeMutableRawBufferPointer(start: out.base, count: wanted)
+        if !whole.isEmpty {
+            // `size` is that of `whole`.
+            unsafe whole.withUnsafeBytes {
+                unsafe room.copyMemory(
+                    from: UnsafeRawBufferPointer(rebasing: $0[Int(offset)..<Int(offset) + wanted]))
+            }
+            out.resize(wanted)
+            return true
+        }
         let got = unsafe file.read(into: room, at: offset)
         guard got >= 0 else { throw .system("read \(path)", errno: Errno.last) }
         guard got == wanted else { return false }

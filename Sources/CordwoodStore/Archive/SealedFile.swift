@@ -18,9 +18,12 @@ struct SealedFile {
     let locked: ReadProblem?
 
     /// nil: not an age file. The text form of age (armour) does not count as one.
+    /// - Parameter start: the first bytes of the file.
     static func find(
-        _ descriptor: Int32, path: FilePath, fileBytes: UInt64, identities: [AgeIdentity]
+        _ descriptor: Int32, path: FilePath, fileBytes: UInt64, identities: [AgeIdentity],
+        start: [UInt8]
     ) throws(ReadProblem) -> SealedFile? {
+        guard AgeHeader.isStart(start) else { return nil }
         do throws(AgeError) {
             guard let header = try header(descriptor, fileBytes) else { return nil }
             return try SealedFile(descriptor, path, fileBytes, header, identities)
@@ -89,10 +92,23 @@ struct SealedFile {
         }
     }
 
+    /// The first bytes of the file: all of a small one.
+    static func start(
+        _ descriptor: Int32, path: FilePath, fileBytes: UInt64
+    ) throws(ReadProblem) -> [UInt8] {
+        do throws(AgeError) {
+            return try AgePayload.prefix(of: descriptor, Int(min(startBytes, fileBytes)))
+        } catch {
+            throw problem(error, path)
+        }
+    }
+
+    private static let startBytes: UInt64 = 4_096
+
     private static func header(
         _ descriptor: Int32, _ fileBytes: UInt64
     ) throws(AgeError) -> AgeHeader? {
-        var wanted = 4_096
+        var wanted = Int(startBytes)
         while true {
             let bytes = try AgePayload.prefix(
                 of: descriptor, Int(min(UInt64(wanted), fileBytes)))

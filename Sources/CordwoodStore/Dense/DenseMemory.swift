@@ -339,6 +339,8 @@ struct Arena: ~Copyable {
         return unsafe start
     }
 
+    private static let firstBytes = 64 << 10
+
     /// Continues with the smallest free chunk that has room: all chunks behind the current one are
     /// free, in whatever order earlier blocks allocated them.
     private mutating func advance(_ wanted: Int) throws(DenseProblem) {
@@ -350,8 +352,15 @@ struct Arena: ~Copyable {
             (found, least) = (index, chunks[index].size)
         }
         if found == chunks.count {
-            let size = (wanted &+ Memory.largePage &- 1) & ~(Memory.largePage &- 1)
-            guard let made = unsafe Memory.allocateLarge(size) else { throw .memory }
+            // A small archive needs little, and zeroing a large page costs more than decoding it.
+            let isSmall = chunks.isEmpty && wanted <= Self.firstBytes
+            let size =
+                isSmall
+                ? Self.firstBytes
+                : (wanted &+ Memory.largePage &- 1) & ~(Memory.largePage &- 1)
+            let made =
+                unsafe isSmall ? Memory.allocate(size) : Memory.allocateLarge(size)
+            guard let made = unsafe made else { throw .memory }
             unsafe chunks.append(Chunk(base: made, size: size))
         }
         chunks.swapAt(next, found)

@@ -217,6 +217,7 @@ private struct Compacting {
         _ summary: inout CompactingSummary
     ) -> [[Candidate]] {
         let lanes = LaneListing(directory: directory)
+        var loader = BlockLoader(isStrict: true)
         var alone: [[Candidate]] = []
         var merging: [String: [Candidate]] = [:]
         for name in names {
@@ -225,7 +226,7 @@ private struct Compacting {
             else { continue }
             let candidate: Candidate?
             do throws(ReadProblem) {
-                candidate = try look(name, stem, until, states.pairs[stem] ?? [:])
+                candidate = try look(name, stem, until, states.pairs[stem] ?? [:], &loader)
             } catch {
                 if case .locked = error {
                     summary.archivesLocked += 1
@@ -248,7 +249,8 @@ private struct Compacting {
     }
 
     private func look(
-        _ name: String, _ stem: String, _ until: UInt64, _ states: [TargetKey: PairState]
+        _ name: String, _ stem: String, _ until: UInt64, _ states: [TargetKey: PairState],
+        _ loader: inout BlockLoader
     ) throws(ReadProblem) -> Candidate? {
         let path = paths.archive(stem)
         let file = try ArchiveFile(path: path, identities: identities)
@@ -265,7 +267,6 @@ private struct Compacting {
             // If a target has begun an archive, it may have part of it: the archive keeps its id.
             mayMerge: states.values.allSatisfy(\.isDone)
                 && info.rawBytes <= memberBytesMax)
-        var loader = BlockLoader(isStrict: true)
         var origins: Set<String> = []
         for entry in index.blocks where candidate.mayMerge {
             _ = try loader.load(entry, of: file, parts: .processes)
