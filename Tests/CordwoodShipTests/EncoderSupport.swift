@@ -296,9 +296,7 @@ extension TestStore {
                 first = upTo
                 if isLast { return found }
             case .part(let part):
-                var bytes = [UInt8](repeating: 0, count: Int(part.body.bytes))
-                XCTAssertEqual(pread(part.body.descriptor, &bytes, bytes.count, 0), bytes.count)
-                found.bodies.append(bytes)
+                found.bodies.append(try part.body.all())
                 found.entries.append(Int(part.entries))
                 found.oversized += part.oversized.count
                 first = part.range.end
@@ -310,6 +308,18 @@ extension TestStore {
     func service(_ records: [Given]) throws -> UploadService {
         addArchive(1, records: records.map(\.staged))
         return try service()
+    }
+}
+
+extension Body {
+    func all() throws -> [UInt8] {
+        var all: [UInt8] = []
+        _ = try read {
+            all += $0
+            return true
+        }
+        XCTAssertEqual(UInt64(all.count), bytes)
+        return all
     }
 }
 

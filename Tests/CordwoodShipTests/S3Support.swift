@@ -153,7 +153,7 @@ class S3Case: XCTestCase {
         let delivery = delivery ?? self.delivery()
         var request = target.request(delivery, bytesPerSecond: 0)
         let body = body(bytes)
-        request.body = RequestBody(descriptor: body.descriptor, count: body.bytes)
+        request.body = body.request()
         return try target.dialect.send(request, delivery, body) { bucket.perform($0) }
     }
 }

@@ -145,8 +145,7 @@ final class TransactionTests: XCTestCase {
             let next = try parts.next(from: 0, end: nil, encoding: .none, shouldStop: { false })
             switch consume next {
             case .part(let part):
-                var bytes = [UInt8](repeating: 0, count: Int(part.body.bytes))
-                XCTAssertEqual(pread(part.body.descriptor, &bytes, bytes.count, 0), bytes.count)
+                let bytes = try part.body.all()
                 let object = try XCTUnwrap(
                     try JSONSerialization.jsonObject(with: Data(bytes)) as? [String: [Row]])
                 return try XCTUnwrap(object["apptxns"]).flatMap { one in

@@ -157,7 +157,10 @@ final class UploadPartTests: XCTestCase {
         _ = try service.addTarget(store.target(fast.url) { $0.name = "fast" })
         service.startBackground()
         eventually("the fast one has all") { fast.stored.count == 5 }
-        eventually("the states") { store.queue == Array(repeating: "sent-200", count: 5) }
+        let begun = "retry-0-0-stopped"
+        eventually("the states") {
+            store.queue == [begun] + Array(repeating: "sent-200", count: 5)
+        }
         XCTAssertEqual(slow.stored.count, 0)
         service.requestStop()
         eventually("all has ended") { store.queue.count == 6 }

@@ -180,7 +180,7 @@ final class UploadServerTests: XCTestCase {
         XCTAssertEqual(store.queue, ["sent-200"])
         XCTAssertEqual(server.requests.count, 1)
         XCTAssertTrue(store.hasArchive(1))
-        let said = store.events.diagnostics.filter { $0.hasPrefix("an archive cannot be deleted") }
+        let said = store.events.diagnostics.filter { $0.hasPrefix("archives stay") }
         XCTAssertEqual(said.count, 1, "\(store.events.diagnostics)")
         unlink("\(store.paths.lanes)")
         XCTAssertEqual(service.pass().0, .end)

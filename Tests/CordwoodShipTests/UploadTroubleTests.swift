@@ -341,8 +341,8 @@ final class UploadTroubleTests: XCTestCase {
             return UploadResponse(status: 200)
         }
         let (status, result) = service.pass()
-        XCTAssertEqual(status, .upload)
-        XCTAssertEqual([result.uploaded, result.waiting], [1, 1])
+        XCTAssertEqual(status, .ok)
+        XCTAssertEqual([result.uploaded, result.waiting], [2, 0])
     }
 
     /// An archiver makes an archive before it removes the segments. A call that comes in between

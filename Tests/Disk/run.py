@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "TestSupport"))
 import capture  # noqa: E402
 import cases  # noqa: E402
 import clocks  # noqa: E402
+import draining  # noqa: E402
 import faults  # noqa: E402
 import full  # noqa: E402
 import listings  # noqa: E402
@@ -25,8 +26,8 @@ from harness import Place, build  # noqa: E402
 from settings import forget_settings  # noqa: E402
 
 # Clock cases fill no disk and time nothing: they may run beside others.
-PARTS = {"disks": {**full.CASES, **capture.CASES, **faults.CASES, **listings.CASES,
-                   **places.CASES, **retention.CASES},
+PARTS = {"disks": {**full.CASES, **draining.CASES, **capture.CASES, **faults.CASES,
+                   **listings.CASES, **places.CASES, **retention.CASES},
          "clocks": {**clocks.CASES, **retention.CLOCKS}}
 CASES = {**PARTS["disks"], **PARTS["clocks"]}
 

@@ -43,8 +43,9 @@ struct ArchiveParts: ~Copyable {
     private let filter: TargetFilter
     private let limits: BodyLimits
     private let identities: [AgeIdentity]
-    private let room: BodyRoom
+    private let hashes: Bool
     private var encoder: any RecordEncoder
+    private let again: MakeEncoder?
     private var source: ArchiveSource?
     /// Read but not taken yet; its ordinal is `nextOrdinal`.
     private var current: RecordRef?
@@ -55,9 +56,15 @@ struct ArchiveParts: ~Copyable {
     private var times = DistinctTimes()
     private var isAtEnd = false
 
+    typealias MakeEncoder = () throws(UploadError) -> (any RecordEncoder)?
+
+    /// - Parameters:
+    ///   - again: encodes a large body once more, when it is sent; nil: it is kept in memory.
+    ///   - hashes: somebody needs the digest of a body.
     init(
         paths: StorePaths, stem: String, filter: TargetFilter, limits: BodyLimits,
-        encoder: any RecordEncoder, identities: [AgeIdentity] = [], room: BodyRoom = .queue
+        encoder: any RecordEncoder, identities: [AgeIdentity] = [], hashes: Bool = false,
+        again: MakeEncoder? = nil
     ) {
         self.paths = paths
         self.stem = stem
@@ -65,7 +72,18 @@ struct ArchiveParts: ~Copyable {
         self.limits = limits
         self.encoder = encoder
         self.identities = identities
-        self.room = room
+        self.hashes = hashes
+        self.again = again
+    }
+
+    /// Which records a body has.
+    fileprivate struct Ask {
+        var first: UInt64
+        var end: UInt64?
+        var only: Set<UInt64>?
+        var wanted: PairRefusals
+        var encoding: BodyEncoding
+        var bytesMax: UInt64
     }
 
     /// The body of the records from `first` on.
@@ -81,19 +99,70 @@ struct ArchiveParts: ~Copyable {
         encoding: BodyEncoding, bytesMax: UInt64 = 0, shouldStop: () -> Bool
     ) throws(UploadError) -> Next {
         guard try seek(first, shouldStop) else { return .stopped }
-        let descriptor = try TemporaryBody.open(paths, stem, room)
-        var isTaken = false
-        defer { if !isTaken { Files.close(descriptor) } }
-        var sink = try CompressingSink(
-            descriptor: descriptor, path: "\(paths.queue)", encoding: encoding)
+        let ask = Ask(
+            first: first, end: end, only: only, wanted: wanted, encoding: encoding,
+            bytesMax: bytesMax)
+        var making = try begin(ask)
+        var sum = BodySum(hashes)
+        var (kept, piece): ([UInt8], [UInt8]) = ([], [])
+        func take() {
+            making.sink.take(&piece)
+            sum.add(piece)
+            if again == nil || sum.bytes <= UInt64(BodyStream.keptBytesMax) { kept += piece }
+            piece.removeAll(keepingCapacity: true)
+        }
+        while try fill(&making, ask) {
+            take()
+            if shouldStop() { return .stopped }
+        }
+        // This part also covers records after the last entry that the filter skips.
+        while only == nil, let record = try peek(), end.map({ nextOrdinal < $0 }) ?? true,
+            !filter.matches(record) || !wanted.wants(nextOrdinal)
+        {
+            skip()
+        }
+        let isLast = try peek() == nil
+        guard making.filled.entries > 0 else {
+            return .nothing(
+                upTo: nextOrdinal, isLast: isLast, oversized: making.filled.oversized)
+        }
+        try finish(&making)
+        take()
+        let filled = making.filled
+        return .part(
+            Part(
+                body: Body(
+                    BodyStream.make(kept, sum, start(ask, upTo: nextOrdinal)),
+                    contentBytes: making.sink.contentBytes, encoding: encoding),
+                range: PartRange(first: first, end: nextOrdinal), isLast: isLast,
+                entries: filled.entries, ordinals: filled.ordinals, recordIDs: filled.recordIDs,
+                rawBytes: filled.bytes + UInt64(encoder.frameBytes), oversized: filled.oversized))
+    }
+
+    // ── One body ──
+
+    /// A body in the making.
+    fileprivate struct Making: ~Copyable {
         var filled = Filled()
-        encoder.begin(&filled.out)
-        while let record = try peek(), end.map({ nextOrdinal < $0 }) ?? true {
-            if filter.matches(record), wanted.wants(nextOrdinal),
-                only.map({ $0.contains(nextOrdinal) }) ?? true
+        var sink: CompressingSink
+    }
+
+    /// `seek` was called for its first record.
+    private mutating func begin(_ ask: Ask) throws(UploadError) -> Making {
+        var making = Making(
+            sink: try CompressingSink(path: "\(paths.archive(stem))", encoding: ask.encoding))
+        encoder.begin(&making.filled.out)
+        return making
+    }
+
+    /// Encodes the next records. False: the body has all that belong into it.
+    private mutating func fill(_ making: inout Making, _ ask: Ask) throws(UploadError) -> Bool {
+        while let record = try peek(), ask.end.map({ nextOrdinal < $0 }) ?? true {
+            if filter.matches(record), ask.wanted.wants(nextOrdinal),
+                ask.only.map({ $0.contains(nextOrdinal) }) ?? true
             {
                 guard let entry = makeEntry(record) else {
-                    filled.oversized.append(nextOrdinal)
+                    making.filled.oversized.append(nextOrdinal)
                     skip()
                     continue
                 }
@@ -103,47 +172,78 @@ struct ArchiveParts: ~Copyable {
                     continue
                 }
                 let cost = UInt64(encoder.cost(entry, record))
-                if !filled.hasRoom(cost, limits, bytesMax, frameBytes: encoder.frameBytes) {
-                    break
+                if !making.filled.hasRoom(
+                    cost, limits, ask.bytesMax, frameBytes: encoder.frameBytes)
+                {
+                    return false
                 }
-                encoder.take(entry, record, &filled.out)
-                filled.note(nextOrdinal)
-                if encoder.isAnsweredByID { filled.recordIDs.append(record.id) }
-                filled.bytes += cost
+                encoder.take(entry, record, &making.filled.out)
+                making.filled.note(nextOrdinal)
+                if encoder.isAnsweredByID { making.filled.recordIDs.append(record.id) }
+                making.filled.bytes += cost
             }
             skip()
-            if filled.out.count >= CompressingSink.chunkBytes {
-                if shouldStop() { return .stopped }
-                try sink.append(filled.out[...])
-                filled.out.removeAll(keepingCapacity: true)
+            if making.filled.out.count >= CompressingSink.chunkBytes {
+                try making.sink.append(making.filled.out[...])
+                making.filled.out.removeAll(keepingCapacity: true)
+                return true
             }
         }
-        // This part also covers records after the last entry that the filter skips.
-        while only == nil, let record = try peek(), end.map({ nextOrdinal < $0 }) ?? true,
-            !filter.matches(record) || !wanted.wants(nextOrdinal)
-        {
-            skip()
+        return false
+    }
+
+    private mutating func finish(_ making: inout Making) throws(UploadError) {
+        encoder.end(&making.filled.out)
+        try making.sink.append(making.filled.out[...])
+        try making.sink.finish()
+    }
+
+    /// Makes the same body once more; nil: it is kept.
+    private func start(_ ask: Ask, upTo end: UInt64) -> BodyStream.Start? {
+        guard let again else { return nil }
+        var ask = ask
+        ask.end = end
+        let (paths, stem, filter, limits) = (self.paths, self.stem, self.filter, self.limits)
+        let identities = self.identities
+        return { [ask] () throws(UploadError) in
+            guard let encoder = try again() else {
+                throw UploadError.damaged("\(paths.archive(stem)): no encoder")
+            }
+            return try PartMaker(
+                ArchiveParts(
+                    paths: paths, stem: stem, filter: filter, limits: limits, encoder: encoder,
+                    identities: identities), ask)
         }
-        let isLast = try peek() == nil
-        guard filled.entries > 0 else {
-            return .nothing(upTo: nextOrdinal, isLast: isLast, oversized: filled.oversized)
+    }
+
+    /// Makes a body that has been made before.
+    private final class PartMaker: BodyMaker {
+        private var parts: ArchiveParts
+        private var making: Making
+        private let ask: Ask
+        private var isOver = false
+
+        init(_ parts: consuming ArchiveParts, _ ask: Ask) throws(UploadError) {
+            var parts = parts
+            _ = try parts.seek(ask.first) { false }
+            making = try parts.begin(ask)
+            self.parts = parts
+            self.ask = ask
         }
-        encoder.end(&filled.out)
-        try sink.append(filled.out[...])
-        let bytes = try sink.finish()
-        isTaken = true
-        return .part(
-            Part(
-                body: Body(
-                    temporary: descriptor, bytes: bytes, contentBytes: sink.contentBytes,
-                    encoding: encoding),
-                range: PartRange(first: first, end: nextOrdinal), isLast: isLast,
-                entries: filled.entries, ordinals: filled.ordinals, recordIDs: filled.recordIDs,
-                rawBytes: filled.bytes + UInt64(encoder.frameBytes), oversized: filled.oversized))
+
+        func more(_ out: inout [UInt8]) throws(UploadError) -> Bool {
+            if isOver { return false }
+            if try !parts.fill(&making, ask) {
+                try parts.finish(&making)
+                isOver = true
+            }
+            making.sink.take(&out)
+            return true
+        }
     }
 
     /// The contents of a body so far.
-    private struct Filled {
+    fileprivate struct Filled {
         var out: [UInt8] = []
         var entries: UInt32 = 0
         var ordinals: [Range<UInt64>] = []
@@ -282,69 +382,61 @@ private struct DistinctTimes {
     }
 }
 
-/// Where bodies are made.
-enum BodyRoom {
-    /// In unnamed files in the store's `queue`.
-    case queue
-    /// In memory files, for callers that may not write to the store.
-    case memory
-}
-
 enum TemporaryBody {
-    /// Opens an empty file for a body and unlinks it. Its name began with a dot, so readers ignored
-    /// it.
-    static func open(
-        _ paths: StorePaths, _ stem: String, _ room: BodyRoom = .queue
-    ) throws(UploadError) -> Int32 {
-        if room == .memory {
-            let descriptor = Files.openMemory()
-            guard descriptor >= 0 else {
-                throw UploadError.system(
-                    call: "memfd_create", path: stem, errno: Errno.last)
-            }
-            return descriptor
-        }
-        // Two targets may make bodies of one archive at once; the thread's number keeps the files
-        // apart.
-        let path = paths.queue + "/" + StorePaths.body(of: stem, thread: cw_gettid())
-        Files.remove(path)
-        let descriptor = Files.open(path, .newReadWrite)
-        guard descriptor >= 0 else {
-            throw UploadError.system(call: "open", path: "\(path)", errno: Errno.last)
-        }
-        // CRASH: leaves an empty file; Outbox.removeOrphans removes it once the archive is gone.
-        Files.remove(path)
-        return descriptor
-    }
-
-    /// Compresses the archive's own bytes; nil: stopped.
+    /// Compresses the archive's own bytes while they are sent; nil: stopped.
     static func copy(
         _ archive: borrowing ArchiveLock, _ paths: StorePaths, encoding: BodyEncoding,
-        room: BodyRoom = .queue, shouldStop: () -> Bool
+        shouldStop: () -> Bool
     ) throws(UploadError) -> Body? {
-        let descriptor = try open(paths, archive.stem, room)
-        var isTaken = false
-        defer { if !isTaken { Files.close(descriptor) } }
-        var sink = try CompressingSink(
-            descriptor: descriptor, path: "\(paths.queue)", encoding: encoding)
-        var buffer = [UInt8](repeating: 0, count: CompressingSink.chunkBytes)
-        var offset: UInt64 = 0
-        while offset < archive.bytes {
-            if shouldStop() { return nil }
-            let got = Files.readOnce(archive.descriptor, into: &buffer, buffer.count, at: offset)
-            guard got > 0 else {
-                throw UploadError.system(
-                    call: "pread", path: "\(paths.archive(archive.stem))",
-                    errno: got < 0 ? Errno.last : Errno.EIO)
-            }
-            try sink.append(buffer[0..<got])
-            offset += UInt64(got)
+        let (descriptor, bytes) = (archive.descriptor, archive.bytes)
+        let path = "\(paths.archive(archive.stem))"
+        let start: BodyStream.Start = { () throws(UploadError) in
+            try CopyMaker(descriptor, bytes, path, encoding)
         }
-        let bytes = try sink.finish()
-        isTaken = true
-        return Body(
-            temporary: descriptor, bytes: bytes, contentBytes: sink.contentBytes,
-            encoding: encoding)
+        let maker: any BodyMaker = try start()
+        guard
+            let stream = try BodyStream.measure(
+                maker, hashes: true, shouldStop: shouldStop, start: start)
+        else { return nil }
+        return Body(stream, contentBytes: bytes, encoding: encoding)
+    }
+
+    /// The archive's lock keeps the descriptor.
+    private final class CopyMaker: BodyMaker {
+        private let descriptor: Int32
+        private let bytes: UInt64
+        private let path: String
+        private var sink: CompressingSink
+        private var buffer = [UInt8](repeating: 0, count: CompressingSink.chunkBytes)
+        private var offset: UInt64 = 0
+        private var isOver = false
+
+        init(
+            _ descriptor: Int32, _ bytes: UInt64, _ path: String, _ encoding: BodyEncoding
+        ) throws(UploadError) {
+            self.descriptor = descriptor
+            self.bytes = bytes
+            self.path = path
+            sink = try CompressingSink(path: path, encoding: encoding)
+        }
+
+        func more(_ out: inout [UInt8]) throws(UploadError) -> Bool {
+            if isOver { return false }
+            if offset < bytes {
+                let got = Files.readOnce(descriptor, into: &buffer, buffer.count, at: offset)
+                guard got > 0 else {
+                    throw UploadError.system(
+                        call: "pread", path: path, errno: got < 0 ? Errno.last : Errno.EIO)
+                }
+                try sink.append(buffer[..<min(got, Int(bytes - offset))])
+                offset += UInt64(got)
+            } else {
+                try sink.finish()
+                isOver = true
+            }
+            sink.take(&out)
+            return true
+        }
     }
 
     enum Plain: ~Copyable {
@@ -354,7 +446,8 @@ enum TemporaryBody {
         case stopped
     }
 
-    /// A copy of the archive whose blocks are plain.
+    /// A copy of the archive whose blocks are plain, in a file without a name: only collectors that
+    /// do not know dense blocks get one.
     static func plain(
         _ archive: borrowing ArchiveLock, _ paths: StorePaths, encoding: BodyEncoding,
         shouldStop: () -> Bool
@@ -362,8 +455,18 @@ enum TemporaryBody {
         let descriptor = try open(paths, archive.stem)
         var isTaken = false
         defer { if !isTaken { Files.close(descriptor) } }
-        var sink = try CompressingSink(
-            descriptor: descriptor, path: "\(paths.queue)", encoding: encoding)
+        var sink = try CompressingSink(path: "\(paths.queue)", encoding: encoding)
+        var bytes: UInt64 = 0
+        var piece: [UInt8] = []
+        func flush() throws(UploadError) {
+            sink.take(&piece)
+            try unsafe piece.withUnsafeBufferPointer { (buffer) throws(UploadError) in
+                try StoreFiles.write(
+                    descriptor, UnsafeRawBufferPointer(buffer), path: "\(paths.queue)")
+            }
+            bytes += UInt64(piece.count)
+            piece.removeAll(keepingCapacity: true)
+        }
         var trouble: UploadError?
         let outcome: PlainCopy.Outcome
         do throws(ReadProblem) {
@@ -372,6 +475,7 @@ enum TemporaryBody {
             ) { piece in
                 do throws(UploadError) {
                     try unsafe sink.append(Array(piece)[...])
+                    try flush()
                     return true
                 } catch {
                     trouble = error
@@ -391,11 +495,28 @@ enum TemporaryBody {
         case .stopped: return .stopped
         case .copied: break
         }
-        let bytes = try sink.finish()
+        try sink.finish()
+        try flush()
         isTaken = true
         return .made(
             Body(
                 temporary: descriptor, bytes: bytes, contentBytes: sink.contentBytes,
                 encoding: encoding))
+    }
+
+    /// Opens an empty file for a body and unlinks it. Its name began with a dot, so readers ignored
+    /// it.
+    private static func open(_ paths: StorePaths, _ stem: String) throws(UploadError) -> Int32 {
+        // Two targets may make bodies of one archive at once; the thread's number keeps the files
+        // apart.
+        let path = paths.queue + "/" + StorePaths.body(of: stem, thread: cw_gettid())
+        Files.remove(path)
+        let descriptor = Files.open(path, .newReadWrite)
+        guard descriptor >= 0 else {
+            throw UploadError.system(call: "open", path: "\(path)", errno: Errno.last)
+        }
+        // CRASH: leaves an empty file; Outbox.removeOrphans removes it once the archive is gone.
+        Files.remove(path)
+        return descriptor
     }
 }

@@ -1,5 +1,5 @@
-// The body of a request: an archive's own file, or a temporary file of rendered or compressed bytes
-// that is unlinked as soon as it is open. Owned by one attempt on one thread.
+// The body of a request: an archive's own file, rendered or compressed bytes that are made while
+// they are sent (BodyStream), or an unlinked temporary file. Owned by one attempt on one thread.
 
 import CordwoodFormats
 import CSodium
@@ -11,9 +11,10 @@ import CordwoodStore
 package typealias RenderEntry = @Sendable (_ record: RecordRef, _ into: inout [UInt8]) -> Void
 
 struct Body: ~Copyable {
-    /// nil: the archive's own descriptor.
+    /// nil: the archive's own descriptor, or a stream.
     private let temporary: Int32?
     let descriptor: Int32
+    let stream: BodyStream?
     let bytes: UInt64
     /// Before compression.
     let contentBytes: UInt64
@@ -24,6 +25,7 @@ struct Body: ~Copyable {
     init(temporary: Int32, bytes: UInt64, contentBytes: UInt64? = nil, encoding: BodyEncoding) {
         self.temporary = temporary
         descriptor = temporary
+        stream = nil
         self.bytes = bytes
         self.contentBytes = contentBytes ?? bytes
         self.encoding = encoding
@@ -33,9 +35,19 @@ struct Body: ~Copyable {
     init(archive: borrowing ArchiveLock) {
         temporary = nil
         descriptor = archive.descriptor
+        stream = nil
         bytes = archive.bytes
         contentBytes = archive.bytes
         encoding = .none
+    }
+
+    init(_ stream: BodyStream, contentBytes: UInt64, encoding: BodyEncoding) {
+        temporary = nil
+        descriptor = -1
+        self.stream = stream
+        bytes = stream.bytes
+        self.contentBytes = contentBytes
+        self.encoding = encoding
     }
 
     deinit { if let temporary { Files.close(temporary) } }
@@ -60,10 +72,16 @@ struct Body: ~Copyable {
     private func read(
         _ buffer: inout [UInt8], _ wanted: Int, _ at: UInt64
     ) throws(UploadError) -> Int {
-        let got = Files.readOnce(descriptor, into: &buffer, wanted, at: at)
+        let got =
+            if let stream {
+                unsafe buffer.withUnsafeMutableBytes {
+                    unsafe stream.read(
+                        into: UnsafeMutableRawBufferPointer(rebasing: $0[..<wanted]), at: at)
+                }
+            } else { Files.readOnce(descriptor, into: &buffer, wanted, at: at) }
         guard got > 0 else {
-            throw UploadError.system(
-                call: "pread", path: "body", errno: got < 0 ? Errno.last : Errno.EIO)
+            let error = stream == nil && got < 0 ? Errno.last : Errno.EIO
+            throw UploadError.system(call: "pread", path: "body", errno: error)
         }
         return got
     }
@@ -71,6 +89,7 @@ struct Body: ~Copyable {
     /// SHA-256 of bytes [offset, offset + count) in lowercase hex.
     /// SAFETY: at most the buffer's own count is hashed; the state is initialised first.
     func sha256(offset: UInt64, count: UInt64) throws(UploadError) -> String {
+        if offset == 0, count == bytes, let digest = stream?.digest { return digest }
         var state = crypto_hash_sha256_state()
         unsafe crypto_hash_sha256_init(&state)
         var buffer = [UInt8](repeating: 0, count: CompressingSink.chunkBytes)

@@ -1,5 +1,5 @@
-// Compresses bytes into a file, as exactly one gzip member, zstd or lz4 frame, or writes them
-// plain. Owned by one encoding on one thread; the descriptor belongs to the caller.
+// Compresses bytes as exactly one gzip member, zstd or lz4 frame, or leaves them plain. Owned by
+// one encoding on one thread, which takes what was made.
 // SAFETY: the coder is freed once, in deinit; it accesses its input and output only within the call
 // that lends both, with their counts.
 
@@ -22,16 +22,16 @@ import CordwoodStore
         case lz4(OpaquePointer)
     }
 
-    private let descriptor: Int32
     private let path: String
     private let coder: Coder
     private var output: [UInt8]
-    private var bytesWritten: UInt64 = 0
+    private var made: [UInt8] = []
+    private var hasBegun = false
     /// Bytes before compression, so far.
     private(set) var contentBytes: UInt64 = 0
 
-    init(descriptor: Int32, path: String, encoding: BodyEncoding) throws(UploadError) {
-        self.descriptor = descriptor
+    /// - Parameter path: for the texts of failures.
+    init(path: String, encoding: BodyEncoding) throws(UploadError) {
         self.path = path
         output = [UInt8](repeating: 0, count: CompressingSink.chunkBytes)
         switch encoding {
@@ -87,10 +87,17 @@ import CordwoodStore
         try process(bytes, isLast: false)
     }
 
-    /// Ends the member or frame; returns the size of the body.
-    mutating func finish() throws(UploadError) -> UInt64 {
-        try process([], isLast: true)
-        return bytesWritten
+    /// Ends the member or frame.
+    mutating func finish() throws(UploadError) { try process([], isLast: true) }
+
+    /// Moves what was made since the last call.
+    mutating func take(_ out: inout [UInt8]) {
+        if out.isEmpty {
+            swap(&out, &made)
+        } else {
+            out += made
+        }
+        made.removeAll(keepingCapacity: true)
     }
 
     private mutating func process(
@@ -98,13 +105,13 @@ import CordwoodStore
     ) throws(UploadError) {
         switch coder {
         case .plain:
-            try write(bytes)
+            write(bytes)
         case .gzip(let stream):
             try unsafe deflateAll(bytes, stream, flush: isLast ? Z_FINISH : Z_NO_FLUSH)
         case .zstd(let context):
             try unsafe zstdAll(bytes, context, isLast ? ZSTD_e_end : ZSTD_e_continue)
         case .lz4(let context):
-            if bytesWritten == 0 { try unsafe beginLZ4(context) }
+            if !hasBegun { try unsafe beginLZ4(context) }
             try unsafe lz4All(bytes, context)
             if isLast { try unsafe endLZ4(context) }
         }
@@ -134,7 +141,7 @@ import CordwoodStore
                 throw UploadError.damaged("gzip failed with \(code)")
             }
             consumed = bytes.endIndex - left
-            try write(output[0..<produced])
+            write(output[0..<produced])
             let isDone = flush == Z_FINISH ? code == Z_STREAM_END : produced < output.count
             if isDone && left == 0 { return }
         }
@@ -162,7 +169,7 @@ import CordwoodStore
                 let cause = unsafe String(cString: ZSTD_getErrorName(remaining))
                 throw UploadError.damaged("zstd failed: \(cause)")
             }
-            try write(output[0..<produced])
+            write(output[0..<produced])
             let isDone = directive == ZSTD_e_end ? remaining == 0 : true
             if isDone && consumed == bytes.count { return }
         }
@@ -205,15 +212,11 @@ import CordwoodStore
             let cause = unsafe String(cString: LZ4F_getErrorName(made))
             throw UploadError.damaged("lz4 failed: \(cause)")
         }
-        try write(output[0..<made])
+        write(output[0..<made])
     }
 
-    private mutating func write(_ bytes: ArraySlice<UInt8>) throws(UploadError) {
-        guard !bytes.isEmpty else { return }
-        let (descriptor, path) = (self.descriptor, self.path)
-        try unsafe bytes.withUnsafeBufferPointer { (buffer) throws(UploadError) in
-            try StoreFiles.write(descriptor, UnsafeRawBufferPointer(buffer), path: path)
-        }
-        bytesWritten += UInt64(bytes.count)
+    private mutating func write(_ bytes: ArraySlice<UInt8>) {
+        hasBegun = true
+        made += bytes
     }
 }

@@ -127,6 +127,12 @@ package struct Target: Sendable {
         headers.contains { $0.lowercasedName == "if-none-match" && $0.value == "*" }
     }
 
+    /// Makes another encoder for a body that is made once more.
+    func encoders(_ lines: LineRenderers, _ paths: StorePaths) -> ArchiveParts.MakeEncoder {
+        let dialect = self.dialect
+        return { () throws(UploadError) in try dialect.makeEncoder(lines, store: paths) }
+    }
+
     /// A request without its body. The host's own headers go first and are not overridden.
     func request(_ delivery: Delivery, bytesPerSecond: UInt64) -> TransferRequest {
         var all = headers

@@ -68,7 +68,7 @@ extension Target {
         _ perform: (TransferRequest) -> TransferOutcome
     ) throws(UploadError) -> TransferOutcome {
         var complete = request(delivery, bytesPerSecond: bytesPerSecond)
-        complete.body = RequestBody(descriptor: body.descriptor, count: body.bytes)
+        complete.body = body.request()
         var outcome = try dialect.send(complete, delivery, body, perform)
         // Failures that the dialect has not put into words.
         if outcome.httpStatus >= 400, outcome.cause == "HTTP \(outcome.httpStatus)" {
@@ -77,5 +77,17 @@ extension Target {
             if !words.isEmpty { outcome.cause += ": \(words)" }
         }
         return outcome
+    }
+}
+
+extension Body {
+    /// All of it, or a part.
+    func request(offset: UInt64 = 0, count: UInt64? = nil) -> RequestBody {
+        guard let stream else {
+            return RequestBody(descriptor: descriptor, offset: offset, count: count ?? bytes)
+        }
+        return unsafe RequestBody(offset: offset, count: count ?? bytes) {
+            unsafe stream.read(into: $0, at: $1)
+        }
     }
 }

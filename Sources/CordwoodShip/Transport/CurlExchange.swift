@@ -50,10 +50,8 @@ import CordwoodCore
         guard let source = request.body else { return 0 }
         let wanted = min(UInt64(max(count, 0)), source.count - min(offset, source.count))
         guard wanted > 0, let buffer = unsafe buffer else { return 0 }
-        let got = unsafe Files.readOnce(
-            source.descriptor,
-            into: UnsafeMutableRawBufferPointer(start: buffer, count: Int(wanted)),
-            at: source.offset + offset)
+        let got = unsafe source.read(
+            into: UnsafeMutableRawBufferPointer(start: buffer, count: Int(wanted)), at: offset)
         // A body shorter than announced cannot be sent whole.
         guard got > 0 else { return CurlExchange.readAbort }
         offset += UInt64(got)

@@ -28,11 +28,39 @@ struct TransferRequest {
     var bytesPerSecond: UInt64 = 0
 }
 
-/// Bytes [offset, offset + count) of an open file; its own position is not used.
-struct RequestBody {
+/// Bytes [offset, offset + count) of an open file, whose own position is not used, or of what a
+/// reader copies. SAFETY: a reader writes into the buffer of its call, at most as much as it holds.
+@safe struct RequestBody {
+    /// Copies bytes from an offset on; returns their number, or a negative errno.
+    typealias Reader = (_ into: UnsafeMutableRawBufferPointer, _ at: UInt64) -> Int
+
+    /// Ignored if there is a reader.
     var descriptor: Int32
     var offset: UInt64 = 0
     var count: UInt64
+    private let reader: Reader?
+
+    init(descriptor: Int32, offset: UInt64 = 0, count: UInt64) {
+        self.descriptor = descriptor
+        self.offset = offset
+        self.count = count
+        unsafe reader = nil
+    }
+
+    init(offset: UInt64, count: UInt64, reader: @escaping Reader) {
+        descriptor = -1
+        self.offset = offset
+        self.count = count
+        unsafe self.reader = reader
+    }
+
+    /// Copies bytes from `at` on, which count from `offset`. Returns their number, or a negative
+    /// errno. SAFETY: writes into the buffer alone, at most as much as it holds.
+    func read(into buffer: UnsafeMutableRawBufferPointer, at: UInt64) -> Int {
+        if let reader = unsafe reader { return unsafe reader(buffer, offset &+ at) }
+        let got = unsafe Files.readOnce(descriptor, into: buffer, at: offset &+ at)
+        return got >= 0 ? got : -Int(Errno.last)
+    }
 }
 
 /// The instruction for a running transfer.

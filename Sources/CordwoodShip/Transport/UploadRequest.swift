@@ -114,10 +114,8 @@ public final class UploadRequest: @unchecked Sendable {
         _ body: RequestBody, _ offset: UInt64, _ buffer: UnsafeMutableRawBufferPointer,
         _ wanted: Int
     ) -> Int {
-        let got = unsafe Files.readOnce(
-            body.descriptor, into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]),
-            at: body.offset &+ offset)
-        return got >= 0 ? got : -Int(Errno.last)
+        unsafe body.read(
+            into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]), at: offset)
     }
 
     /// Waits until the byte rate allows more; false: aborted.

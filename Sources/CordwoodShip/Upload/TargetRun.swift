@@ -7,8 +7,8 @@ import CordwoodCore
 import CordwoodFormats
 import CordwoodStore
 
-/// SAFETY: the private variables are guarded by the runner's gate, `endedMs` by `pause`; `work` and
-/// `archives` change only before the run has other threads.
+/// SAFETY: the private variables are guarded by the runner's gate, `endedMs` and `isPreparing` by
+/// `pause`; `work` and `archives` change only while the run has one thread.
 final class TargetRun: @unchecked Sendable {
     struct End {
         var result = UploadResult()
@@ -102,7 +102,7 @@ final class TargetRun: @unchecked Sendable {
             loop()
             runner.gate.join()
             finish()
-            awaitOthers()
+            repeat { awaitOthers() } while adoptReplacements()
             settle()
             sum.stock = runner.takeStock(
                 service, covered: archives, didSomething: sum.attempts > 0)
@@ -229,6 +229,19 @@ final class TargetRun: @unchecked Sendable {
         }
     }
 
+    /// A call also answers for what replaced its archives meanwhile. False: nothing did.
+    private func adoptReplacements() -> Bool {
+        guard explicit, mayGoOn, let now = try? service.work() else { return false }
+        let (cover, stems) = (UploadCover(archives), Set(archives.map(\.stem)))
+        let fresh = now.archives.filter {
+            !stems.contains($0.stem) && cover.has($0)
+                && !now.snapshot.state($0.stem, runner.target.key).isFinal
+        }
+        archives += fresh
+        runner.gate.withLock { elsewhere = fresh }
+        return !fresh.isEmpty
+    }
+
     /// The next archive that may be tried; nil: no more work for this thread.
     private func take() -> UploadWork.Archive? {
         let mayGoOn = self.mayGoOn && isConditionMet
@@ -303,8 +316,8 @@ final class TargetRun: @unchecked Sendable {
     /// The target has the archive, or wants nothing of it.
     func noteDone(_ stem: String) { runner.gate.withLock { _ = justDone.insert(stem) } }
 
-    /// A body was taken, or a state changed. After a while the states so far are made durable, however
-    /// long the batch takes.
+    /// A body was taken, or a state changed. After a while the states so far are made durable,
+    /// however long the batch takes.
     func settleIfDue() {
         let now = service.clock.monotonicMs()
         let isDue = runner.gate.withLock {

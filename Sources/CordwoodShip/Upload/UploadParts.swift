@@ -12,7 +12,8 @@ extension UploadAttempt {
     ) throws(UploadError) -> Step {
         var parts = ArchiveParts(
             paths: service.paths, stem: archive.stem, filter: target.filter,
-            limits: target.dialect.limits, encoder: encoder, identities: service.identities)
+            limits: target.dialect.limits, encoder: encoder, identities: service.identities,
+            hashes: target.kind == .s3, again: target.encoders(service.lines, service.paths))
         var hasSent = course.progress.done > 0
         var last = TransferOutcome.failed("nothing was sent")
         while true {

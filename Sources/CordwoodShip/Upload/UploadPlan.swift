@@ -96,7 +96,6 @@ struct Planner {
     private let refusals: PairRefusals
     /// An encoding other than the target's shows the content of a body.
     var encoding: BodyEncoding
-    var room = BodyRoom.queue
     /// Asked at least once for each chunk of a body's content.
     var shouldStop: () -> Bool = { false }
 
@@ -125,13 +124,14 @@ struct Planner {
                 return try visit(delivery, Part(), Body(archive: archive))
             }
             let copy = try TemporaryBody.copy(
-                archive, paths, encoding: encoding, room: room, shouldStop: shouldStop)
+                archive, paths, encoding: encoding, shouldStop: shouldStop)
             guard let copy else { return false }
             return try visit(delivery, Part(), copy)
         }
         var parts = ArchiveParts(
             paths: paths, stem: archive.stem, filter: target.filter,
-            limits: target.dialect.limits, encoder: encoder, identities: identities, room: room)
+            limits: target.dialect.limits, encoder: encoder, identities: identities,
+            hashes: target.kind == .s3, again: target.encoders(lines, paths))
         while true {
             let next = try parts.next(
                 from: progress.done, end: progress.doubt > progress.done ? progress.doubt : nil,

@@ -94,6 +94,7 @@ extension UploadService {
         let pairs = try outbox.snapshot().pairs
         return try archives().compactMap { stem, summary in
             guard let summary, summary.bytes <= UploadService.smallBytesMax,
+                summary.replaced.count < UploadService.mergedMin,
                 pairs[stem]?.values.allSatisfy(\.isDone) ?? true, !isAlone(stem),
                 !isBeingReplaced(stem)
             else { return nil }

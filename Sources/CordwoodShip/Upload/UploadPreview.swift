@@ -69,7 +69,6 @@ package struct UploadPreview {
         var planner = Planner(
             target: made, paths: paths, identities: identities, summary: try summary(stem),
             progress: state.progress, refusals: try outbox.refusals(stem, one.key, state))
-        planner.room = .memory
         if !isEncoded { planner.encoding = .none }
         let chunksMax = UploadPreview.bodyBytesMax / UInt64(CompressingSink.chunkBytes)
         var chunksLeft = chunksMax

@@ -107,7 +107,10 @@ package struct ArchiveLock: ~Copyable {
     /// file. `forget` completes it for many at once.
     /// CRASH: a power cut may bring it back with its states.
     package func unlink(paths: StorePaths) throws(UploadError) {
-        try StoreFiles.remove(paths.archive(stem))
+        let path = paths.archive(stem)
+        _ = try RemovedFile.noting(nil, stem: stem, storeDirectory: paths.root) {
+            () throws(UploadError) in try StoreFiles.remove(path)
+        }
     }
 
     /// Makes the unlinking of these archives durable, then forgets their states.

@@ -135,7 +135,7 @@ struct S3Dialect: Dialect {
                 openEnds: openEnds
             ).send(body, perform)
         }
-        let whole = RequestBody(descriptor: body.descriptor, count: body.bytes)
+        let whole = body.request()
         let hash = try body.sha256(offset: 0, count: body.bytes)
         return S3Dialect.onlyIfAbsent(isOnlyIfAbsent) { more in
             exchange.perform("PUT", path, body: whole, bodyHash: hash, more: more, perform)

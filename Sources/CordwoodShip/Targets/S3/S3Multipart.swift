@@ -60,7 +60,7 @@ struct S3Multipart {
         while offset < body.bytes {
             let count = min(partBytes, body.bytes - offset)
             let hash = try body.sha256(offset: offset, count: count)
-            let part = RequestBody(descriptor: body.descriptor, offset: offset, count: count)
+            let part = body.request(offset: offset, count: count)
             outcome = sendPart(part, hash, number, upload, perform)
             guard outcome.kind == .success else {
                 outcome.cause = "part \(number): \(outcome.cause)"

@@ -1,0 +1,282 @@
+// Uploads from stores in which very many archives wait: what they cost follows from what changes,
+// not from what waits; every record arrives once.
+
+import CordwoodCore
+import CordwoodTestSupport
+import Foundation
+import XCTest
+
+@testable import CordwoodShip
+@testable import CordwoodStore
+
+final class ManyArchivesTests: XCTestCase {
+    private let records = 5
+    private let identity = AgeIdentity.generate()
+
+    private func add(
+        _ store: TestStore, _ numbers: ClosedRange<Int>, to recipients: [AgeRecipient] = []
+    ) {
+        let process = CordwoodStore.ProcessInfo(
+            laneID: LaneID(high: 1, low: 2), bootID: .zero, processID: 812, name: "test",
+            createdRealtime: 0, createdMonotonic: 0, resource: [])
+        let thread = ThreadInfo(process: process, serial: 1, threadID: 812, name: "main")
+        for number in numbers {
+            store.addArchive(
+                number,
+                records: (0..<records).map { index in
+                    var staged = Staged(thread: thread)
+                    staged.model.sequence = UInt64(number) << 32 | UInt64(index)
+                    staged.model.level = 9
+                    staged.model.monotonic = UInt64(number * 1_000 + index)
+                    staged.model.written = staged.model.monotonic
+                    staged.model.time = staged.model.monotonic
+                    staged.model.message = Array("record \(index) of \(number)".utf8)
+                    staged.model.originalLength = UInt64(staged.model.message.count)
+                    return staged
+                }, recipients: recipients)
+        }
+    }
+
+    /// How often the server got each record, with bodies of one id counted once.
+    private func taken(_ server: FaultServer) throws -> [UInt64: Int] {
+        var counts: [UInt64: Int] = [:]
+        var keys: Set<String> = []
+        for request in server.requests
+        where keys.insert(request.headers["idempotency-key"] ?? "").inserted {
+            let path = NSTemporaryDirectory() + "taken-\(UUID().uuidString).cwa"
+            writeAll(server.body(request.number), path)
+            defer { unlink(path) }
+            let source = try ArchiveSource.open(path: FilePath(path), identities: [identity])
+            for record in drain(source).records { counts[record.sequence, default: 0] += 1 }
+        }
+        return counts
+    }
+
+    private func checkOnce(_ server: FaultServer, _ archives: Int) throws {
+        let counts = try taken(server)
+        XCTAssertEqual(counts.count, archives * records, "lost")
+        XCTAssertEqual(Set(counts.values), [1], "twice")
+    }
+
+    func testSmallArchivesGoAsFew() throws {
+        let server = try FaultServer()
+        let store = try TestStore()
+        add(store, 1...200)
+        let service = try store.service()
+        _ = try service.addTarget(store.target(server.url))
+        let (status, result) = service.pass()
+        XCTAssertEqual(status, .ok)
+        XCTAssertLessThanOrEqual(result.uploaded, 3)
+        XCTAssertEqual(try StoreFiles.list(store.paths.archives), [])
+        XCTAssertEqual(try StoreFiles.list(store.paths.queue, hidden: true), [])
+        try checkOnce(server, 200)
+    }
+
+    func testFewAreSentOneByOne() throws {
+        let server = try FaultServer()
+        let store = try TestStore()
+        add(store, 1...(UploadService.mergedMin - 1))
+        let service = try store.service()
+        _ = try service.addTarget(store.target(server.url))
+        XCTAssertEqual(Int(service.pass().1.uploaded), UploadService.mergedMin - 1)
+        try checkOnce(server, UploadService.mergedMin - 1)
+    }
+
+    /// What may have been sent goes again under its own id, never as a part of another archive.
+    func testWhatWasBegunIsNotMerged() throws {
+        let server = try FaultServer()
+        let store = try TestStore()
+        add(store, 1...100)
+        let service = try store.service()
+        let target = try store.target(server.url)
+        _ = try service.addTarget(target)
+        for number in [3, 50] {
+            try Outbox(paths: store.paths).mark(store.stem(number), target.key)
+        }
+        XCTAssertEqual(service.pass().0, .ok)
+        let keys = Set(server.requests.map { $0.headers["idempotency-key"] ?? "" })
+        for number in [3, 50] {
+            XCTAssertTrue(keys.contains("\"\(TestStore.id(number))\""), "\(number)")
+        }
+        XCTAssertLessThan(keys.count, 8)
+        try checkOnce(server, 100)
+    }
+
+    /// When a body is on its way, a kill leaves the mark behind.
+    func testEachIsMarkedBeforeItIsSent() throws {
+        let server = try FaultServer()
+        let store = try TestStore()
+        add(store, 1...10)
+        let service = try store.service()
+        let (paths, events) = (store.paths, store.events)
+        var options = TargetOptions(url: server.url)
+        options.requestsMax = 1
+        var callbacks = TargetCallbacks()
+        callbacks.attempting = { archive, _ in
+            let stem = StorePaths.stem(ofFile: archive) ?? ""
+            let names = (try? StoreFiles.list(paths.queue, prefix: stem)) ?? []
+            events.add(names.map { $0.hasSuffix(".retry-0-0-stopped") ? "begun" : $0 }.joined())
+        }
+        callbacks.completed = { archive, _, _ in
+            // An only target needs no other state: the archive is gone.
+            let stem = StorePaths.stem(ofFile: archive) ?? ""
+            events.add(StoreFiles.exists(paths.archive(stem)) ? "still there" : "gone")
+        }
+        _ = try service.addTarget(try Target(options, callbacks: callbacks))
+        XCTAssertEqual(service.pass().0, .ok)
+        XCTAssertEqual(events.all, Array(repeating: ["begun", "gone"], count: 10).flatMap { $0 })
+        XCTAssertEqual(try StoreFiles.list(store.paths.queue, hidden: true), [])
+    }
+
+    func testEachTargetGetsEachRecordOnce() throws {
+        let servers = [try FaultServer(), try FaultServer("[200, 503, 200]")]
+        let store = try TestStore()
+        add(store, 1...150)
+        let service = try store.service()
+        for (name, server) in zip(["a", "b"], servers) {
+            _ = try service.addTarget(store.target(server.url) { $0.name = name })
+        }
+        for _ in 0..<5 where try !StoreFiles.list(store.paths.archives).isEmpty {
+            _ = service.pass()
+        }
+        XCTAssertEqual(try StoreFiles.list(store.paths.archives), [])
+        XCTAssertEqual(try StoreFiles.list(store.paths.queue, hidden: true), [])
+        for server in servers { try checkOnce(server, 150) }
+    }
+
+    /// Encrypted archives that no key here opens go as they are, over few connections.
+    func testLockedArchivesGoOneByOne() throws {
+        let server = try FaultServer()
+        let store = try TestStore()
+        add(store, 1...80, to: [identity.recipient])
+        let service = try store.service()
+        _ = try service.addTarget(store.target(server.url) { $0.requestsMax = 1 })
+        XCTAssertEqual(service.pass().1.uploaded, 80)
+        XCTAssertEqual(server.connections, 1)
+        try checkOnce(server, 80)
+    }
+
+    /// A call answers for archives that another process merges while it sends.
+    func testReplacementsAreSentByTheSameCall() throws {
+        let server = try FaultServer()
+        let store = try TestStore()
+        add(store, 1...20)
+        let service = try store.service()
+        let (root, merged) = (store.root, Events())
+        var options = TargetOptions(url: server.url)
+        options.requestsMax = 1
+        var callbacks = TargetCallbacks()
+        callbacks.attempting = { _, _ in
+            guard merged.all.isEmpty else { return }
+            let made = try? StoreCompactor.compact(directory: FilePath(root), ageSeconds: 0)
+            merged.add("\(made?.archivesIn ?? -1)")
+        }
+        _ = try service.addTarget(try Target(options, callbacks: callbacks))
+        let (status, result) = service.pass()
+        XCTAssertEqual(status, .ok)
+        XCTAssertEqual(result.waiting, 0)
+        XCTAssertNotEqual(merged.all, ["0"])
+        try checkOnce(server, 20)
+    }
+
+    // ── The kept listing ──
+
+    /// A model beside it: what a new listing sees.
+    private func check(
+        _ kept: KeptListing, _ known: inout Set<String>, _ store: TestStore, _ what: String
+    ) throws {
+        let seen = try Outbox(paths: store.paths, kept: kept).snapshot().pairs
+        XCTAssertEqual(seen, try Outbox(paths: store.paths).snapshot().pairs, what)
+        let (all, changes) = try kept.takeArchives()
+        if let all { known = all }
+        for change in changes {
+            if change.isAdded { known.insert(change.stem) } else { known.remove(change.stem) }
+        }
+        let stems = try StoreFiles.list(store.paths.archives).compactMap {
+            StorePaths.stem(ofFile: $0)
+        }
+        XCTAssertEqual(known, Set(stems), what)
+        XCTAssertEqual(
+            Set(try kept.targetKeys()),
+            Set(try TargetRegistry(storeDirectory: store.paths.root).keys()), what)
+    }
+
+    func testAKeptListingIsAsANewOne() throws {
+        for seed in SplitMix.seeds(80, core: 8) {
+            var random = SplitMix(seed)
+            let store = try TestStore(inMemory: true)
+            let (paths, kept) = (store.paths, KeptListing(store.paths))
+            var known: Set<String> = []
+            let states = ["sent-200", "filtered", "retry-0-0-stopped", "retry-2-7-busy", "odd"]
+            func name() -> String {
+                let state = states[random.below(states.count)]
+                return "a\(random.below(6)).0-0.x@t\(random.below(3)).\(state)"
+            }
+            for step in 0..<60 {
+                for _ in 0..<random.below(4) {
+                    let (directory, one, other) =
+                        switch random.below(3) {
+                        case 0: (paths.queue, name(), name())
+                        case 1:
+                            (
+                                paths.archives, "a\(random.below(6)).0-0.x.cwa",
+                                "a\(random.below(6)).0-0.x.cwa"
+                            )
+                        default:
+                            (paths.targets, "t\(random.below(3))", "t\(random.below(3))")
+                        }
+                    switch random.below(4) {
+                    case 0, 1: writeAll([1], "\(directory)/\(one)")
+                    case 2: unlink("\(directory)/\(one)")
+                    default: rename("\(directory)/\(one)", "\(directory)/\(other)")
+                    }
+                }
+                try check(kept, &known, store, "seed \(seed), step \(step)")
+            }
+        }
+    }
+
+    /// The kernel keeps 16,384 events; the rest are lost.
+    func testLostEventsListAnew() throws {
+        let store = try TestStore(inMemory: true)
+        let (queue, kept) = ("\(store.paths.queue)", KeptListing(store.paths))
+        var known: Set<String> = []
+        writeAll([], queue + "/a@t.sent-200")
+        try check(kept, &known, store, "first")
+        for _ in 0..<6_000 {
+            rename(queue + "/a@t.sent-200", queue + "/b@t.sent-200")
+            rename(queue + "/b@t.sent-200", queue + "/a@t.sent-200")
+        }
+        rename(queue + "/a@t.sent-200", queue + "/c@t.filtered")
+        try check(kept, &known, store, "after lost events")
+    }
+
+    // ── Targets that nobody sends to ──
+
+    func testAForsakenTargetIsTold() throws {
+        let server = try FaultServer()
+        let store = try TestStore()
+        add(store, 1...2)
+        let wrong = try store.target("http://127.0.0.1:1/typo")
+        try TargetRegistry(storeDirectory: store.paths.root).register(wrong.registration)
+        let service = try store.service()
+        _ = try service.addTarget(store.target(server.url))
+        XCTAssertEqual(service.pass().0, .ok)
+        let told = store.events.diagnostics.filter { $0.hasPrefix("archives still wait") }
+        XCTAssertEqual(told.count, 1)
+        let words = ["archives=number(2)", "since=", "remove", wrong.name, "http://127.0.0.1:1"]
+        for word in words { XCTAssertTrue(told.first?.contains(word) ?? false, word) }
+        XCTAssertTrue(store.hasArchive(1))
+        // Once, and not of a target that was given a name.
+        _ = service.pass()
+        let named = try store.target("http://127.0.0.1:1/other") { $0.name = "archive" }
+        try TargetRegistry(storeDirectory: store.paths.root).register(named.registration)
+        _ = service.pass()
+        XCTAssertEqual(
+            store.events.diagnostics.count { $0.hasPrefix("archives still wait") }, 1)
+        try TargetRegistry(storeDirectory: store.paths.root).remove(name: wrong.name)
+        try TargetRegistry(storeDirectory: store.paths.root).remove(name: "archive")
+        _ = service.pass()
+        XCTAssertFalse(store.hasArchive(1))
+    }
+}

@@ -1,0 +1,64 @@
+"""The mutations of uploads from stores where much waits, or whose disk is full: see table.py."""
+
+from entry import SHIP, STORE, SYSTEM, mutation
+
+MANY = "swift ManyArchivesTests/"
+
+mutation("many", "nothing-is-marked", STORE + "Files/Outbox.swift",
+         '        try StoreFiles.create(paths.queue + "/\\(stem)@\\(target.text).\\(suffix)")\n',
+         "        _ = suffix\n",
+         MANY + "testEachIsMarkedBeforeItIsSent",
+         "after a kill, what a server has goes again as a part of another archive")
+mutation("many", "begun-is-merged", STORE + "Keep/StoreCompactor.swift",
+         "            mayMerge: states.values.allSatisfy(\\.isDone)\n"
+         "                && info",
+         "            mayMerge: info",
+         MANY + "testWhatWasBegunIsNotMerged",
+         "what may have been sent goes again as a part of another archive",
+         also=((SHIP + "Upload/UploadPreparation.swift",
+                "                pairs[stem]?.values.allSatisfy(\\.isDone) ?? true, !isAlone",
+                "                !isAlone"),))
+mutation("many", "each-goes-alone", SHIP + "Upload/UploadPreparation.swift",
+         "        guard let first = try? small(), first.count >= UploadService.mergedMin,\n",
+         "        guard let first = try? small(), first.isEmpty,\n",
+         MANY + "testSmallArchivesGoAsFew", "ten thousand archives are ten thousand requests")
+mutation("many", "removals-are-missed", STORE + "Files/KeptListing.swift",
+         "                if change.isAdded { add(change.name) } else { drop(change.name) }\n",
+         "                if change.isAdded { add(change.name) }\n",
+         MANY + "testAKeptListingIsAsANewOne", "a run works with states that are gone")
+mutation("many", "lost-events-are-none", SYSTEM + "DirectoryEvents.swift",
+         "UInt32(IN_Q_OVERFLOW | IN_DELETE_SELF", "UInt32(IN_DELETE_SELF",
+         MANY + "testLostEventsListAnew", "a run works with states that are gone")
+mutation("many", "replacements-are-others", SHIP + "Upload/TargetRun.swift",
+         "            repeat { awaitOthers() } while adoptReplacements()\n",
+         "            awaitOthers()\n",
+         MANY + "testReplacementsAreSentByTheSameCall",
+         "a call says that something waits which nobody had to send before")
+mutation("many", "told-at-each-run", SHIP + "Upload/UploadRegistrations.swift",
+         '                isNews("forsaken \\(target.key.text)")\n',
+         "                !own.isEmpty\n",
+         MANY + "testAForsakenTargetIsTold", "a target of others is told of at each run")
+mutation("full", "no-room-no-target", SHIP + "Upload/UploadRegistrations.swift",
+         "            guard error.status == .full else { throw error }\n",
+         "            guard error.status == .busy else { throw error }\n",
+         "disk uploads_from_full_tmpfs", "a full disk cannot be drained to a new target")
+mutation("full", "an-only-target-needs-a-state", SHIP + "Upload/UploadSettlement.swift",
+         "        let isGone = Janitor(service: service).unlinkSole(archive, target.key)\n",
+         "        let isGone = false\n",
+         MANY + "testEachIsMarkedBeforeItIsSent", "a full disk has no room for the state")
+mutation("full", "streams-begin-at-the-start", SHIP + "Bodies/ArchiveParts.swift",
+         "            _ = try parts.seek(ask.first) { false }\n", "",
+         "swift BodyStreamTests/testAStreamHasTheSameBytes",
+         "a large part is another one when it is sent than when it was measured")
+mutation("full", "streams-do-not-rewind", SHIP + "Bodies/BodyStream.swift",
+         "        if let start, maker == nil || offset < windowStart {\n",
+         "        if let start, maker == nil {\n",
+         "swift BodyStreamTests/testAStreamHasTheSameBytes",
+         "a body that is asked for again cannot be sent")
+mutation("send", "replaced-is-sent", SHIP + "Upload/UploadService.swift",
+         "                    || isBeingReplaced($0)\n", "",
+         "swift UploadServerTests/testOfACompactedArchiveOnlyTheWholeIsSent",
+         "an archive goes, and with the compacted one its records go again",
+         also=((SHIP + "Upload/TargetRun.swift",
+                "        guard !service.isBeingReplaced(archive.stem) else {\n",
+                "        guard !archive.stem.isEmpty else {\n"),))
