@@ -144,6 +144,44 @@ final class ManyArchivesTests: XCTestCase {
         for server in servers { try checkOnce(server, 150) }
     }
 
+    /// A firewall that dislikes some records dislikes every merged archive that has them: they are
+    /// cut out, whichever archives have them, and nothing is merged that was refused.
+    func testDislikedRecordsAreCutOutOfMergedArchives() throws {
+        for seed in SplitMix.seeds(40, core: 3) {
+            var random = SplitMix(seed)
+            let names = (1...200).flatMap { archive in (0..<5).map { "\(archive)r\($0)x" } }
+            let disliked = Set((0..<4).map { _ in names[random.below(names.count)] })
+            let server = Firewall("http", dislikes: disliked)
+            let store = try TestStore(inMemory: true)
+            for archive in 0..<200 {
+                store.addArchive(
+                    archive + 1,
+                    content: names[archive * 5..<archive * 5 + 5].joined(separator: "\n"))
+            }
+            let service = try store.service()
+            _ = try service.addTarget(
+                store.target("http://127.0.0.1:9/in") {
+                    ($0.name, $0.format, $0.transport) = ("t", "ndjson", server)
+                })
+            var rounds = 0
+            func waits() throws -> Bool {
+                try Outbox(paths: store.paths).snapshot().pairs.values
+                    .contains { $0.values.contains { !$0.isFinal } }
+            }
+            repeat {
+                _ = service.pass(explicit: rounds % 2 == 0)
+                store.clock.advance(ms: 3_700_000)
+                rounds += 1
+            } while try waits() && rounds < 100
+            let what = "seed \(seed), \(disliked), \(store.queue)"
+            XCTAssertLessThan(rounds, 100, what)
+            XCTAssertEqual(Set(server.taken.keys), Set(names).subtracting(disliked), what)
+            XCTAssertTrue(server.taken.values.allSatisfy { $0.count == 1 }, what)
+            XCTAssertEqual(service.totals.refused, UInt64(disliked.count), what)
+            XCTAssertLessThan(server.asked, 120, what)
+        }
+    }
+
     /// Encrypted archives that no key here opens go as they are, over few connections.
     func testLockedArchivesGoOneByOne() throws {
         let server = try FaultServer()

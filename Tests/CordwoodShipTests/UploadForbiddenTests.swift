@@ -13,7 +13,7 @@ import XCTest
 
 /// Answers `status` to every body with a disliked record, and what its kind demands to others.
 /// SAFETY: guarded by its lock.
-private final class Firewall: UploadTransport, @unchecked Sendable {
+final class Firewall: UploadTransport, @unchecked Sendable {
     let kind: String
     let status: Int
     private let lock = NSLock()
