@@ -19,9 +19,26 @@ mutation("many", "begun-is-merged", STORE + "Keep/StoreCompactor.swift",
                 "                pairs[stem]?.values.allSatisfy(\\.isDone) ?? true, !isAlone",
                 "                !isAlone"),))
 mutation("many", "each-goes-alone", SHIP + "Upload/UploadPreparation.swift",
-         "        guard let first = try? small(), first.count >= UploadService.mergedMin,\n",
+         "        guard let first = try? small(), first.count >= UploadService.mergedMin,"
+         " mayMerge,\n",
          "        guard let first = try? small(), first.isEmpty,\n",
          MANY + "testSmallArchivesGoAsFew", "ten thousand archives are ten thousand requests")
+mutation("many", "wholes-are-merged", SHIP + "Upload/UploadPreparation.swift",
+         "$0.kind == TargetKind.collector.rawValue || $0.format != BodyFormat.archive.rawValue",
+         "!$0.kind.isEmpty",
+         MANY + "testArchivesThatGoWholeAreNotMerged",
+         "a server refuses a hundred archives for one record")
+mutation("many", "merged-is-young", STORE + "Archive/PartFile.swift",
+         "        if let modifiedNs {\n", "        if let modifiedNs, modifiedNs == 0 {\n",
+         MANY + "testAMergedArchiveIsAsOldAsItsMembers",
+         "what was made before a denial of consent stays and is sent after the next consent")
+mutation("many", "merged-after-a-denial", STORE + "Keep/StoreCompactor.swift",
+         "consent != .denied\n    }", "consent != .granted || true\n    }",
+         MANY + "testNothingIsMergedAfterADenial",
+         "what was made before a denial of consent becomes something else")
+mutation("many", "replaced-is-merged-again", STORE + "Keep/StoreCompactor.swift",
+         "            if isMerge, try isReplaced(members) { return }\n", "",
+         MANY + "testWhatADeadProcessMergedIsNotMergedAgain", "records exist twice")
 mutation("many", "removals-are-missed", STORE + "Files/KeptListing.swift",
          "                if change.isAdded { add(change.name) } else { drop(change.name) }\n",
          "                if change.isAdded { add(change.name) }\n",

@@ -195,6 +195,13 @@ package enum Files {
     /// The size of a seekable file or device; -1: it is not seekable.
     package static func seekEnd(_ descriptor: Int32) -> Int { lseek(descriptor, 0, SEEK_END) }
 
+    /// Sets when the file was written, and accessed, in Unix ns.
+    package static func setModified(_ descriptor: Int32, _ ns: UInt64) -> Bool {
+        let time = timespec(
+            tv_sec: Int(ns / 1_000_000_000), tv_nsec: Int(ns % 1_000_000_000))
+        return unsafe futimens(descriptor, [time, time]) == 0
+    }
+
     /// Makes a file's content, or a directory's names, durable.
     package static func sync(_ descriptor: Int32) -> Bool { fsync(descriptor) == 0 }
     package static func syncData(_ descriptor: Int32) -> Bool { fdatasync(descriptor) == 0 }

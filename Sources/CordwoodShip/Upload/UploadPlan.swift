@@ -1,5 +1,5 @@
 // A preview that sends nothing: the bodies that a target's next attempts would carry, byte for byte
-// (B-SAP-10). Changes nothing in the store except for temporary files without names. Any thread.
+// (B-SAP-10). Changes nothing in the store. Any thread.
 // SAFETY: pieces hold during the call that hands them out.
 
 import CordwoodCore

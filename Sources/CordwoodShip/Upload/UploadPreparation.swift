@@ -22,6 +22,7 @@ extension UploadService {
     ) throws(UploadError) -> (ready: [UploadWork.Archive], held: [UploadWork.Archive]) {
         let covered = covered(archives.map(\.stem))
         let outbox = outbox
+        let isOnly = try registeredKeys() == [key]
         var (ready, held): ([UploadWork.Archive], [UploadWork.Archive]) = ([], [])
         for archive in archives {
             let stem = archive.stem
@@ -42,17 +43,31 @@ extension UploadService {
                     }
                     try outbox.mark(lock.stem, key)
                 } catch {
-                    // The attempt reports what keeps it from being opened. A full disk has no room
-                    // for marks, nor for what would be merged.
+                    // The attempt reports what keeps it from being opened. On a full disk an only
+                    // target gets what cannot be marked, because that makes room, and nothing is
+                    // merged there.
+                    guard error.status != .full || isOnly else {
+                        if isNews("\(paths.queue) mark") { tellUnmarked(error) }
+                        continue
+                    }
                 }
             }
             ready.append(archive)
         }
         if !ready.isEmpty {
             syncLanes()
-            try? outbox.sync()
+            do throws(UploadError) { try outbox.sync() } catch {
+                guard isOnly else { throw error }
+            }
         }
         return (ready, held)
+    }
+
+    private func tellUnmarked(_ error: UploadError) {
+        report(
+            UploadDiagnostic.error,
+            "archives wait: the disk has no room to note which of several targets get them",
+            [("cause", .text(error.text))])
     }
 
     /// Makes durable that segments are gone; what they were archived to may then be deleted.
@@ -73,21 +88,51 @@ extension UploadService {
     /// deletion cost more than twenty records.
     /// - Returns: whether there are other archives now.
     func mergeSmall(_ shouldStop: () -> Bool) -> Bool {
-        guard let first = try? small(), first.count >= UploadService.mergedMin,
+        guard let first = try? small(), first.count >= UploadService.mergedMin, mayMerge,
             // Another process or target may be at it.
-            let lock = try? StoreFiles.lockDirectory(paths.queue),
+            let lock = lockQueue(shouldStop),
             let names = try? small(), names.count >= UploadService.mergedMin
         else { return false }
         defer { _ = lock.number }
-        noteAlone(names)
+        var (made, isStopped) = (0, false)
         do throws(CordwoodError) {
-            return try StoreCompactor.merge(
-                names, directory: paths.root, identities: identities, shouldStop: shouldStop) > 0
+            made = try StoreCompactor.merge(names, directory: paths.root, identities: identities) {
+                isStopped = shouldStop()
+                return isStopped
+            }
         } catch {
             // They go one by one.
-            return false
+        }
+        if !isStopped, let left = try? archives() {
+            noteAlone(names, of: Set(left.map { StorePaths.file(ofStem: $0.stem) }))
+        }
+        return made > 0
+    }
+
+    /// Who takes archives as they are, and is no collector, may refuse one for a single record,
+    /// with everything that was merged into it.
+    private var mayMerge: Bool {
+        guard let targets = try? listedTargets() + owed else { return false }
+        return targets.allSatisfy {
+            $0.kind == TargetKind.collector.rawValue || $0.format != BodyFormat.archive.rawValue
         }
     }
+
+    /// nil: somebody else has it, and this run's time is over.
+    private func lockQueue(_ shouldStop: () -> Bool) -> FileDescriptor? {
+        for _ in 0..<UploadService.lockLooksMax {
+            do throws(UploadError) {
+                return try StoreFiles.lockDirectory(
+                    paths.queue, waitNs: UploadService.lockLookNs)
+            } catch {
+                if shouldStop() { return nil }
+            }
+        }
+        return nil
+    }
+
+    private static let lockLookNs: UInt64 = 20_000_000
+    private static let lockLooksMax = 500
 
     /// The names of archives that may be merged.
     private func small() throws(UploadError) -> [String] {

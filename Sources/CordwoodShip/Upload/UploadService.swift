@@ -205,6 +205,7 @@ package final class UploadService: @unchecked Sendable {
                 attempts: attempts, notBeforeMs: 0, reason: reason, progress: progress)
             try outbox.set(lock.stem, key, to: state)
         }
+        try outbox.sync()
     }
 
     // ── Passes ──
@@ -427,8 +428,12 @@ package final class UploadService: @unchecked Sendable {
         return isGranted
     }
 
-    /// - Parameter names: archives' file names.
-    func noteAlone(_ names: [String]) { monitor.locked { alone.formUnion(names) } }
+    /// - Parameters:
+    ///   - names: archives' file names.
+    ///   - all: those that exist: others are forgotten.
+    func noteAlone(_ names: [String], of all: Set<String>) {
+        monitor.locked { alone = alone.union(names).intersection(all) }
+    }
 
     func isAlone(_ stem: String) -> Bool {
         monitor.locked { alone.contains(StorePaths.file(ofStem: stem)) }
@@ -450,6 +455,7 @@ package final class UploadService: @unchecked Sendable {
         var limits = RetentionLimits.unlimited
         limits.expirationDays = currentLimits.expirationDays
         _ = try janitor.enforce(limits, otherBytes: 0)
+        try? outbox.sync()
     }
 
     /// Archives that this process removed for their age before they were sent, whichever of its

@@ -33,13 +33,13 @@ package struct ArchiveWriter: ~Copyable {
     /// are rounded down to a multiple of it. `replaced`: the archives that this one replaces.
     /// `lostPlaces`: places that are known to lack records; an archive with others is `.unwanted`.
     /// `accepts`: asked before the archive gets its name; false: it is dropped, and `.unwanted` is
-    /// thrown.
+    /// thrown. `modifiedNs`: the file's time; nil: now.
     package static func write(
         source: any RecordSource, covers: [ArchiveCover], archivesDirectory: FilePath,
         name: String? = nil, codec: Codec, level: Int32, now: UInt64,
         recipients: [AgeRecipient] = [], method: ArchiveMethod = .plain, blockBytes: Int? = nil,
         timeStepNs: UInt64 = 1, replaced: [ReplacedArchive] = [], lostPlaces: UInt32 = 0,
-        accepts: (ArchiveInfo) -> Bool = { _ in true }
+        accepts: (ArchiveInfo) -> Bool = { _ in true }, modifiedNs: UInt64? = nil
     ) throws(ArchiveError) -> ArchiveInfo {
         guard !covers.isEmpty, covers.count <= ArchiveLimits.coversMax else {
             throw .argument("an archive covers 1 to \(ArchiveLimits.coversMax) runs of segments")
@@ -77,7 +77,7 @@ package struct ArchiveWriter: ~Copyable {
         try writer.appendHeader()
         try writer.appendRecords(of: source)
         try writer.appendFooter(extractBytes: try writer.appendExtract())
-        return try writer.finish(accepts)
+        return try writer.finish(accepts, modifiedNs)
     }
 
     private init(
@@ -299,12 +299,12 @@ package struct ArchiveWriter: ~Copyable {
     }
 
     private consuming func finish(
-        _ accepts: (ArchiveInfo) -> Bool
+        _ accepts: (ArchiveInfo) -> Bool, _ modifiedNs: UInt64?
     ) throws(ArchiveError) -> ArchiveInfo {
         try file.finish(info)
         info.fileBytes = file.fileBytes
         guard accepts(info) else { throw .unwanted }
-        try file.publish()
+        try file.publish(modifiedNs)
         return info
     }
 }

@@ -77,7 +77,13 @@ struct PartFile: ~Copyable {
         written &+= UInt64(bytes.count)
     }
 
-    mutating func publish() throws(ArchiveError) {
+    /// - Parameter modifiedNs: the time that the file gets; nil: now.
+    mutating func publish(_ modifiedNs: UInt64? = nil) throws(ArchiveError) {
+        if let modifiedNs {
+            guard Files.setModified(descriptor, modifiedNs), Files.sync(descriptor) else {
+                throw failure("fsync", Errno.last)
+            }
+        }
         guard Files.syncData(descriptor) else { throw failure("fdatasync", Errno.last) }
         guard Files.move(partName, to: name, in: directory) else {
             throw failure("rename", Errno.last)

@@ -19,13 +19,17 @@ package final class KeptListing: @unchecked Sendable {
     private var changedStems: [(stem: String, isAdded: Bool)]?
     private var targetNames: Set<String> = []
     private var registered: [RegisteredTarget]?
-    private var isUnsynced = false
+    /// How many changes of states there were, and how many of them are durable.
+    private var (changes, synced): (UInt64, UInt64) = (0, 0)
+    /// Held while queue/ is synced, so that nobody takes a sync under way for done.
+    private let syncing = Monitor()
 
-    package init(_ paths: StorePaths) {
+    /// - Parameter wantsEvents: false: as on a network file system.
+    package init(_ paths: StorePaths, wantsEvents: Bool = true) {
         self.paths = paths
-        queue = KeptNames(paths.queue)
-        archives = KeptNames(paths.archives)
-        targets = KeptNames(paths.targets)
+        queue = KeptNames(paths.queue, wantsEvents: wantsEvents)
+        archives = KeptNames(paths.archives, wantsEvents: wantsEvents)
+        targets = KeptNames(paths.targets, wantsEvents: wantsEvents)
     }
 
     /// `monitor.locked` with a typed error.
@@ -89,15 +93,20 @@ package final class KeptListing: @unchecked Sendable {
     }
 
     /// A state was changed and not synced.
-    func noteUnsynced() { monitor.locked { isUnsynced = true } }
+    func noteUnsynced() { monitor.locked { changes += 1 } }
 
-    /// Makes the states durable that were changed since the last call.
+    /// Makes the states durable that were changed before the call.
     package func sync() throws(UploadError) {
-        let isWanted = monitor.locked {
-            defer { isUnsynced = false }
-            return isUnsynced
+        let result: Result<Void, UploadError> = syncing.locked {
+            let (wanted, isDone) = monitor.locked { (changes, synced == changes) }
+            if isDone { return .success(()) }
+            do throws(UploadError) {
+                try StoreFiles.syncDirectory(paths.queue)
+            } catch { return .failure(error) }
+            monitor.locked { synced = wanted }
+            return .success(())
         }
-        if isWanted { try StoreFiles.syncDirectory(paths.queue) }
+        try result.get()
     }
 
     // ── archives/ ──

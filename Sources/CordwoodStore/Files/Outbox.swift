@@ -160,6 +160,10 @@ package struct Outbox: Sendable {
         let stems = Set(
             try StoreFiles.list(paths.archives).compactMap { StorePaths.stem(ofFile: $0) })
         let targets = Set(try StoreFiles.list(paths.targets).map { TargetKey(fileName: $0) })
+        // What brings an archive back must not find its states gone.
+        if names.contains(where: { Outbox.parse($0).map { !stems.contains($0.stem) } ?? false }) {
+            try StoreFiles.syncDirectory(paths.archives)
+        }
         for name in names {
             // The body's maker died before it removed the name.
             if let stem = StorePaths.stem(ofBody: name), !stems.contains(stem) {

@@ -69,12 +69,13 @@ public enum StoreCompactor {
             throw CordwoodError(error.status.rawValue, error.text)
         }
         CompactionLeftovers.removeParts(directory: directory)
-        let work = Compacting(
+        var work = Compacting(
             directory: directory, level: level, identities: identities, progress: progress)
         let now = cw_realtime_ns()
         let age = ageSeconds.multipliedReportingOverflow(by: 1_000_000_000)
         let until = age.overflow || age.partialValue > now ? 0 : now - age.partialValue
-        for group in try work.groups(until: until, &summary) {
+        let groups = try work.groups(until: until, &summary)
+        for group in groups {
             try work.compact(group, &summary)
         }
         return summary
@@ -96,6 +97,7 @@ extension StoreCompactor {
         work.mergedBytesMax = sentBytesMax
         work.memberBytesMax = sentBytesMax / 4
         work.archivesMax = sentArchivesMax
+        work.listed = Set(names)
         let states: OutboxSnapshot
         do throws(UploadError) { states = try work.outbox.snapshot() } catch {
             throw CordwoodError(error.status.rawValue, error.text)
@@ -177,6 +179,8 @@ private struct Compacting {
     var mergedBytesMax = StoreCompactor.mergedBytesMax
     var memberBytesMax = StoreCompactor.memberBytesMax
     var archivesMax = StoreCompactor.mergedArchivesMax
+    /// Names of archives: what they replace was known when groups were made.
+    var listed: Set<String> = []
     private let kept: KeptListing
 
     init(
@@ -196,7 +200,7 @@ private struct Compacting {
     // MARK: Which
 
     /// Groups of archives that each become one, oldest first.
-    func groups(
+    mutating func groups(
         until: UInt64, _ summary: inout CompactingSummary
     ) throws(CordwoodError) -> [[Candidate]] {
         let names: [String]
@@ -207,6 +211,7 @@ private struct Compacting {
         } catch {
             throw CordwoodError(error.status.rawValue, error.text)
         }
+        listed = Set(names)
         let unsettled = CompactionLeftovers.unsettled(names, directory: directory)
         return groups(names, unsettled, states, until: until, &summary)
     }
@@ -330,6 +335,10 @@ private struct Compacting {
     ) throws(CordwoodError) {
         do throws(UploadError) {
             let isMerge = group.count > 1
+            // Retention would count the new archive beside its members, and remove it for them;
+            // and another process may merge the same.
+            let lock = try StoreFiles.lockDirectory(paths.archives)
+            defer { _ = lock.number }
             var held: [Held] = []
             var members: [Candidate] = []
             for candidate in group {
@@ -346,6 +355,7 @@ private struct Compacting {
             }
             defer { withExtendedLifetime(held) {} }
             guard members.count == group.count || members.count > 1 else { return }
+            if isMerge, try isReplaced(members) { return }
             try write(members, &summary)
         } catch {
             let text = error.text
@@ -377,7 +387,10 @@ private struct Compacting {
                 blockBytes: StoreCompactor.blockBytes, replaced: replaced, lostPlaces: lostPlaces,
                 accepts: { info in
                     info.recordCount == records && (members.count > 1 || info.fileBytes < bytes)
-                })
+                        && isAllowed
+                },
+                // A denial of consent removes what is older than it.
+                modifiedNs: members.map { StoreFiles.modifiedNs(paths.archive($0.stem)) }.max())
         } catch .unwanted {
             return
         } catch {
@@ -404,6 +417,20 @@ private struct Compacting {
         summary.records += records
         summary.bytesIn += bytes
         summary.bytesOut += made.fileBytes
+    }
+
+    /// Whether an archive that was made since the listing has a member's records, because its
+    /// maker died before it removed them. The caller has the locks of archives/ and the members.
+    private func isReplaced(_ members: [Candidate]) throws(UploadError) -> Bool {
+        let fresh = try StoreFiles.list(paths.archives).filter { !listed.contains($0) }
+        let replaced = ArchiveInfo.replacedIDs(
+            fresh.compactMap { try? ArchiveInfo.peek(path: directory + "/archives/\($0)") })
+        return members.contains { replaced.contains($0.info.id) }
+    }
+
+    /// Denied consent: what waits is removed, and nothing is made of it.
+    private var isAllowed: Bool {
+        (try? StoreFile.read(storeDirectory: directory))?.consent != .denied
     }
 
     /// Sorted; neighbours of a lane are joined.
