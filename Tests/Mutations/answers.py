@@ -65,11 +65,6 @@ mutation("answer", "an-old-proof-counts-again", SHIP + "Upload/TargetRunner.swif
          "            if blamed[stem] == nil { blamed[stem] = false }\n",
          FORBIDDEN + "testAnArchiveThatCannotBeCutIsQuarantined",
          "what was taken before a refusal proves that its archive is at fault")
-mutation("answer", "tests-never-go-deep", SHIP + "Upload/TargetHold.swift",
-         "        guard refusesUs, forbidden.inRow % 2 == 1 else { return nil }\n",
-         "        guard refusesUs, forbidden.inRow == .max else { return nil }\n",
-         FORBIDDEN + "testEveryArchiveHoldsDislikedRecords",
-         "a target whose archives all hold disliked records gets nothing")
 mutation("answer", "a-rate-brands-archives", SHIP + "Upload/TargetRunner.swift",
          "                busyAlone = []\n", "",
          FORBIDDEN + "testARateIsNoFaultOfAnArchive",
