@@ -8,6 +8,8 @@
 enum {
     LETTERS,      /* letters and digits */
     WORD,         /* also '-', '_' and '.' */
+    KEY,          /* WORD with a digit, and 16 letters or digits in a row */
+    DOTTED,       /* 16 or more letters, digits, '-' and '_'; '.'; WORD */
     BASE64,       /* also '+', '/' and '=' */
     HEX,
     NUMBER_COLON, /* digits, ':', WORD */
@@ -26,8 +28,8 @@ typedef struct shape {
 static const shape slash[] = {SHAPE("/workflows/T", 0, SLACK, 16),
     SHAPE("/bot", 0, NUMBER_COLON, 30)};
 static const shape digit_0[] = {SHAPE("sq0atp-", 2, WORD, 20), SHAPE("sq0csp-", 2, WORD, 20)};
-static const shape upper_A[] = {SHAPE("ATATT3", 2, BASE64, 32), SHAPE("AKIA", 0, WORD, 12),
-    SHAPE("ASIA", 0, WORD, 12), SHAPE("ABIA", 0, LETTERS, 12), SHAPE("ACCA", 0, LETTERS, 12),
+static const shape upper_A[] = {SHAPE("ATATT3", 2, BASE64, 32), SHAPE("AKIA", 0, LETTERS, 12),
+    SHAPE("ASIA", 0, LETTERS, 12), SHAPE("ABIA", 0, LETTERS, 12), SHAPE("ACCA", 0, LETTERS, 12),
     SHAPE("ABSK", 0, BASE64, 64), SHAPE("AIza", 0, WORD, 24), SHAPE("ATBB", 0, LETTERS, 24)};
 static const shape upper_C[] = {SHAPE("GOCSPX-", 2, WORD, 20), SHAPE("ATCTT3", 2, BASE64, 32)};
 static const shape upper_E[] = {SHAPE("AGE-SECRET-KEY-1", 5, LETTERS, 40)};
@@ -36,7 +38,7 @@ static const shape upper_H[] = {SHAPE("HRKU-", 0, WORD, 32)};
 static const shape upper_N[] = {SHAPE("NRAK-", 0, LETTERS, 20), SHAPE("NRII-", 0, WORD, 20),
     SHAPE("NRJS-", 0, LETTERS, 16)};
 static const shape upper_P[] = {SHAPE("PMAK-", 0, WORD, 32)};
-static const shape upper_S[] = {SHAPE("SG.", 0, WORD, 20)};
+static const shape upper_S[] = {SHAPE("SG.", 0, DOTTED, 16)};
 static const shape lower_c[] = {SHAPE("/services/T", 6, SLACK, 16),
     SHAPE("dt0c01.", 3, WORD, 48)};
 static const shape lower_d[] = {SHAPE("dapi", 0, HEX, 32)};
@@ -70,8 +72,10 @@ static const shape lower_r[] = {SHAPE("rk_live_", 0, WORD, 8), SHAPE("rk_test_",
 static const shape lower_s[] = {SHAPE("sk-svcacct-", 0, WORD, 16),
     SHAPE("sk-admin-", 0, WORD, 16), SHAPE("sk_live_", 0, WORD, 8), SHAPE("sk_test_", 0, WORD, 8),
     SHAPE("sk_prod_", 0, WORD, 8), SHAPE("sk-proj-", 0, WORD, 16), SHAPE("sk-ant-", 0, WORD, 16),
+    SHAPE("sk-or-v1-", 0, WORD, 16), SHAPE("sk-litellm-", 0, WORD, 16),
+    SHAPE("sk-lf-", 0, WORD, 16),
     SHAPE("shpca_", 0, WORD, 16), SHAPE("shppa_", 0, WORD, 16), SHAPE("sbp_", 0, HEX, 32),
-    SHAPE("sk-", 0, LETTERS, 20)};
+    SHAPE("sk-", 0, KEY, 20)};
 static const shape lower_u[] = {SHAPE("github_pat_", 4, WORD, 16)};
 static const shape lower_x[] = {SHAPE("xoxb-", 0, WORD, 8), SHAPE("xoxp-", 0, WORD, 8),
     SHAPE("xoxa-", 0, WORD, 8), SHAPE("xoxr-", 0, WORD, 8), SHAPE("xoxs-", 0, WORD, 8),
@@ -81,13 +85,17 @@ static const shape lower_y[] = {SHAPE("ya29.", 0, WORD, 16)};
 
 /* ── The rest of a token ── */
 
-enum { DIGIT = 1, LOW_HEX = 2, UPPER = 4, LOWER = 8, SIGN = 16, MORE = 32 };
-enum { ALNUM = DIGIT | UPPER | LOWER, IN_WORD = ALNUM | SIGN, IN_BASE64 = IN_WORD | MORE };
+enum { DIGIT = 1, LOW_HEX = 2, UPPER = 4, LOWER = 8, SIGN = 16, DOT = 32, MORE = 64 };
+enum {
+    ALNUM = DIGIT | UPPER | LOWER,
+    IN_WORD = ALNUM | SIGN | DOT,
+    IN_BASE64 = IN_WORD | MORE
+};
 
 static const uint8_t kinds[256] = {
     ['0' ... '9'] = DIGIT, ['A' ... 'F'] = UPPER | LOW_HEX, ['G' ... 'Z'] = UPPER,
     ['a' ... 'f'] = LOWER | LOW_HEX, ['g' ... 'z'] = LOWER, ['-'] = SIGN, ['_'] = SIGN,
-    ['.'] = SIGN, ['+'] = MORE, ['/'] = MORE, ['='] = MORE};
+    ['.'] = DOT, ['+'] = MORE, ['/'] = MORE, ['='] = MORE};
 
 static size_t run(const uint8_t *text, size_t at, size_t count, uint8_t of) {
     while (at < count && kinds[text[at]] & of) at++;
@@ -109,6 +117,7 @@ static size_t last_part(const uint8_t *text, size_t at, size_t count, uint8_t fo
     case NUMBER_COLON: return part(text, at, count, DIGIT, 5, ':');
     case NUMBER_PATH: return part(text, at, count, DIGIT, 15, '/');
     case TEAMS: return part(text, at, count, DIGIT | LOW_HEX, 32, '/');
+    case DOTTED: return part(text, at, count, ALNUM | SIGN, 16, '.');
     case SLACK:
         at = part(text, at, count, DIGIT | UPPER, 6, '/');
         return at && at <= count ? part(text, at, count, DIGIT | UPPER, 6, '/') : at;
@@ -116,29 +125,58 @@ static size_t last_part(const uint8_t *text, size_t at, size_t count, uint8_t fo
     }
 }
 
+enum { KEY_LOOKED_AT = 256 };
+
+static _Bool is_key(const uint8_t *text, size_t at, size_t end, size_t least) {
+    _Bool has_digit = 0, has_run = 0;
+    for (size_t row = 0; at < end; at++) {
+        has_digit = has_digit || kinds[text[at]] & DIGIT;
+        row = kinds[text[at]] & ALNUM ? row + 1 : 0;
+        has_run = has_run || row >= least;
+    }
+    return has_digit && has_run;
+}
+
 static size_t shape_end(const shape *one, const uint8_t *text, size_t at, size_t count,
-                        _Bool is_open) {
+                        size_t open_from) {
     size_t last = last_part(text, at, count, one->form);
-    if (!last || last > count) return last && is_open ? count : 0;
+    if (!last || last > count) return last && !open_from ? count : 0;
     uint8_t of = one->form == HEX ? DIGIT | LOW_HEX
                  : one->form == LETTERS ? ALNUM
                  : one->form == BASE64 || one->form == SLACK ? IN_BASE64 : IN_WORD;
-    size_t end = run(text, last, count, of);
-    if (end - last < one->least && !(is_open && end == count)) return 0;
+    /* A text may begin one key after another: each is looked at for as many bytes only. */
+    size_t far = one->form == KEY && count - last > KEY_LOOKED_AT ? last + KEY_LOOKED_AT : count;
+    size_t end = run(text, last, far, of);
+    _Bool is_open = end == count && end - last >= open_from;
+    if (end - last < one->least && !is_open) return 0;
+    if (one->form == KEY && !(is_open && !open_from) && !is_key(text, last, end, is_open ? 1 : 16))
+        return 0;
     return run(text, end, count, of & MORE ? IN_BASE64 : IN_WORD);
 }
 
+/* Whether a token may begin there: after no letter or digit of ASCII, except the last of an escape
+ * (%20, \n, \x20, \u0020). */
+static _Bool may_begin(const uint8_t *text, size_t at) {
+    if (!at || !(kinds[text[at - 1]] & ALNUM)) return 1;
+    if (at >= 2 && text[at - 2] == '\\') return 1;
+    size_t digits = 0;
+    while (digits < 4 && digits < at && kinds[text[at - 1 - digits]] & (DIGIT | LOW_HEX)) digits++;
+    if (digits >= 2 && at >= 3 && text[at - 3] == '%') return 1;
+    if (digits >= 2 && at >= 4 && text[at - 4] == '\\' && text[at - 3] == 'x') return 1;
+    return digits == 4 && at >= 6 && text[at - 6] == '\\' && text[at - 5] == 'u';
+}
+
 static size_t among(const shape *shapes, size_t shape_count, const uint8_t *text, size_t at,
-                    size_t count, _Bool is_open, size_t *from) {
+                    size_t count, size_t open_from, size_t *from) {
     for (const shape *one = shapes; one < shapes + shape_count; one++) {
         if (at < one->mark || count - (at - one->mark) < one->length) continue;
         size_t start = at - one->mark, after = start + one->length;
         if (memcmp(text + start, one->prefix, one->length) != 0) continue;
         _Bool is_path = one->prefix[0] == '/';
-        if (!is_path && start && cwi_name_byte(text[start - 1])) continue;
+        if (!is_path && !may_begin(text, start)) continue;
         /* Of an address, what comes before the secret stays. The T of Slack belongs to it. */
         size_t secret = after - (one->form == SLACK);
-        size_t end = shape_end(one, text, is_path ? secret : after, count, is_open);
+        size_t end = shape_end(one, text, is_path ? secret : after, count, open_from);
         if (!end) continue;
         *from = is_path ? secret : start;
         return end;
@@ -147,9 +185,10 @@ static size_t among(const shape *shapes, size_t shape_count, const uint8_t *text
 }
 
 #define AMONG(shapes)                                                                             \
-    among(shapes, sizeof(shapes) / sizeof *(shapes), text, at, count, is_open, from)
+    among(shapes, sizeof(shapes) / sizeof *(shapes), text, at, count, open_from, from)
 
-size_t cwi_token_end(const uint8_t *text, size_t at, size_t count, _Bool is_open, size_t *from) {
+size_t cwi_token_end(const uint8_t *text, size_t at, size_t count, size_t open_from,
+                     size_t *from) {
     if (at >= count) return 0;
     switch (text[at]) {
     case '/': return AMONG(slash);

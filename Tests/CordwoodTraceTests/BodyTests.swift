@@ -386,7 +386,7 @@ final class BodyTests: RedactionCase {
             "{\"value\":", "{\"value\":1,\"name\":\"password\"},", "\"value\":\"a\",", "[", "\\\"",
             "<a b=\"", "<x name=\"token\"><value>", "<key>token</key><string>", "&quot;", "a=",
             "a=%7B", "%25", "Basic dXNl", "-----BEGIN PRIVATE KEY-----", "\"//a:b@", "%3Ctoken%3E",
-            "--a\n", "data: {\n", "ghp_", "eyJ", "token=\"", "<!--", open + "1" + "}",
+            "--a\n", "data: {\n", "ghp_", "SG.", "eyJ", "token=\"", "<!--", open + "1" + "}",
         ] {
             let text = String(repeating: piece, count: (32 << 10) / piece.utf8.count)
             for begin in ["{\"a\":\"", "[", "<a>"] {
@@ -399,6 +399,22 @@ final class BodyTests: RedactionCase {
                     keepsText: true)
                 XCTAssertLessThan(threadSeconds() - start, 4, begin + piece)
             }
+        }
+    }
+
+    /// However far the next '=' is, and however many keys may begin.
+    func testLongFormsTakeLinearTime() throws {
+        let rules = try rules()
+        let long = String(repeating: "a", count: 4 << 20)
+        for text in [
+            String(repeating: "%5F&", count: 30_000) + long,
+            String(repeating: "sk-", count: 100_000),
+        ] {
+            let start = threadSeconds()
+            let out = redact(
+                Array(text.utf8), rules, type: "application/x-www-form-urlencoded", keepsText: true)
+            XCTAssertLessThan(threadSeconds() - start, 4)
+            XCTAssertEqual(out.utf8.count, text.utf8.count)
         }
     }
 

@@ -62,7 +62,7 @@ final class SecretListTests: RedactionCase {
         let secret = SecretListTests.secret
         for name in SecretDefaults.endings + SecretDefaults.keys {
             for spelling in spellings(name) {
-                XCTAssertTrue(rules.headerNames.containsHeader(bytes(spelling)), spelling)
+                XCTAssertTrue(isHeader(spelling, rules), spelling)
                 for (carrier, text) in carriers(of: spelling, secret) {
                     let out = shown(carrier, text, rules)
                     XCTAssertFalse(out.contains(secret), "\(carrier): \(text) as \(out)")
@@ -71,7 +71,7 @@ final class SecretListTests: RedactionCase {
             }
         }
         for name in SecretDefaults.headers {
-            XCTAssertTrue(rules.headerNames.containsHeader(bytes(name)), name)
+            XCTAssertTrue(isHeader(name, rules), name)
             XCTAssertFalse(shown("json", "{\"\(name)\":\"\(secret)\"}", rules).contains(secret))
         }
         for name in SecretDefaults.items + SecretDefaults.wholes {
@@ -82,11 +82,10 @@ final class SecretListTests: RedactionCase {
         }
     }
 
-    private func bytes(_ text: String) -> ByteText {
-        // Of static length: names live as long as the test's process.
-        let copy = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: text.utf8.count)
-        _ = unsafe copy.initialize(fromContentsOf: text.utf8)
-        return unsafe ByteText(UnsafePointer(copy.baseAddress), copy.count)
+    private func isHeader(_ name: String, _ rules: HTTPRules) -> Bool {
+        unsafe Array(name.utf8).withUnsafeBufferPointer {
+            unsafe rules.headerNames.containsHeader(ByteText($0.baseAddress, $0.count))
+        }
     }
 
     // MARK: Tokens
@@ -106,6 +105,7 @@ final class SecretListTests: RedactionCase {
             case "NUMBER_PATH": return prefix + "123456789012345/" + rest
             case "SLACK": return prefix + "0AB12/B0AB12/" + rest
             case "TEAMS": return prefix + String(repeating: "0a1b", count: 8) + "/" + rest
+            case "DOTTED": return prefix + "Ab12-Ab12_Ab12Cd." + rest
             default: return prefix + rest
             }
         }
@@ -141,7 +141,32 @@ final class SecretListTests: RedactionCase {
                     + "--b0und--\r\n"
             ),
             ("events", "data: {\"a\":\"\(token)\"}\n\n"), ("text", "curl \(token)\n"),
-        ]
+        ] + places(of: token)
+    }
+
+    /// Behind the last byte of an escape or of a character beyond ASCII.
+    private func places(of token: String) -> [(String, String)] {
+        let coded = ["%20", "%0A", "%0d", "%09", "%26", "%2C", "%3B", "%7C", "%E2%80%9C"]
+        let escaped = ["\\n", "\\t", "\\u0020", "\\u00e4", "\\x20"]
+        let direct = ["\u{201C}", "令牌\u{FF1A}", "\u{A0}", "é"]
+        return (coded + direct).flatMap {
+            [
+                ("url", "/a?b=x\($0)\(token)&c=1"), ("form", "a=1&b=x\($0)\(token)&c=2"),
+                ("json", "{\"a\":\"https://h.example/?b=x\($0)\(token)\"}"),
+            ]
+        }
+            + (coded + escaped + direct).flatMap {
+                [("line", "not found: x\($0)\(token) there"), ("text", "x\($0)\(token)\n")]
+            }
+            + escaped.flatMap {
+                [
+                    (
+                        "json",
+                        "{\"a\":\"x\($0.replacingOccurrences(of: "x", with: "u00"))\(token)\"}"
+                    ),
+                    ("json", "{\"a\":\"x\\\($0)\(token)\"}"),
+                ]
+            }
     }
 
     func testEveryTokenOfAMaker() throws {
@@ -167,8 +192,7 @@ final class SecretListTests: RedactionCase {
     func testTokensAreThoseOfTheGuide() throws {
         let guide = try file("docs/HTTP.md")
         let start = try XCTUnwrap(guide.range(of: "### Tokens"))
-        let section = guide[start.upperBound...].prefix { $0 != "#" || true }
-            .components(separatedBy: "\n## ")[0]
+        let section = guide[start.upperBound...].components(separatedBy: "\n## ")[0]
         let rows = section.split(separator: "\n").filter {
             $0.hasPrefix("| ") && !$0.hasPrefix("| maker")
         }
@@ -177,11 +201,56 @@ final class SecretListTests: RedactionCase {
             let source = row.split(separator: "|").last.map(String.init) ?? ""
             XCTAssertNotNil(source.firstMatch(of: #/[GTD]/#), String(row))
         }
-        let told = Set(section.matches(of: #/`([^`…]+)[^`]*`(?:,|:|;| )/#).map { String($0.1) })
-        for shape in try shapes() {
-            let prefix = shape.form == "SLACK" ? String(shape.prefix.dropLast()) : shape.prefix
-            XCTAssertTrue(told.contains { $0.hasPrefix(prefix) }, shape.prefix)
+        // `a-`, `b-`: …, 16; `c-`: 8
+        let told = rows.flatMap { row in
+            row.split(separator: "|")[1].split(separator: ";").flatMap { part in
+                let least = part.matches(of: #/\d+/#).last.map { String($0.0) } ?? ""
+                let names = part.components(separatedBy: "`: ")[0] + "`"
+                return names.matches(of: #/`([^`]+)`/#).map { "\($0.1) \(least)" }
+            }
         }
+        let listed = try shapes().map { "\($0.prefix) \($0.least)" }
+        XCTAssertEqual(Set(told), Set(listed), "\(Set(told).symmetricDifference(listed))")
+        XCTAssertEqual(told.count, listed.count)
+    }
+
+    /// With '-' and '_' early in the rest; of UUIDs.
+    func testKeysWithManyParts() throws {
+        let rules = try rules()
+        let hex = String(repeating: "4f07bd19", count: 8)
+        for key in [
+            "sk-or-v1-" + hex, "sk-None-Qx7Kd2ZmQx7Kd2ZmQx7Kd2Zm", "sk-litellm-Qx7Kd2ZmQx7Kd2Zm",
+            "sk-lf-4f07bd19-4f07-4f07-bd19-4f07bd194f07", "sk-a_-Qx7Kd2ZmQx7Kd2ZmQx7Kd2Zm",
+            "sk-Q-x7Kd2ZmQx7Kd2ZmQx7Kd2Zm_Qx7K", "AKIAQX7KD2ZMQX7KD2ZM",
+            "SG.Qx7Kd2ZmQx-_d2ZmQx7Kd2.Qx7Kd2ZmQx-_d2ZmQx7Kd2ZmQx7Kd2ZmQx7Kd2Zmabc",
+        ] {
+            XCTAssertEqual(shown("json", "{\"a\":\"\(key)\"}", rules), "{\"a\":\"[redacted]\"}")
+        }
+    }
+
+    /// A form does not show whether its sender broke it off.
+    func testTheEndsOfForms() throws {
+        let rules = try rules()
+        for text in [
+            "a=1&lang=sk-SK", "kind=dapi", "next=/webhooks/5", "next=%2Fwebhooks%2F123456",
+            "theme=sk-dark-and-blue", "a=%2Fbot12345%3A", "a=x%20sk-SK", "page=%2Fservices%2FTeams",
+            "b=%7B%22lang%22%3A%22sk-SK",
+        ] {
+            XCTAssertEqual(shown("form", text, rules), text)
+        }
+        for (text, wanted) in [
+            ("a=ghp_zQ7s", "a=[redacted]"), ("a=x%20ghp_zQ7s", "a=x%20[redacted]"),
+            ("a=sk-zQ7s3", "a=[redacted]"), ("a=%2Fx%20ghp_zQ7s", "a=%2Fx%20[redacted]"),
+            (
+                "a=%2Fwebhooks%2F123456789012345678%2FzQ7s",
+                "a=%2Fwebhooks%2F[redacted]"
+            ),
+        ] {
+            XCTAssertEqual(shown("form", text, rules), wanted)
+        }
+        let cut = redact(
+            Array("a=ghp_".utf8), rules, type: SecretListTests.types["form"] ?? "", isCut: true)
+        XCTAssertFalse(cut.contains("ghp_"), cut)
     }
 
     // MARK: What only looks like it
@@ -224,7 +293,10 @@ final class SecretListTests: RedactionCase {
         """
         {"css":"sk-fading-circle-animation sk-cube-grid-loading","class":"SG.Common.Util",\
         "aws":"arn:aws:iam::123456789012:role/AKIATeam","sign":"ATBBQ","path":"/bot/12/x",\
-        "services":"/services/Tickets/B2B/overview","codes":["A1","B2"],"nodes":3,"includes":[]}
+        "services":"/services/Tickets/B2B/overview","codes":["A1","B2"],"nodes":3,"includes":[],\
+        "regions":["ASIA_SOUTHEAST_1","ASIA-PACIFIC-SOUTH","AKIA_PREFIX_OF_KEYS"],\
+        "helper":"SG.Common.Utilities.StringHelper","icon":"sk-icon-24-chevron-left-and-right",\
+        "fold":"sk-foldingcubeanimations"}
         """,
     ]
 }

@@ -124,10 +124,12 @@ static void check_has(const uint8_t *text, size_t count) {
  * on. */
 static void check_tokens(const uint8_t *text, size_t count) {
     for (size_t at = 0; at <= count; at++) {
-        size_t from = 0, end = cwi_token_end(text, at, count, 0, &from);
-        size_t open_from = 0, open = cwi_token_end(text, at, count, 1, &open_from);
+        size_t from = 0, end = cwi_token_end(text, at, count, SIZE_MAX, &from);
+        size_t open_from = 0, open = cwi_token_end(text, at, count, 0, &open_from);
+        size_t some_from = 0, some = cwi_token_end(text, at, count, 4, &some_from);
         assert(end == 0 || (from <= at + 18 && from < end && end <= count && open == end));
         assert(open == 0 || (open_from <= open && (open == end || open == count)));
+        assert(some == 0 ? end == 0 : (some == open && some_from + 4 <= some));
     }
 }
 

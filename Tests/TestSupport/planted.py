@@ -29,7 +29,8 @@ def listed_tokens():
     """The shapes of tokens that the library lists, with a place for the secret. Hexadecimal ones
     have no room for MARK."""
     between = {"NUMBER_COLON": "123456:", "NUMBER_PATH": "123456789012345678/",
-               "SLACK": "0AB12CD/B0AB12CD/", "TEAMS": "0123456789abcdef" * 2 + "/"}
+               "SLACK": "0AB12CD/B0AB12CD/", "DOTTED": "ab12" * 5 + ".",
+               "TEAMS": "0123456789abcdef" * 2 + "/"}
     shapes = re.findall(r'SHAPE\("([^"]+)", \d+, ([A-Z0-9_]+)', (SOURCES / "CShims/tokens.c")
                         .read_text("utf-8"))
     return [f"{prefix}{between.get(form, '')}{{}}" for prefix, form in shapes if form != "HEX"]
@@ -42,6 +43,10 @@ WORDS = ["kept", "hello there", "ümläut", "a \"quote\"", "back\\slash", "line\
          "<b>", "{0}", "[INFO] x", "https://example.com/a?b=c&d=e", "a=b&c"]
 NAMINGS = ["name", "key", "field", "param", "header", "property"]
 TOKENS = listed_tokens()
+# What a token may follow: escapes, whose last byte may be a letter or a digit, and more than ASCII.
+BEFORE_TOKENS = ["", "", "", "x%20", "x%0A", "x%2C", "x%E2%80%9C", "x\\n", "x\\t", "x\\u0020",
+                 "x\\x2c", "x\u201c", "\u4ee4\u724c\uff1a", "x\u00a0", "\u00e9",
+                 "https://h.example/a?q=my%20", "a=b&c=x%26", "line\n"]
 TYPES = ["application/json", "application/problem+json", "text/plain", "text/html", "",
          "application/octet-stream", "application/xml", "text/xml; charset=iso-8859-1",
          "application/x-www-form-urlencoded", "text/event-stream", "application/x-ndjson",
@@ -84,7 +89,7 @@ class Planted:
     def token(self):
         self.count += 1
         made = f"{MARK}{self.number:08}{self.count:04}" + "a" * 48
-        return self.random.choice(TOKENS).format(made)
+        return self.random.choice(BEFORE_TOKENS) + self.random.choice(TOKENS).format(made)
 
     def number_of(self):
         self.count += 1

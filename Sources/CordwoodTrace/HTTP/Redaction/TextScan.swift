@@ -59,8 +59,10 @@ enum ItemForm {
     /// The nesting depth of texts so far.
     private(set) var level: UInt32 = 0
     private(set) var depth: UInt32 = 0
-    /// A part of the text was not kept.
+    /// A part of the text was not kept, or of a form's last value that holds it.
     var isCut = false
+    /// If `isCut`: as far as is known, only by the form's sender.
+    private var isMaybeWhole = false
     var items = ItemForm.loose
 
     init(_ rules: HTTPRules, kept: UInt64, _ text: ByteText) {
@@ -84,12 +86,17 @@ enum ItemForm {
     /// The last value may be incomplete: a form does not show whether its sender broke it off.
     var mayGoOn: Bool { isCut || items == .form }
 
+    /// How many bytes of its secret an unfinished token at the end has at least. Many values of
+    /// forms end in a prefix: lang=sk-SK.
+    var openTokenBytes: Int { !mayGoOn ? .max : isCut && !isMaybeWhole ? 0 : 4 }
+
     /// The text up to that byte.
     func head(_ count: Int) -> TextScan {
         guard count < text.count else { return self }
         var head = self
         head.text = text.slice(0, count)
         head.isCut = true
+        head.isMaybeWhole = false
         return head
     }
 
@@ -262,7 +269,7 @@ enum ItemForm {
         let to = valueEnd(at)
         // Within a name: its '=' decides.
         if from > since || since == 0 {
-            let equals = text.next(UInt8(ascii: "="), from: at)
+            let equals = at &+ text.slice(at, to).next(UInt8(ascii: "="), from: 0)
             if equals < to { return equals }
         }
         guard level < TextScan.levelMax, edits.mayDecode(to &- from) else {
@@ -274,6 +281,7 @@ enum ItemForm {
         ) { decoded, origin in
             var inner = within(decoded, origin, depth: depth &+ 1)
             inner.isCut = mayGoOn && to == text.count
+            inner.isMaybeWhole = !isCut || isMaybeWhole
             inner.value(&edits)
         }
         if done == nil { add(from, to, &edits) }

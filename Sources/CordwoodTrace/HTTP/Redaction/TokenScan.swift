@@ -20,7 +20,7 @@ extension TextScan {
         }
         guard let start = unsafe text.start else { return at &+ 1 }
         var from = 0
-        let end = unsafe Int(cwi_token_end(start, at, text.count, mayGoOn, &from))
+        let end = unsafe Int(cwi_token_end(start, at, text.count, openTokenBytes, &from))
         guard end > at else { return at &+ 1 }
         add(from, end, &edits)
         return end
