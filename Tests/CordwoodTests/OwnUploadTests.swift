@@ -2,13 +2,13 @@
 // archive by themselves, all others do.
 
 import Cordwood
-import CordwoodEngine
 import CordwoodShip
 import CordwoodTestSupport
 import Foundation
 import XCTest
 
 @testable import CordwoodCore
+@testable import CordwoodEngine
 @testable import CordwoodStore
 
 final class OwnUploadTests: XCTestCase {
@@ -32,10 +32,12 @@ final class OwnUploadTests: XCTestCase {
         try engine.setHTTPCapture(options)
     }
 
-    private func add(_ transport: Transport?) throws {
-        var options = TargetOptions(url: OwnUploadTests.url)
+    private func add(
+        _ transport: Transport?, name: String = "own", url: String = OwnUploadTests.url
+    ) throws {
+        var options = TargetOptions(url: url)
         options.kind = "http"
-        options.name = "own"
+        options.name = name
         options.transport = transport
         try engine.addTarget(options)
     }
@@ -101,6 +103,77 @@ final class OwnUploadTests: XCTestCase {
         try exchange("http://127.0.0.1:9/in")
         try add(nil)
         XCTAssertEqual(try archives(), 2, "the target is gone")
+    }
+
+    /// A server behind a proxy that ends TLS sees another scheme, and often no port.
+    func testServersBehindProxiesMakeNoUploads() throws {
+        try add(Transport(), url: "https://logs.example/in")
+        for url in [
+            "http://logs.example/in", "https://LOGS.example:443/in", "http://logs.example:80",
+        ] {
+            try exchange(url, isServer: true)
+        }
+        XCTAssertEqual(try archives(), 0)
+        try exchange("http://logs.example:8080/in", isServer: true)
+        XCTAssertEqual(try archives(), 1, "another origin")
+    }
+
+    /// One with libcurl, one with a transport of the host.
+    func testTargetsOfOneServer() throws {
+        for isFirst in [true, false] {
+            try add(isFirst ? Transport() : nil, name: "a")
+            try add(isFirst ? nil : Transport(), name: "b", url: OwnUploadTests.url + "/2")
+            try exchange(OwnUploadTests.url)
+            try exchange(OwnUploadTests.url, isServer: true)
+            XCTAssertEqual(try archives(), 0)
+            try engine.removeTarget("a")
+            try engine.removeTarget("b")
+        }
+    }
+
+    /// Threads that add and remove targets at once: none is forgotten.
+    func testTargetsOfManyThreads() throws {
+        let engine = try XCTUnwrap(self.engine)
+        for round in 0..<OwnUploadTests.rounds {
+            DispatchQueue.concurrentPerform(iterations: 4) { number in
+                var options = TargetOptions(url: "http://127.0.0.\(number + 1):9/in")
+                options.kind = "http"
+                options.name = "\(number)"
+                options.transport = Transport()
+                do { try engine.addTarget(options) } catch { XCTFail("\(error)") }
+            }
+            for number in 1...4 { try exchange("http://127.0.0.\(number):9/") }
+            guard try archives() == 0 else { return XCTFail("round \(round)") }
+            for number in 0..<4 { try engine.removeTarget("\(number)") }
+        }
+    }
+    private static let rounds = 25
+
+    /// They are not kept back for ever.
+    func testAnHourEndsTheWait() throws {
+        XCTAssertEqual(Services.rollAge(5, hasHostRecords: true), 5)
+        XCTAssertEqual(Services.rollAge(5, hasHostRecords: false), 3_600_000_000_000)
+        XCTAssertEqual(Services.rollAge(.max, hasHostRecords: false), .max)
+        try engine.close()
+        var options = EngineOptions()
+        options.rollAgeSeconds = 1
+        engine = try Engine(directory: directory, options: options)
+        var capture = HTTPCaptureOptions()
+        capture.isEnabled = true
+        try engine.setHTTPCapture(capture)
+        try add(Transport())
+        try exchange(OwnUploadTests.url)
+        let lane = try XCTUnwrap(EngineCore.readyLane(engine.block))
+        let base = UnsafeMutableRawPointer(
+            try XCTUnwrap(XCTUnwrap(Claim.current(lane)).pointee.base))
+        let at = SegmentHeader.createdMonotonic
+        let begun = base.load(fromByteOffset: at, as: UInt64.self)
+        base.storeBytes(of: begun &- 3_601_000_000_000, toByteOffset: at, as: UInt64.self)
+        let deadline = Date() + 60
+        while try engine.stats().archivesWritten == 0 {
+            guard Date() < deadline else { return XCTFail("not rolled") }
+            usleep(10_000)
+        }
     }
 
     /// libcurl's requests are not captured: those to the same server are others.

@@ -255,11 +255,12 @@ import CordwoodTrace
         monitor.locked { callers.removeAll { $0 == .current } }
     }
 
-    /// Segments that hold only the engine's own diagnostics stay open. An archive of them would be
-    /// sent, and each failure to send it would add more of them.
+    /// Segments with nothing but the engine's own diagnostics and exchanges that may be uploads
+    /// stay open longer. An archive of them would be sent, which may add more of them.
     private func rollByAge(_ now: UInt64) {
         let since = unsafe EngineCore.currentSince(engine)
-        guard rollAgeNs > 0, since > 0, now > since, now - since >= rollAgeNs, hasNewRecords
+        guard rollAgeNs > 0, since > 0, now > since, now - since >= rollAgeNs,
+            now - since >= Services.rollAge(rollAgeNs, hasHostRecords: hasNewRecords)
         else { return }
         _ = try? roll(onSupply: true)
     }

@@ -126,12 +126,21 @@ extension Services {
         return all &- min(all, uncounted)
     }
 
+    /// The age at which a segment is sealed. Where there are only records that are no reason to
+    /// roll, an hour bounds what they make each other cost.
+    package static func rollAge(_ wantedNs: UInt64, hasHostRecords: Bool) -> UInt64 {
+        hasHostRecords ? wantedNs : max(wantedNs, 3_600_000_000_000)
+    }
+
     /// Tells capture which exchanges may be uploads.
     func noteOrigins() {
-        let origins = uploads.origins.map {
-            HTTPOrigins.Origin($0.origin, isSentToByHost: $0.isHostTransport)
+        // Read under the lock too: the call that stores last has the latest.
+        monitor.locked {
+            let origins = uploads.origins.map {
+                HTTPOrigins.Origin($0.origin, isSentToByHost: $0.isHostTransport)
+            }
+            unsafe HTTPOrigins.set(engine, origins)
         }
-        monitor.locked { unsafe HTTPOrigins.set(engine, origins) }
     }
 
     /// Writes one line of the engine's own log.

@@ -58,14 +58,19 @@ package enum HTTPOrigins {
             // ORDER: relaxed. As above.
             let found = unsafe cwa_load_relaxed_u64(word(engine, index))
             if found == 0 { return false }
-            if found & ~sentToByHost == number { return isServer || found & sentToByHost != 0 }
+            // Several targets may have one origin.
+            if found & ~sentToByHost == number, isServer || found & sentToByHost != 0 {
+                return true
+            }
         }
         return false
     }
 
-    /// Of host and port: a server behind a proxy may not know the scheme.
+    /// Of host and port. A server behind a proxy may not know the scheme, so 80, 443 and none are
+    /// one port.
     private static func number(_ url: URLParts) -> UInt64 {
-        var hash: UInt64 = 0xCBF2_9CE4_8422_2325 ^ UInt64(url.portOrDefault)
+        let port = url.port == 80 || url.port == 443 ? 0 : url.port
+        var hash: UInt64 = 0xCBF2_9CE4_8422_2325 ^ UInt64(port)
         for index in 0..<url.host.count {
             hash = (hash ^ UInt64(ASCII.lower(url.host[index]))) &* 0x0000_0100_0000_01B3
         }
