@@ -26,16 +26,60 @@ mutation("own", "origins-are-not-told", ENGINE + "Handle/Engine.swift",
          "            services.wakeShipper()\n",
          "python test_own_uploads", "as above")
 mutation("own", "all-exchanges-wait", TRACE + "Capture/HTTPOrigins.swift",
-         "            if found & ~sentToByHost == number { return isServer || "
-         "found & sentToByHost != 0 }\n",
-         "            if found & ~sentToByHost == number { return true }\n",
+         "            if found & ~sentToByHost == number, "
+         "isServer || found & sentToByHost != 0 {\n",
+         "            if found & ~sentToByHost == number {\n",
          "swift OwnUploadTests/testOnlyTransportsOfTheHostMatter",
          "exchanges with a target's server are not uploaded although libcurl sends there")
+mutation("own", "first-target-decides", TRACE + "Capture/HTTPOrigins.swift",
+         "            if found & ~sentToByHost == number, isServer || found & sentToByHost != 0 {\n"
+         "                return true\n",
+         "            if found & ~sentToByHost == number {\n"
+         "                return isServer || found & sentToByHost != 0\n",
+         "swift OwnUploadTests/testTargetsOfOneServer",
+         "beside a target with libcurl, uploads by a transport make uploads")
+mutation("own", "ports-differ", TRACE + "Capture/HTTPOrigins.swift",
+         "        let port = url.port == 80 || url.port == 443 ? 0 : url.port\n",
+         "        let port = url.portOrDefault\n",
+         "swift OwnUploadTests/testServersBehindProxiesMakeNoUploads",
+         "a target's server behind a proxy uploads each upload that it gets")
+mutation("own", "never-by-age", ENGINE + "Services/Services.swift",
+         "            now - since >= Services.rollAge(rollAgeNs, hasHostRecords: hasNewRecords)\n",
+         "            hasNewRecords\n",
+         "swift OwnUploadTests/testAnHourEndsTheWait",
+         "exchanges with a target's origin are never uploaded if there are no other records")
+mutation("own", "as-soon-as-others", ENGINE + "Services/ServicesUploads.swift",
+         "        hasHostRecords ? wantedNs : max(wantedNs, 3_600_000_000_000)\n",
+         "        wantedNs\n",
+         "swift OwnUploadTests/testAnHourEndsTheWait", "each upload is the next one's reason")
+mutation("secrets", "forms-end-in-tokens", TRACE + "Redaction/TextScan.swift",
+         "!mayGoOn ? .max : isCut && !isMaybeWhole ? 0 : 4 }", "mayGoOn ? 0 : .max }",
+         "swift SecretListTests/testTheEndsOfForms", "lang=sk-SK loses its end")
+mutation("secrets", "behind-escapes", SHIMS + "tokens.c",
+         "    if (digits >= 2 && at >= 3 && text[at - 3] == '%') return 1;\n", "",
+         "swift SecretListTests/testEveryTokenOfAMaker", "%20ghp_… is kept")
+mutation("secrets", "behind-letters-of-escapes", SHIMS + "tokens.c",
+         "    if (at >= 2 && text[at - 2] == '\\\\') return 1;\n", "",
+         "swift SecretListTests/testEveryTokenOfAMaker", "a token behind \\\\n is kept")
+mutation("secrets", "keys-without-digits", SHIMS + "tokens.c",
+         "    return has_digit && has_run;\n", "    return has_run;\n",
+         "swift SecretListTests/testOrdinaryAnswersStay", "CSS classes lose their ends")
+mutation("secrets", "keys-without-parts", SHIMS + "tokens.c",
+         "        row = kinds[text[at]] & ALNUM ? row + 1 : 0;\n",
+         "        row = kinds[text[at]] & LOWER ? row + 1 : 0;\n",
+         "swift SecretListTests/testKeysWithManyParts", "keys with '-' are kept")
+mutation("secrets", "keys-end-anywhere", SHIMS + "tokens.c",
+         "one->form == KEY && count - last > KEY_LOOKED_AT ?", "0 ?",
+         "swift BodyTests/testLongFormsTakeLinearTime", "sk-sk-sk-… takes quadratic time")
+mutation("secrets", "equals-far-away", TRACE + "Redaction/TextScan.swift",
+         "            let equals = at &+ text.slice(at, to).next(UInt8(ascii: \"=\"), from: 0)\n",
+         "            let equals = text.next(UInt8(ascii: \"=\"), from: at)\n",
+         "swift BodyTests/testLongFormsTakeLinearTime", "forms take quadratic time")
 mutation("secrets", "short-tokens", SHIMS + "tokens.c",
-         "    if (end - last < one->least && !(is_open && end == count)) return 0;\n", "",
+         "    if (end - last < one->least && !is_open) return 0;\n", "",
          "swift SecretListTests/testEveryTokenOfAMaker", "ordinary words lose their ends")
 mutation("secrets", "inside-words", SHIMS + "tokens.c",
-         "        if (!is_path && start && cwi_name_byte(text[start - 1])) continue;\n", "",
+         "        if (!is_path && !may_begin(text, start)) continue;\n", "",
          "swift SecretListTests/testEveryTokenOfAMaker", "ordinary words lose their ends")
 mutation("secrets", "no-addresses", SHIMS + "tokens.c",
          "        *from = is_path ? secret : start;\n",
