@@ -147,7 +147,7 @@ final class OwnUploadTests: XCTestCase {
             for number in 0..<4 { try engine.removeTarget("\(number)") }
         }
     }
-    private static let rounds = 25
+    private static let rounds = 12
 
     /// They are not kept back for ever.
     func testAnHourEndsTheWait() throws {

@@ -311,7 +311,7 @@ final class BodyTests: RedactionCase {
             "ASIAIOSFODNN7EXAMPLE", "AIzaSyA0123456789abcdefghijklmnopqrstuv",
             "sk_live_abcdefghijklmnop", "sk-proj-abcdefghijklmnopqrstuv",
             "npm_abcdefghij0123456789",
-            "SG.abcdefghij.klmnopqrstuvwxyz", "hf_abcdefghijklmnopqrstuvwx",
+            "SG.abcdefghijklmnop.klmnopqrstuvwxyz", "hf_abcdefghijklmnopqrstuvwx",
             "ya29.abcdefghijklmnopq",
             "shpat_0123456789abcdef0123456789abcdef", "dop_v1_0123456789abcdef0123456789",
             "pypi-AgEIcHlwaS5vcmcCJDAwMDAwMDAw", "eyJhbGciOiJub25lIn0.eyJzdWIiOiIxIn0.c2ln",

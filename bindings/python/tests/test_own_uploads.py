@@ -26,13 +26,6 @@ def post(job: Job) -> int:
         return int(answer.status)
 
 
-def post_and_upload(job: Job) -> int:
-    """The same in a copy of the process, whose engine then archives what is a reason to."""
-    status = post(job)
-    OwnUploadTest.engine.upload(timeout=30)
-    return status
-
-
 def post_captured(store: str, job: Job) -> int:
     """The same in a process of its own, whose requests are captured in the same store."""
     with cordwood.open(store) as engine:
@@ -92,14 +85,6 @@ def forked(_: str) -> Iterator[Callable[[Job], int]]:
 
 
 @contextmanager
-def forked_later(_: str) -> Iterator[Callable[[Job], int]]:
-    """The same, of copies that know the targets and upload by themselves."""
-    with concurrent.futures.ProcessPoolExecutor(
-            1, multiprocessing.get_context("fork")) as pool:
-        yield lambda job: pool.submit(post_and_upload, job).result()
-
-
-@contextmanager
 def spawned(store: str) -> Iterator[Callable[[Job], int]]:
     """A pool of new processes."""
     with concurrent.futures.ProcessPoolExecutor(
@@ -109,13 +94,12 @@ def spawned(store: str) -> Iterator[Callable[[Job], int]]:
 
 class OwnUploadTest(StoreCase):
     """One record, several uploads: the server gets one request."""
-    engine: Any
 
     def requests(self, way: Any, passes: bool) -> Tuple[int, int]:
         """The number of requests that the server got, and of exchanges in the store."""
         server = Answering()
         self.addCleanup(server.close)
-        engine = OwnUploadTest.engine = self.open()
+        engine = self.open()
         engine.capture_http()
         self.addCleanup(cordwood.install_http_hooks(engine).remove)
         with way(self.store) as send:
@@ -159,7 +143,7 @@ def _add(way: Any, passes: bool) -> None:
     setattr(OwnUploadTest, test.__name__, test)
 
 
-for _way in (here, threads, thread, loop, forked, forked_later, spawned):
+for _way in (here, threads, thread, loop, forked, spawned):
     _add(_way, True)
     # A process that begins without the target does not know that a transport sends to it.
     if _way not in (forked, spawned):
