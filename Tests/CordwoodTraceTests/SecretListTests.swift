@@ -146,7 +146,7 @@ final class SecretListTests: RedactionCase {
 
     /// Behind the last byte of an escape or of a character beyond ASCII.
     private func places(of token: String) -> [(String, String)] {
-        let coded = ["%20", "%0A", "%0d", "%09", "%26", "%2C", "%3B", "%7C", "%E2%80%9C"]
+        let coded = ["%20", "%0A", "%0d", "%09", "%26", "%2C", "%3B", "%7C", "%E2%80%9C", "%5Cn"]
         let escaped = ["\\n", "\\t", "\\u0020", "\\u00e4", "\\x20"]
         let direct = ["\u{201C}", "令牌\u{FF1A}", "\u{A0}", "é"]
         return (coded + direct).flatMap {

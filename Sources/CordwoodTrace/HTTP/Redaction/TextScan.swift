@@ -288,11 +288,11 @@ enum ItemForm {
         return to
     }
 
-    /// Quotes, brackets, and bytes that items, addresses, tokens and nested codes need.
+    /// Quotes, brackets, and bytes that items, addresses, tokens, escapes and nested codes need.
     private static func mayHide(_ high: UInt8, _ low: UInt8) -> Bool {
         switch (high, low | 0x20) {
         case (0x32, 0x32), (0x32, 0x35), (0x32, 0x64...0x66), (0x33, 0x61), (0x33, 0x63),
-            (0x33, 0x64), (0x34, 0x30), (0x35, 0x62), (0x35, 0x66), (0x37, 0x62):
+            (0x33, 0x64), (0x34, 0x30), (0x35, 0x62...0x63), (0x35, 0x66), (0x37, 0x62):
             return true
         default: return false
         }
