@@ -161,7 +161,7 @@ final class ManyArchivesTests: XCTestCase {
             let service = try store.service()
             _ = try service.addTarget(
                 store.target("http://127.0.0.1:9/in") {
-                    ($0.name, $0.format, $0.transport) = ("t", "ndjson", server)
+                    ($0.name, $0.kind, $0.format, $0.transport) = ("t", "http", "ndjson", server)
                 })
             var rounds = 0
             func waits() throws -> Bool {
