@@ -39,8 +39,8 @@ mutation("answer", "refusals-without-limit", SHIP + "Upload/ForbiddenBodies.swif
          "        return recent.count < most ? 0 : 0\n",
          FORBIDDEN + "testManyDislikedArchivesAreRefusedSeldom", "a firewall locks us out")
 mutation("answer", "parallel-refusals-without-limit", SHIP + "Upload/TargetRun.swift",
-         "                && active <= runner.forbiddenLeftHeld(nowMs: now)\n            while",
-         "            while",
+         "\n                    && active <= runner.forbiddenLeftHeld(nowMs: now)\n",
+         "\n",
          FORBIDDEN + "testManyDislikedArchivesAreRefusedSeldom",
          "requests side by side exceed the hour's refusals")
 mutation("answer", "each-call-asks-all", SHIP + "Upload/TargetHold.swift",
