@@ -428,9 +428,7 @@ package final class UploadService: @unchecked Sendable {
         return isGranted
     }
 
-    /// - Parameters:
-    ///   - names: archives' file names.
-    ///   - all: those that exist: others are forgotten.
+    /// By archives' file names. Those that do not exist any more are forgotten.
     func noteAlone(_ names: [String], of all: Set<String>) {
         monitor.locked { alone = alone.union(names).intersection(all) }
     }
