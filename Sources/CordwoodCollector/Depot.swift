@@ -76,7 +76,7 @@ final class Depot: Sendable {
 
     @safe func append(_ data: UnsafeRawBufferPointer, to file: IncomingFile) throws(FileProblem) {
         do throws(FileProblem) {
-            try unsafe file.append(data)
+            try file.append(data)
         } catch {
             failed.withLock { $0 = error }
             throw error
@@ -96,7 +96,7 @@ final class Depot: Sendable {
             let room = [UInt8](repeating: 0x5a, count: Depot.trialBytes)
             // SAFETY: the array outlives the call.
             let problem: FileProblem? = unsafe room.withUnsafeBytes { bytes in
-                do throws(FileProblem) { try unsafe file.append(bytes) } catch { return error }
+                do throws(FileProblem) { try file.append(bytes) } catch { return error }
                 return nil
             }
             if let problem { throw problem }
