@@ -3,6 +3,7 @@ is made."""
 import copy
 import itertools
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -264,6 +265,31 @@ print(waited, thread.is_alive(), all(answers), len(answers))
         self.assertEqual((ended.stdout, ended.stderr), ("True False True 400\n", ""))
         self.assertEqual([record.message.split()[0] for record in self.records()],
                          [str(index) for index in range(400)])
+
+
+class OtherProcessTest(StoreCase):
+    """A process pool sends what a worker raises to the process that waits for it."""
+
+    def test_errors_are_made_again(self) -> None:
+        engine = self.open()
+        raised: List[cordwood.CordwoodError] = []
+        for call in (lambda: engine.upload(timeout=1), lambda: engine.add_target("x://"),
+                     lambda: cordwood.open("/proc/none")):
+            with self.assertRaises(cordwood.CordwoodError) as caught:
+                call()
+            raised.append(caught.exception)
+        kinds = [cordwood.CordwoodError]
+        for kind in kinds:
+            kinds += kind.__subclasses__()
+            error = kind.__new__(kind, "words")
+            error.status, error.status_name, error.__dict__["more"] = -1, "CW_E_X", ("a", 1)
+            raised.append(error)
+        self.assertGreater(len(kinds), 12)
+        for error in raised:
+            for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+                again = pickle.loads(pickle.dumps(error, protocol))
+                self.assertEqual((type(again), again.args, vars(again), str(again)),
+                                 (type(error), error.args, vars(error), str(error)))
 
 
 if __name__ == "__main__":

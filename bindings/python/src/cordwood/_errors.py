@@ -5,7 +5,7 @@ text comes from the library: what failed, on which path or value, and why. Writi
 raises these errors: the write calls return whether the record was kept.
 """
 import ctypes
-from typing import TYPE_CHECKING, Dict, Optional, Type
+from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple, Type
 
 from . import _abi
 
@@ -20,6 +20,10 @@ class CordwoodError(Exception):
         super().__init__(message or describe(status))
         self.status = status
         self.status_name = status_name(status)
+
+    def __reduce__(self) -> "Tuple[Any, ...]":
+        # Process pools pickle what a worker raises; one that cannot be made again ends the pool.
+        return _made_again, (type(self), self.args), self.__dict__
 
 
 class ArgumentError(CordwoodError, ValueError):
@@ -68,6 +72,10 @@ class UploadError(CordwoodError):
     def outcome(self) -> str:
         """How the last transfer ended; "none" if there was none."""
         return self.result.last_outcome if self.result is not None else "none"
+
+
+def _made_again(kind: "Type[CordwoodError]", words: "Tuple[Any, ...]") -> CordwoodError:
+    return kind.__new__(kind, *words)
 
 
 _CLASSES: Dict[int, Type[CordwoodError]] = {
