@@ -174,7 +174,7 @@ static size_t among(const shape *shapes, size_t shape_count, const uint8_t *text
         if (memcmp(text + start, one->prefix, one->length) != 0) continue;
         _Bool is_path = one->prefix[0] == '/';
         if (!is_path && !may_begin(text, start)) continue;
-        /* Of an address, what comes before the secret stays. The T of Slack belongs to it. */
+        /* In an address, the path before the secret is kept. Slack's secret includes the T. */
         size_t secret = after - (one->form == SLACK);
         size_t end = shape_end(one, text, is_path ? secret : after, count, open_from);
         if (!end) continue;

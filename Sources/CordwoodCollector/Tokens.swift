@@ -38,8 +38,8 @@ final class Tokens: Sendable {
         return isKnown
     }
 
-    /// Reads the file again. Blocking. Returns why it counts as it was read last; nil: it is read,
-    /// or there is none.
+    /// Reads the file again, if there is one. Blocking. If that fails, returns the reason, and the
+    /// tokens read last still count.
     func lookAgain() -> String? {
         guard let path else { return nil }
         do throws(TokenFileProblem) {

@@ -1,5 +1,5 @@
-// Uploads from stores in which very many archives wait: what they cost follows from what changes,
-// not from what waits; every record arrives once.
+// Uploads from stores in which very many archives wait: the cost depends on what changes, not on
+// how many wait, and every record arrives once.
 
 import CordwoodCore
 import CordwoodTestSupport

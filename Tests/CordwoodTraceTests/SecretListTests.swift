@@ -95,7 +95,7 @@ final class SecretListTests: RedactionCase {
         let form: String
         let least: Int
 
-        /// Without the last byte it is none.
+        /// The shortest one: without its last byte it is no token.
         var token: String {
             let rest = String(
                 repeating: form == "HEX" ? "4f07bd19" : "Qx7Kd2Zm", count: least / 8 + 1

@@ -54,7 +54,7 @@ mutation("many", "replacements-are-others", SHIP + "Upload/TargetRun.swift",
 mutation("many", "told-at-each-run", SHIP + "Upload/UploadRegistrations.swift",
          '                isNews("forsaken \\(target.key.text)")\n',
          "                !own.isEmpty\n",
-         MANY + "testAForsakenTargetIsTold", "a target of others is told of at each run")
+         MANY + "testAForsakenTargetIsTold", "every run reports the same target again")
 mutation("full", "no-room-no-target", SHIP + "Upload/UploadRegistrations.swift",
          "            guard error.status == .full else { throw error }\n",
          "            guard error.status == .busy else { throw error }\n",

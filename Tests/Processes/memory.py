@@ -72,8 +72,8 @@ def limited_bodies(bench):
 
 
 def limited_errand(bench):
-    """A lane that somebody removes is replaced even if the engine can start no thread for it, and
-    the thread that stands in waits for memory."""
+    """A lane that somebody removes is replaced even if the engine can start no thread for it and
+    the thread that does the work instead has to wait for memory."""
     with bench.start("memory", "errand", stdin=subprocess.PIPE, stdout=subprocess.PIPE) as host:
         try:
             said = host.stdout.readline()

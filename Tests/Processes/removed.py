@@ -216,9 +216,9 @@ def removed_kills(bench):
 
 
 def teller_kills(bench):
-    """A host that removes archives and is told of it is killed before each of its calls. Nobody is
-    told twice or of what was not removed. The next host is told exactly of what the first one had
-    not taken for itself."""
+    """A host that removes archives, and has a callback for it, is killed before each of its calls.
+    No removal is reported twice, and none that did not happen. The next host's callback gets
+    exactly those that the first one had not claimed."""
     template, killed, lost, gone_all = bench.directory / "template", 0, 0, 0
     bench.store = template
     made = fill(bench, 4)

@@ -16,9 +16,9 @@ size_t cwi_find(const uint8_t *text, size_t at, size_t count, const void *wanted
 size_t cwi_next_marks(const uint8_t *text, size_t at, size_t count, uint64_t *bits);
 
 /* Returns the end of the token of a known maker (docs/HTTP.md, "Tokens") that has the mark at `at`,
- * and sets *from to the first byte to replace; returns 0 if there is none. `open_from`: a token
- * that reaches the end of the text may go on there, so it counts if its secret part has that many
- * bytes. 0: however short it is; SIZE_MAX: nothing goes on. tokens.c */
+ * and sets *from to the first byte to replace. Returns 0 if no token is there. A token at the end
+ * of the text may be cut off: it counts if its secret part has at least `open_from` bytes.
+ * SIZE_MAX: the text is whole, so a cut token never counts. tokens.c */
 size_t cwi_token_end(const uint8_t *text, size_t at, size_t count, size_t open_from, size_t *from);
 
 /* Sets one bit for each byte of the text, 64 in a word: in `words` for letters, digits, bytes from

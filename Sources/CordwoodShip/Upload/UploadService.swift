@@ -57,7 +57,7 @@ package final class UploadService: @unchecked Sendable {
     private var alone: Set<String> = []
     private var areLanesSynced = false
     private var unregistered: [RegisteredTarget] = []
-    /// How old an archive is before its waiting for a target of others is told.
+    /// An archive that waits longer for another program's target is reported.
     let forsakenMs: UInt64
     private var consentSeen: (isGranted: Bool, atMs: UInt64)?
     /// The content for the store's `clock` that could not be written.

@@ -428,7 +428,7 @@ private struct Compacting {
         return members.contains { replaced.contains($0.info.id) }
     }
 
-    /// Denied consent: what waits is removed, and nothing is made of it.
+    /// After a denial, waiting archives are removed, so none may be merged into a younger one.
     private var isAllowed: Bool {
         (try? StoreFile.read(storeDirectory: directory))?.consent != .denied
     }

@@ -21,8 +21,8 @@ public enum JSONLine {
         line.copy(to: &out)
     }
 
-    /// The same with all fields as one string of JSON, also where there are none: every line then
-    /// has the same columns for a reader that infers them.
+    /// The same with all fields as one string of JSON; a record without fields has `"{}"`. Every
+    /// line then has the same columns for a reader that infers them.
     package static func appendFlat(_ r: borrowing RecordRef, mark: String, to out: inout [UInt8]) {
         var line = LineJSON()
         line.line(r, mark: mark, isFlat: true)

@@ -193,7 +193,7 @@ struct HTTPHeaders: ~Copyable {
 }
 
 extension ByteText {
-    /// nil: it is none.
+    /// Nil if this text is no mark.
     fileprivate var uploadMark: UploadMark? {
         guard count == UploadMark.digits else { return nil }
         var word: UInt64 = 0
