@@ -4,6 +4,7 @@
 
 #include <cordwood/upload.h>
 
+#include <dirent.h>
 #include <poll.h>
 
 enum { OWN_FILES = 64 };
@@ -84,13 +85,32 @@ static void *roll(void *engine) {
     return NULL;
 }
 
-/* Not while the engine is making an archive or a segment, which it would write to another file
- * then. */
+/* Whether another thread is running or waits for a disk: one of the engine's may have a file open
+ * for a moment. */
+static int is_busy(void) {
+    DIR *tasks = opendir("/proc/self/task");
+    int found = 0;
+    for (struct dirent *task; tasks && (task = readdir(tasks));) {
+        if (task->d_name[0] == '.' || atoi(task->d_name) == gettid()) continue;
+        char path[64], state = 0;
+        snprintf(path, sizeof path, "/proc/self/task/%.20s/stat", task->d_name);
+        FILE *file = fopen(path, "r");
+        if (!file) continue;
+        if (fscanf(file, "%*d (%*[^)]) %c", &state) == 1 && state != 'S') found = 1;
+        fclose(file);
+    }
+    if (tasks) closedir(tasks);
+    return found;
+}
+
+/* Not while the engine has a file open for a moment: it would write to another one then. It looks
+ * at its limits after an archive. */
 static void close_all_quietly(cw_engine *engine) {
     wants_quiet = 1;
     while (!is_quiet || paused < 2) pause_us(1000);
     EXPECT(CW_OK, cw_archive_wait(engine, 20000));
     if (getenv("CORDWOOD_TARGET")) (void)cw_upload(engine, 20000, NULL, 0);
+    for (int idle = 0; idle < 3; idle = is_busy() ? 0 : idle + 1) pause_us(1000);
     close_all();
     wants_quiet = 0;
     while (is_quiet) pause_us(1000);

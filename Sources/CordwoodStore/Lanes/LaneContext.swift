@@ -167,14 +167,17 @@ final class LaneContext {
         _ head: LaneHead?, _ alone: SegmentHead?, _ lane: String,
         _ resource: [(key: String, value: String)]
     ) -> ProcessInfo {
-        let named = lane.split(separator: "-")
-        let pid = named.count >= 2 ? UInt32(named[1]) ?? 0 : 0
-        return ProcessInfo(
+        ProcessInfo(
             laneID: head?.laneID ?? alone?.laneID ?? .zero,
             bootID: head?.bootID ?? alone?.bootID ?? .zero,
-            processID: head?.processID ?? pid, name: head?.processName ?? "",
+            processID: head?.processID ?? processID(ofLane: lane), name: head?.processName ?? "",
             createdRealtime: head?.createdRealtime ?? 0,
             createdMonotonic: head?.createdMonotonic ?? 0, resource: resource)
+    }
+
+    private static func processID(ofLane name: String) -> UInt32 {
+        let parts = name.split(separator: "-")
+        return parts.count >= 2 ? UInt32(parts[1]) ?? 0 : 0
     }
 
     /// No writer makes a growth file larger than one entry of 16 MiB and a page (FORMAT §5).
