@@ -226,6 +226,28 @@ final class CurlTransportTests: XCTestCase {
         XCTAssertEqual(try CurlTransport().send(server.url).kind, .requestFailed, "a cut 2xx")
     }
 
+    func testAnswerWhoseHeadIsBrokenIsNone() throws {
+        let broken = [
+            "HTTP/1.1 200 OK", "HTTP/1.1 200 OK\\r\\n", "HTTP/1.1 200 OK\\r\\nContent-Le",
+            "HTTP/1.1 200 OK\\r\\nContent-Length: 0\\r\\n",
+            "HTTP/1.1 100 Continue\\r\\n\\r\\nHTTP/1.1 200 OK\\r\\nDate: x",
+            "HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\nContent-Length: 3\\r\\n\\r\\nok!",
+        ]
+        let whole = [
+            "HTTP/1.1 200 OK\\r\\n\\r\\n", "HTTP/1.1 200 OK\\nContent-Length: 2\\n\\nok",
+            "HTTP/1.1 100 Continue\\r\\n\\r\\nHTTP/1.1 200 OK\\r\\n\\r\\nok",
+            "HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\nContent-Length: 2\\r\\n\\r\\nok",
+        ]
+        let answers = (broken + whole).map { "{\"action\":\"raw\",\"text\":\"\($0)\"}" }
+        let server = try FaultServer("[\(answers.joined(separator: ","))]")
+        for text in broken + whole {
+            let outcome = try CurlTransport().send(server.url)
+            XCTAssertEqual(
+                outcome.kind, whole.contains(text) ? .success : .requestFailed, text)
+            XCTAssertNotEqual(outcome.cause, "No error", text)
+        }
+    }
+
     func testWhatWeBrokeOffIsNoAnswer() {
         let exchange = CurlExchange(
             TransferRequest(

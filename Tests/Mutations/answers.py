@@ -14,6 +14,17 @@ mutation("answer", "comments-hide-a-page", SHIP + "Targets/AnswerContent.swift",
          "            } else if begins(rest, \"<?\") {\n",
          "swift AnswerContentTests/testNoPageConfirmsAtAnyKind",
          "a page that begins with a comment is a receipt")
+mutation("answer", "heads-may-be-cut", SHIP + "Transport/CurlExchange.swift",
+         "        if !isHeadWhole { return \"the head of the answer is cut off\" }\n", "",
+         "swift CurlTransportTests/testAnswerWhoseHeadIsBrokenIsNone",
+         "a proxy that fails after its first line takes logs away")
+mutation("answer", "interim-heads-count", SHIP + "Transport/CurlExchange.swift",
+         "            isHeadWhole = false\n", "",
+         "swift CurlTransportTests/testAnswerWhoseHeadIsBrokenIsNone", "as above, after a 100")
+mutation("answer", "lengths-may-differ", SHIP + "Transport/CurlExchange.swift",
+         "        return lengths.count > 1 ?", "        return lengths.count > 2 ?",
+         "swift CurlTransportTests/testAnswerWhoseHeadIsBrokenIsNone",
+         "an answer that two servers wrote takes logs away")
 mutation("answer", "an-error-is-a-receipt", SHIP + "Targets/Dialect.swift",
          "        !AnswerContent.reportsError(outcome)\n", "        true\n",
          "swift AnswerContentTests/testKindsWithoutAProtocolTakeAnythingElseWithoutAnError",

@@ -14,6 +14,7 @@ An answer: status (200), headers, body, body_bytes (the size, instead of body), 
     hang   read the request, never answer (until the client leaves)
     huge   an answer of `bytes` bytes, as far as the client reads it
     stall  read no body, never answer (until the client leaves)
+    raw    store nothing, answer with the bytes of `text` and close
 Rules, for every request: `limit` (a body over this size is answered 413), `refuse` (encodings,
 separated by commas, that are answered 415), `poison` (a body with that text is answered 400), `old`
 (1: an archive with a dense block or an extract is answered as by an older collector), `respond` (a
@@ -154,6 +155,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return cut(self)
         with open(os.path.join(script.directory, f"body-{number}"), "wb") as file:
             file.write(body)
+        if action == "raw":
+            self.note(script, number, body, 0)
+            self.wfile.write(answer["text"].encode("latin-1"))
+            return cut(self)
         encoding = self.headers.get("Content-Encoding", "")
         if answer is None:
             answer = script.rule(body, encoding) or {}

@@ -16,6 +16,7 @@ import CordwoodCore
     private var body: [UInt8] = []
     private var isBodyCut = false
     private var headers: [(name: String, value: String)] = []
+    private var isHeadWhole = false
 
     private static let readAbort = 0x1000_0000  // CURL_READFUNC_ABORT
 
@@ -88,6 +89,9 @@ import CordwoodCore
         if line.hasPrefix("HTTP/") {
             // The final answer follows an interim one.
             headers = []
+            isHeadWhole = false
+        } else if line.first?.isNewline ?? true {
+            isHeadWhole = true
         } else if let colon = line.firstIndex(of: ":"), headers.count < TransferOutcome.headersMax {
             let value = String(
                 line[line.index(after: colon)...].drop(while: { $0 == " " || $0 == "\t" })
@@ -101,8 +105,9 @@ import CordwoodCore
         // For a refusal, status and headers are enough; for a 2xx, success includes the end of the
         // body.
         let isRefused = facts.status >= 300 && facts.code != CURLE_ABORTED_BY_CALLBACK
-        let isAnswered =
-            facts.code == CURLE_OK || isRefused || (facts.code == CURLE_WRITE_ERROR && isBodyCut)
+        let isWhole = facts.code == CURLE_OK || (facts.code == CURLE_WRITE_ERROR && isBodyCut)
+        let fault = isWhole ? headFault : nil
+        let isAnswered = isRefused || (isWhole && fault == nil)
         var outcome: TransferOutcome
         if isAnswered && facts.status == HTTPStatus.proxyAuthentication {
             // The server did not say this: no archive is to blame.
@@ -114,7 +119,7 @@ import CordwoodCore
                 kind: kind, httpStatus: facts.status, cause: "HTTP \(facts.status)" + source)
             outcome.isBodyCut = isBodyCut || facts.code != CURLE_OK
         } else {
-            outcome = .failed(CurlExchange.cause(facts), isUnreachable: !facts.isBegun)
+            outcome = .failed(fault ?? CurlExchange.cause(facts), isUnreachable: !facts.isBegun)
             outcome.isStopped = facts.code == CURLE_ABORTED_BY_CALLBACK
             outcome.isReset = facts.code == CURLE_HTTP2 || facts.code == CURLE_HTTP2_STREAM
         }
@@ -122,6 +127,14 @@ import CordwoodCore
         outcome.body = body
         outcome.bytesSent = bytesSent
         return outcome
+    }
+
+    /// What libcurl takes for an answer although the server or a proxy broke off or contradicts
+    /// itself (RFC 9112, 6.3 and 8); nil: nothing.
+    private var headFault: String? {
+        if !isHeadWhole { return "the head of the answer is cut off" }
+        let lengths = Set(headers.lazy.filter { $0.name == "content-length" }.map(\.value))
+        return lengths.count > 1 ? "the answer has more than one Content-Length" : nil
     }
 
     /// Some proxies answer 401 instead of 407. Without a tunnel it looks like the server's answer.
