@@ -12,57 +12,18 @@ final class CompactUploadTests: XCTestCase {
     private let archives = 8
     private let identity = AgeIdentity.generate()
 
-    /// Records of one thread; each archive's records follow those of the one before.
-    private func add(_ store: TestStore, _ number: Int, to recipients: [AgeRecipient] = []) {
-        let process = CordwoodStore.ProcessInfo(
-            laneID: LaneID(high: 1, low: 2), bootID: .zero, processID: 812, name: "test",
-            createdRealtime: 0, createdMonotonic: 0, resource: [])
-        let thread = ThreadInfo(process: process, serial: 1, threadID: 812, name: "main")
-        store.addArchive(
-            number,
-            records: (0..<50).map { index in
-                var staged = Staged(thread: thread)
-                staged.model.sequence = UInt64(number) << 32 | UInt64(index)
-                staged.model.level = 9
-                staged.model.monotonic = UInt64(number * 1_000 + index)
-                staged.model.written = staged.model.monotonic
-                staged.model.time = staged.model.monotonic
-                staged.model.message = Array("record \(index) of \(number)".utf8)
-                staged.model.originalLength = UInt64(staged.model.message.count)
-                return staged
-            }, recipients: recipients)
-    }
-
-    /// How often the server took each record.
-    private func taken(_ server: FaultServer) throws -> [UInt64: Int] {
-        var counts: [UInt64: Int] = [:]
-        var keys: Set<String> = []
-        for request in server.requests
-        where keys.insert(request.headers["idempotency-key"] ?? "").inserted {
-            let path = NSTemporaryDirectory() + "taken-\(UUID().uuidString).cwa"
-            writeAll(server.body(request.number), path)
-            defer { unlink(path) }
-            for record in drain(
-                try ArchiveSource.open(path: FilePath(path), identities: [identity])
-            ).records {
-                counts[record.sequence, default: 0] += 1
-            }
-        }
-        return counts
-    }
-
     func testEachRecordArrivesOnce() throws {
         var merged = 0
         for seed in 0..<12 {
             var random = SplitMix(UInt64(seed))
             let server = try FaultServer()
             let store = try TestStore()
-            for number in 1...archives { add(store, number) }
+            store.addArchives(1...archives, records: 50)
             let service = try store.service()
             let requests = UInt32(1 + seed % 3)
             _ = try service.addTarget(store.target(server.url) { $0.requestsMax = requests })
             merged += try compactBesidePasses(store, service, seed, &random)
-            let counts = try taken(server)
+            let counts = try server.taken(identity)
             XCTAssertEqual(counts.count, archives * 50, "seed \(seed): lost")
             XCTAssertEqual(Set(counts.values), [1], "seed \(seed): twice")
         }
@@ -77,11 +38,11 @@ final class CompactUploadTests: XCTestCase {
             var random = SplitMix(UInt64(seed))
             let server = try FaultServer()
             let store = try TestStore()
-            for number in 1...archives { add(store, number, to: [identity.recipient]) }
+            store.addArchives(1...archives, records: 50, to: [identity.recipient])
             let service = try store.service()
             _ = try service.addTarget(store.target(server.url) { $0.requestsMax = 2 })
             merged += try compactBesidePasses(store, service, seed, &random)
-            let counts = try taken(server)
+            let counts = try server.taken(identity)
             XCTAssertEqual(counts.count, archives * 50, "seed \(seed): lost")
             XCTAssertEqual(Set(counts.values), [1], "seed \(seed): twice")
         }
@@ -122,7 +83,7 @@ final class CompactUploadTests: XCTestCase {
             var random = SplitMix(UInt64(seed))
             let (first, second) = (try FaultServer(), try FaultServer())
             let store = try TestStore()
-            for number in 1...archives { add(store, number) }
+            store.addArchives(1...archives, records: 50)
             let early = try store.service()
             // Registered, so what the first one has stays for it.
             let later = try store.target(second.url) { $0.name = "later" }
@@ -138,7 +99,7 @@ final class CompactUploadTests: XCTestCase {
             _ = try service.addTarget(later)
             merged += try compactBesidePasses(store, service, seed, &random)
             for server in [first, second] {
-                let counts = try taken(server)
+                let counts = try server.taken(identity)
                 XCTAssertEqual(counts.count, archives * 50, "seed \(seed): lost")
                 XCTAssertEqual(Set(counts.values), [1], "seed \(seed): twice")
             }

@@ -16,44 +16,11 @@ final class ManyArchivesTests: XCTestCase {
     private func add(
         _ store: TestStore, _ numbers: ClosedRange<Int>, to recipients: [AgeRecipient] = []
     ) {
-        let process = CordwoodStore.ProcessInfo(
-            laneID: LaneID(high: 1, low: 2), bootID: .zero, processID: 812, name: "test",
-            createdRealtime: 0, createdMonotonic: 0, resource: [])
-        let thread = ThreadInfo(process: process, serial: 1, threadID: 812, name: "main")
-        for number in numbers {
-            store.addArchive(
-                number,
-                records: (0..<records).map { index in
-                    var staged = Staged(thread: thread)
-                    staged.model.sequence = UInt64(number) << 32 | UInt64(index)
-                    staged.model.level = 9
-                    staged.model.monotonic = UInt64(number * 1_000 + index)
-                    staged.model.written = staged.model.monotonic
-                    staged.model.time = staged.model.monotonic
-                    staged.model.message = Array("record \(index) of \(number)".utf8)
-                    staged.model.originalLength = UInt64(staged.model.message.count)
-                    return staged
-                }, recipients: recipients)
-        }
-    }
-
-    /// How often the server got each record, with bodies of one id counted once.
-    private func taken(_ server: FaultServer) throws -> [UInt64: Int] {
-        var counts: [UInt64: Int] = [:]
-        var keys: Set<String> = []
-        for request in server.requests
-        where keys.insert(request.headers["idempotency-key"] ?? "").inserted {
-            let path = NSTemporaryDirectory() + "taken-\(UUID().uuidString).cwa"
-            writeAll(server.body(request.number), path)
-            defer { unlink(path) }
-            let source = try ArchiveSource.open(path: FilePath(path), identities: [identity])
-            for record in drain(source).records { counts[record.sequence, default: 0] += 1 }
-        }
-        return counts
+        store.addArchives(numbers, records: records, to: recipients)
     }
 
     private func checkOnce(_ server: FaultServer, _ archives: Int) throws {
-        let counts = try taken(server)
+        let counts = try server.taken(identity)
         XCTAssertEqual(counts.count, archives * records, "lost")
         XCTAssertEqual(Set(counts.values), [1], "twice")
     }

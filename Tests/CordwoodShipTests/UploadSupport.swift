@@ -1,6 +1,6 @@
 // What upload tests share: a store in a temporary directory with real archives, a clock that stands
 // still unless moved, a real HTTP server with scripted answers (Tests/TestSupport/fault_server.py),
-// recorded callbacks.
+// a firewall that dislikes records, recorded callbacks.
 
 import CordwoodTestSupport
 import Foundation
@@ -107,6 +107,31 @@ final class TestStore: UploadDelegate, @unchecked Sendable {
             files[number] = readAll("\(made.path)")
         } catch {
             XCTFail("\(error)")
+        }
+    }
+
+    /// Archives of one thread's records; each one's follow those of the one before.
+    func addArchives(
+        _ numbers: ClosedRange<Int>, records: Int, to recipients: [AgeRecipient] = []
+    ) {
+        let process = CordwoodStore.ProcessInfo(
+            laneID: LaneID(high: 1, low: 2), bootID: .zero, processID: 812, name: "test",
+            createdRealtime: 0, createdMonotonic: 0, resource: [])
+        let thread = ThreadInfo(process: process, serial: 1, threadID: 812, name: "main")
+        for number in numbers {
+            addArchive(
+                number,
+                records: (0..<records).map { index in
+                    var staged = Staged(thread: thread)
+                    staged.model.sequence = UInt64(number) << 32 | UInt64(index)
+                    staged.model.level = 9
+                    staged.model.monotonic = UInt64(number * 1_000 + index)
+                    staged.model.written = staged.model.monotonic
+                    staged.model.time = staged.model.monotonic
+                    staged.model.message = Array("record \(index) of \(number)".utf8)
+                    staged.model.originalLength = UInt64(staged.model.message.count)
+                    return staged
+                }, recipients: recipients)
         }
     }
 
@@ -358,6 +383,100 @@ final class FaultServer {
 
     func body(_ number: Int) -> [UInt8] {
         Array(FileManager.default.contents(atPath: directory + "/body-\(number)") ?? Data())
+    }
+
+    /// How often it got each record, by sequence, with bodies of one id counted once.
+    func taken(_ identity: AgeIdentity) throws -> [UInt64: Int] {
+        var counts: [UInt64: Int] = [:]
+        var keys: Set<String> = []
+        for request in requests
+        where keys.insert(request.headers["idempotency-key"] ?? "").inserted {
+            let path = FilePath(directory + "/body-\(request.number)")
+            let source = try ArchiveSource.open(path: path, identities: [identity])
+            for record in drain(source).records { counts[record.sequence, default: 0] += 1 }
+        }
+        return counts
+    }
+}
+
+/// Answers `status` to every body with a disliked record, and what its kind demands to others.
+/// SAFETY: guarded by its lock.
+final class Firewall: UploadTransport, @unchecked Sendable {
+    let kind: String
+    let status: Int
+    private let lock = NSLock()
+    private var dislikes: Set<String>
+    private var bodies: [String: [String]] = [:]
+    private var refusals = 0
+    private var requests = 0
+    /// Called within each request, before it is answered. True: the process dies in it.
+    var dies: (Int) -> Bool = { _ in false }
+    /// Whether a request in which it dies arrives.
+    var arrives = false
+    private var isDead = false
+    var headers: [(name: String, value: String)] = []
+
+    init(_ kind: String, dislikes: Set<String>, status: Int = 403) {
+        (self.kind, self.dislikes, self.status) = (kind, dislikes, status)
+    }
+
+    func revive() { lock.withLock { isDead = false } }
+    func like(_ records: Set<String>) { lock.withLock { dislikes.subtract(records) } }
+    var refused: Int { lock.withLock { refusals } }
+    var asked: Int { lock.withLock { requests } }
+    /// By record: the ids of the requests that brought it.
+    var taken: [String: Set<String>] {
+        lock.withLock {
+            var taken: [String: Set<String>] = [:]
+            for (id, records) in bodies {
+                for one in records { taken[one, default: []].insert(id) }
+            }
+            return taken
+        }
+    }
+
+    func send(_ request: UploadRequest) throws -> UploadResponse {
+        let number = lock.withLock {
+            requests += 1
+            return requests
+        }
+        if lock.withLock({ isDead }) { throw UploadTransportError("dead", isUnreachable: true) }
+        let isLast = dies(number)
+        if isLast { lock.withLock { isDead = true } }
+        if isLast, !arrives { throw UploadTransportError("dead") }
+        let id = request.headers.first { $0.name == "Idempotency-Key" }?.value ?? ""
+        let found = Firewall.records(try request.content())
+        return try lock.withLock {
+            guard dislikes.isDisjoint(with: found) else {
+                refusals += 1
+                return UploadResponse(
+                    status: status, headers: headers, body: Array("Request blocked.".utf8))
+            }
+            // The same id brings the same records.
+            if let before = bodies[id] { XCTAssertEqual(before, found, id) }
+            bodies[id] = found
+            if isLast { throw UploadTransportError("dead") }
+            let answer: (Int, String) =
+                switch kind {
+                case "loki": (204, "")
+                case "loggly": (200, #"{"response":"ok"}"#)
+                case "splunk": (200, #"{"text":"Success","code":0}"#)
+                case "datadog": (202, "{}")
+                case "elasticsearch": (200, #"{"took":1,"errors":false}"#)
+                default: (200, "")
+                }
+            return UploadResponse(
+                status: answer.0, headers: kind == "s3" ? [("ETag", "\"e\"")] : [],
+                body: Array(answer.1.utf8))
+        }
+    }
+
+    /// `<archive>r<record>x`, in their order, each once.
+    private static func records(_ body: [UInt8]) -> [String] {
+        let text = String(decoding: body, as: UTF8.self)
+        var seen: Set<String> = []
+        return text.matches(of: #/[0-9]+r[0-9]+x/#).map { String($0.output) }
+            .filter { seen.insert($0).inserted }
     }
 }
 
