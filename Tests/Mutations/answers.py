@@ -64,7 +64,7 @@ mutation("answer", "spent-and-asked", SHIP + "Upload/TargetRun.swift",
          "                if hold.refusesUs || hold.isSpent(nowMs: now) {"
          " hold.isRefused = true }\n",
          "                if hold.refusesUs { hold.isRefused = true }\n",
-         FORBIDDEN + "testManyDislikedArchivesAreRefusedSeldom",
+         FORBIDDEN + "testACallEndsWhereTheHourIsSpent",
          "a call has every waiting archive refused, whatever the hour's limit")
 mutation("answer", "two-refusals-give-up", SHIP + "Upload/UploadSettlement.swift",
          "                if alone >= UploadAttempt.refusalsMin,\n",
@@ -76,6 +76,11 @@ mutation("answer", "an-old-proof-counts-again", SHIP + "Upload/TargetRunner.swif
          "            if blamed[stem] == nil { blamed[stem] = false }\n",
          FORBIDDEN + "testAnArchiveThatCannotBeCutIsQuarantined",
          "what was taken before a refusal proves that its archive is at fault")
+mutation("answer", "tests-never-go-deep", SHIP + "Upload/TargetHold.swift",
+         "        guard refusesUs, forbidden.inRow % 2 == 1 else { return nil }\n",
+         "        guard refusesUs, forbidden.inRow == .max else { return nil }\n",
+         FORBIDDEN + "testTestsGoDeepIfEveryArchiveHoldsADislikedRecord",
+         "a target whose archives all hold disliked records gets nothing for weeks")
 mutation("answer", "a-rate-brands-archives", SHIP + "Upload/TargetRunner.swift",
          "                busyAlone = []\n", "",
          FORBIDDEN + "testARateIsNoFaultOfAnArchive",
