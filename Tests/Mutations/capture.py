@@ -20,11 +20,12 @@ mutation("own", "unknown-to-another-process", STORE + "Files/Directories.swift",
          "python test_own_uploads", "the processes of a pool capture what they send")
 mutation("own", "dropped-headers-count", TRACE + "Capture/HTTPCapture.swift",
          "            unsafe exchange.pointee.uncounted = engine\n", "",
-         "python test_own_uploads", "a captured upload is the next thing to upload")
+         "swift OwnUploadTests/testUploadsMakeNoUploads",
+         "a captured upload is the next thing to upload")
 mutation("own", "origins-are-not-told", ENGINE + "Handle/Engine.swift",
          "            services.noteOrigins()\n            services.wakeShipper()\n",
          "            services.wakeShipper()\n",
-         "python test_own_uploads", "as above")
+         "swift OwnUploadTests/testUploadsMakeNoUploads", "as above")
 mutation("own", "all-exchanges-wait", TRACE + "Capture/HTTPOrigins.swift",
          "            if found & ~sentToByHost == number, "
          "isServer || found & sentToByHost != 0 {\n",
