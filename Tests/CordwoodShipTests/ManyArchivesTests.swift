@@ -328,6 +328,108 @@ final class ManyArchivesTests: XCTestCase {
         try check(kept, &known, store, "after lost events")
     }
 
+    // ── What is durable ──
+
+    /// A directory that is away cannot be synced: this fails if anything is to be.
+    private func isSynced(_ kept: KeptListing, _ store: TestStore) -> Bool {
+        let (queue, away) = ("\(store.paths.queue)", store.root + "/away")
+        XCTAssertEqual(rename(queue, away), 0)
+        defer { XCTAssertEqual(rename(away, queue), 0) }
+        return (try? kept.sync()) != nil
+    }
+
+    /// What changed since the last sync is synced once, and again if that failed.
+    func testStatesAreSyncedOnce() throws {
+        let store = try TestStore(inMemory: true)
+        let kept = KeptListing(store.paths)
+        let outbox = Outbox(paths: store.paths, kept: kept)
+        XCTAssertTrue(isSynced(kept, store), "nothing has changed")
+        for number in 1...2 {
+            try outbox.set(store.stem(number), TargetKey(name: "t"), to: .filtered)
+            for _ in 0..<2 { XCTAssertFalse(isSynced(kept, store), "\(number)") }
+            try kept.sync()
+            XCTAssertTrue(isSynced(kept, store), "\(number)")
+        }
+    }
+
+    func testARunLeavesNothingUnsynced() throws {
+        let server = try FaultServer()
+        let store = try TestStore()
+        add(store, 1...3)
+        let service = try store.service()
+        let kept = service.keepListing()
+        let other = try store.target("http://127.0.0.1:9") { $0.name = "other" }
+        try TargetRegistry(storeDirectory: store.paths.root).register(other.registration)
+        _ = try service.addTarget(store.target(server.url))
+        XCTAssertEqual(service.pass().1.uploaded, 3)
+        XCTAssertEqual(store.queue, ["sent-200", "sent-200", "sent-200"])
+        XCTAssertTrue(isSynced(kept, store))
+    }
+
+    /// Beside a run, states are listed and synced together, also those that it did not write.
+    func testWhatIsWrittenBesideRunsIsSynced() throws {
+        let store = try TestStore(inMemory: true)
+        for number in 1...2 { store.addArchive(number) }
+        let service = try store.service()
+        let kept = service.keepListing()
+        let target = try store.target("http://127.0.0.1:9")
+        let paused = PairState.paused(attempts: 1, httpStatus: 401)
+        try service.outbox.set(store.stem(1), target.key, to: paused)
+        try kept.sync()
+        _ = try service.addTarget(target)
+        XCTAssertEqual(store.queue, ["retry-1-0-stopped"])
+        XCTAssertTrue(isSynced(kept, store), "of a target that was added again")
+        let until = store.clock.unixMs + 60_000
+        let away = PairState.retry(attempts: 1, notBeforeMs: until, reason: .unreachable)
+        service.currentRunners[0].remember(store.stem(2), (away, PairRefusals.none))
+        service.startBackground()
+        XCTAssertEqual(store.queue, ["retry-1-0-stopped", away.suffix ?? ""])
+        XCTAssertTrue(isSynced(kept, store), "that could not be written before")
+    }
+
+    /// A crash left them: of an archive that is gone, of a target that is, and a body's name.
+    func testAPassRemovesOrphans() throws {
+        let store = try TestStore(inMemory: true)
+        store.addArchive(1)
+        let service = try store.service()
+        let kept = service.keepListing()
+        let target = try store.target("http://127.0.0.1:9")
+        _ = try service.addTarget(target)
+        let (outbox, queue) = (Outbox(paths: store.paths), store.paths.queue)
+        let stays = PairState.quarantined(httpStatus: 400)
+        try outbox.set(store.stem(1), target.key, to: stays)
+        try outbox.set(store.stem(1), TargetKey(name: "gone"), to: .sent(httpStatus: 200))
+        try outbox.set(
+            store.stem(2), target.key,
+            to: .retry(
+                attempts: 0, notBeforeMs: 0, reason: .stopped))
+        writeAll([], "\(queue)/" + StorePaths.body(of: store.stem(2), thread: 7))
+        XCTAssertEqual(service.pass().0, .end)
+        XCTAssertEqual(
+            try StoreFiles.list(queue, hidden: true),
+            ["\(store.stem(1))@\(target.key.text).quarantined-400"])
+        withExtendedLifetime(kept) {}
+    }
+
+    // ── A call's time ──
+
+    func testTheTimeOfACallHoldsWhileItMerges() throws {
+        let store = try TestStore()
+        add(store, 1...(UploadService.mergedMin + 6))
+        let service = try store.service()
+        _ = try service.addTarget(store.target("http://127.0.0.1:9"))
+        let before = try names(store)
+        XCTAssertEqual(service.pass(seconds: 0).0, .timeout)
+        XCTAssertEqual(try names(store), before)
+        // Another process merges.
+        let lock = try StoreFiles.lockDirectory(store.paths.queue)
+        defer { _ = lock.number }
+        let begunMs = UploadClock.system.monotonicMs()
+        XCTAssertEqual(service.pass(seconds: 0.1).0, .timeout)
+        XCTAssertLessThan(UploadClock.system.monotonicMs() - begunMs, 5_000)
+        XCTAssertEqual(try names(store), before)
+    }
+
     // ── Targets that nobody sends to ──
 
     func testAForsakenTargetIsTold() throws {

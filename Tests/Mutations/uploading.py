@@ -55,6 +55,49 @@ mutation("many", "told-at-each-run", SHIP + "Upload/UploadRegistrations.swift",
          '                isNews("forsaken \\(target.key.text)")\n',
          "                !own.isEmpty\n",
          MANY + "testAForsakenTargetIsTold", "every run reports the same target again")
+mutation("many", "failed-syncs-count", STORE + "Files/KeptListing.swift",
+         "            if isDone { return .success(()) }\n",
+         "            if isDone { return .success(()) }\n"
+         "            monitor.locked { synced = wanted }\n",
+         MANY + "testStatesAreSyncedOnce",
+         "what was sent is deleted though its states may be lost")
+mutation("many", "synced-again", STORE + "Files/KeptListing.swift",
+         "(wanted, isDone) = monitor.locked { (changes, synced == changes) }\n",
+         "(wanted, isDone) = monitor.locked { (changes, changes == .max) }\n",
+         MANY + "testStatesAreSyncedOnce", "each thread of a run syncs for itself")
+mutation("many", "nothing-is-settled", SHIP + "Upload/TargetRun.swift",
+         "        do throws(UploadError) { try listing.sync() } catch {\n",
+         "        do throws(UploadError) { if now == 0 { try listing.sync() } } catch {\n",
+         MANY + "testARunLeavesNothingUnsynced",
+         "after a power cut everything that a run sent goes again")
+mutation("many", "unpaused-unsynced", SHIP + "Upload/UploadService.swift",
+         "            try outbox.set(lock.stem, key, to: state)\n        }\n"
+         "        try outbox.sync()\n",
+         "            try outbox.set(lock.stem, key, to: state)\n        }\n",
+         MANY + "testWhatIsWrittenBesideRunsIsSynced",
+         "after a power cut a target that was added again is paused")
+mutation("many", "tidied-unsynced", SHIP + "Upload/UploadService.swift",
+         "        try? outbox.sync()\n", "",
+         MANY + "testWhatIsWrittenBesideRunsIsSynced",
+         "after a power cut what could be written at last is lost")
+mutation("many", "orphans-stay", SHIP + "Upload/UploadService.swift",
+         "        try outbox.removeOrphans()\n", "",
+         MANY + "testAPassRemovesOrphans", "queue/ grows with each crash")
+mutation("many", "gone-but-not-forgotten", SHIP + "Upload/Janitor.swift",
+         "                    if !StoreFiles.exists(service.paths.archive(stem))"
+         " { gone.append(stem) }\n"
+         "                    continue\n",
+         "                    continue\n",
+         MANY + "testSmallArchivesGoAsFew", "queue/ keeps the states of what was sent")
+mutation("many", "merges-take-their-time", SHIP + "Upload/TargetRun.swift",
+         "service.mergeSmall { shouldEnd() || !service.hadConsentLately }\n",
+         "service.mergeSmall { !service.hadConsentLately }\n",
+         MANY + "testTheTimeOfACallHoldsWhileItMerges",
+         "a call with a second merges ten thousand archives")
+mutation("many", "mergers-wait-for-ever", SHIP + "Upload/UploadPreparation.swift",
+         "                if shouldStop() { return nil }\n", "",
+         MANY + "testTheTimeOfACallHoldsWhileItMerges",
+         "a call with a second waits ten for another that merges")
 mutation("full", "no-room-no-target", SHIP + "Upload/UploadRegistrations.swift",
          "            guard error.status == .full else { throw error }\n",
          "            guard error.status == .busy else { throw error }\n",
@@ -63,6 +106,10 @@ mutation("full", "an-only-target-needs-a-state", SHIP + "Upload/UploadSettlement
          "        let isGone = Janitor(service: service).unlinkSole(archive, target.key)\n",
          "        let isGone = false\n",
          MANY + "testEachIsMarkedBeforeItIsSent", "a full disk has no room for the state")
+mutation("full", "each-round-has-its-time", "Sources/CordwoodCLI/Commands/UploadCommand.swift",
+         "                let more = try session.upload(deadlineMonotonicMs: deadlineMs,",
+         "                let more = try session.upload(deadlineMonotonicMs: deadlineMs + 2_000,",
+         "disk rounds_share_one_timeout", "cordwood upload --timeout 60 takes an hour")
 mutation("full", "streams-begin-at-the-start", SHIP + "Bodies/ArchiveParts.swift",
          "            _ = try parts.seek(ask.first) { false }\n", "",
          "swift BodyStreamTests/testAStreamHasTheSameBytes",

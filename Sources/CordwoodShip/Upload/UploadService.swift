@@ -449,11 +449,11 @@ package final class UploadService: @unchecked Sendable {
         try outbox.removeOrphans()
         let janitor = Janitor(service: self)
         for runner in currentRunners { janitor.writeDown(runner) }
+        try? outbox.sync()
         try janitor.deleteDone()
         var limits = RetentionLimits.unlimited
         limits.expirationDays = currentLimits.expirationDays
         _ = try janitor.enforce(limits, otherBytes: 0)
-        try? outbox.sync()
     }
 
     /// Archives that this process removed for their age before they were sent, whichever of its
