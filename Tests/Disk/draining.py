@@ -1,7 +1,9 @@
 """A full disk is drained by uploads: they need no room, for sending is what makes room.
 RELIABILITY, UPLOADS."""
 
+import errno
 import json
+import os
 import subprocess
 import sys
 
@@ -11,11 +13,12 @@ from harness import OK, ROOT, TOOL, ballast, equal, holds
 class Server:
     """fault_server.py, which keeps each body."""
 
-    def __init__(self, directory):
+    def __init__(self, directory, answers=()):
         self.directory = directory
         directory.mkdir()
         self.process = subprocess.Popen(
-            [sys.executable, ROOT / "Tests/TestSupport/fault_server.py", directory, "[]"],
+            [sys.executable, ROOT / "Tests/TestSupport/fault_server.py", directory,
+             json.dumps(list(answers))],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.url = f"http://127.0.0.1:{int(self.process.stdout.readline())}/in"
 
@@ -24,14 +27,19 @@ class Server:
         return [line for path in sorted(self.directory.glob("body-*"))
                 for line in path.read_text().splitlines()]
 
+    @property
+    def requests(self):
+        return len((self.directory / "requests.jsonl").read_text().splitlines())
+
     def end(self):
         self.process.kill()
         self.process.wait()
 
 
-def upload(store, url, *words):
+def upload(store, url, *words, environment=None):
     return subprocess.run([TOOL, "upload", store, "--kind", "http", "--to", url, *words],
-                          capture_output=True, text=True, check=False)
+                          capture_output=True, text=True, check=False,
+                          env={**os.environ, **(environment or {})})
 
 
 def room(disk):
@@ -95,4 +103,30 @@ def uploads_from_full_ext4(place):
         drained(place, place.ext4(48), is_registered)
 
 
-CASES = {f.__name__: f for f in (uploads_from_full_tmpfs, uploads_from_full_ext4)}
+def rounds_share_one_timeout(place):
+    """While a full disk keeps the last records from being archived, the command sends on in rounds:
+    each answer makes room. Its time is over for all of them at once."""
+    store, words = place.directory / "store", place.words()
+    server = Server(place.directory / "server", [{"status": 200}, {"action": "hang"}] * 3)
+    try:
+        host = place.host(store).open(quota=0, interval=3600, segment=1 << 20)
+        for _ in range(4):
+            equal("kept", host.write(10, 100)["kept"], 10)
+            host.ask("roll")
+            equal("cw_archive_wait", int(host.ask("wait", 60_000)), OK)
+        equal("kept", host.write(10, 100)["kept"], 10)
+        host.kill()
+        words.only(".part")
+        words.fail(errno.ENOSPC, "open")
+        done = upload(store, server.url, "--requests-max", "1", "--timeout", "2",
+                      environment={"LD_PRELOAD": str(place.programs[1]),
+                                   "DISK_WORDS": str(words.path), "DISK_STORE": str(store)})
+        equal("the exit", done.returncode, 4)
+        holds("1 sent" in done.stdout, done.stdout)
+        equal("requests", server.requests, 2)
+    finally:
+        server.end()
+
+
+CASES = {f.__name__: f for f in (uploads_from_full_tmpfs, uploads_from_full_ext4,
+                                 rounds_share_one_timeout)}

@@ -97,6 +97,7 @@ struct UploadCommand: ParsableCommand {
     private func attempt(
         _ store: String, _ session: StoreUploader.Session, _ progress: UploadProgress, _ keys: Keys
     ) throws(Failure) {
+        let deadlineMs = Machine.monotonicNs() / 1_000_000 + UInt64(timeout) * 1_000
         var outcome: StoreUploader.Outcome
         var notArchived = ""
         do throws(CordwoodError) {
@@ -108,14 +109,14 @@ struct UploadCommand: ParsableCommand {
         do throws(CordwoodError) {
             progress.begin()
             defer { progress.end() }
-            outcome = try session.upload(timeout: .seconds(timeout), explicit: !watch)
+            outcome = try session.upload(deadlineMonotonicMs: deadlineMs, explicit: !watch)
             // What was sent has made room for the rest.
             while !notArchived.isEmpty, outcome.result.uploaded > 0 {
                 do throws(CordwoodError) {
                     try archiveDead(store, keys)
                     notArchived = ""
                 } catch { notArchived = error.text }
-                let more = try session.upload(timeout: .seconds(timeout), explicit: !watch)
+                let more = try session.upload(deadlineMonotonicMs: deadlineMs, explicit: !watch)
                 if more.result.uploaded == 0 { break }
                 outcome.add(more)
             }

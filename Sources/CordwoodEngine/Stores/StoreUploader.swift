@@ -51,8 +51,8 @@ public enum StoreUploader {
 
         /// Makes one attempt for each archive that waits for the target. Explicit overrides
         /// backoff and byte rate, never consent or a server's Retry-After.
-        public func upload(
-            timeout: Duration? = nil, explicit: Bool = true
+        package func upload(
+            deadlineMonotonicMs: UInt64, explicit: Bool = true
         ) throws(CordwoodError) -> Outcome {
             do throws(UploadError) {
                 try StoreUploader.obey(directory, service)
@@ -61,7 +61,7 @@ public enum StoreUploader {
             }
             var outcome = Outcome(status: Status.ok)
             let status = service.pass(
-                explicit: explicit, deadlineMonotonicMs: Deadline(timeout).monotonicMs,
+                explicit: explicit, deadlineMonotonicMs: deadlineMonotonicMs,
                 result: &outcome.result)
             outcome.status = status.rawValue
             outcome.diagnostics = notes.take()
@@ -77,7 +77,7 @@ public enum StoreUploader {
     ) throws(CordwoodError) -> Outcome {
         try Session(
             directory: directory, target: options, callbacks: callbacks, identities: identities
-        ).upload(timeout: timeout, explicit: explicit)
+        ).upload(deadlineMonotonicMs: Deadline(timeout).monotonicMs, explicit: explicit)
     }
 
     /// Visits every request that `upload` would make, with the bytes of its body, and sends
