@@ -185,13 +185,15 @@ final class Recording: @unchecked Sendable {
             countSent(task)
             // The body of a download, or for a delegate that is not ours: nothing reported it.
             if !hasData, watcher == nil || task is URLSessionDownloadTask { hidden(task) }
-            settle(RequestOutcome())
+            settle(RequestOutcome(), task)
         }
     }
 
-    /// Called under the lock.
-    private func settle(_ outcome: RequestOutcome) {
-        guard let watcher, !isLoaded else { return end(outcome) }
+    /// Called under the lock. An async call continues as soon as the protocol has ended, and its
+    /// host may end the process then: without a body, the end is recorded before that.
+    private func settle(_ outcome: RequestOutcome, _ task: URLSessionTask) {
+        let hasBody = task.response.map { $0.expectedContentLength != 0 } ?? false
+        guard let watcher, !isLoaded, hasBody else { return end(outcome) }
         guard self.outcome == nil else { return }
         self.outcome = outcome
         // The queue delivers the remaining data before this, and the task's end after it.
@@ -226,7 +228,7 @@ final class Recording: @unchecked Sendable {
                 exchange?.responseBody(hidden: Int(clamping: task.countOfBytesReceived))
                 hasData = true
             }
-            settle(RequestOutcome(error, at: moved(task)))
+            settle(RequestOutcome(error, at: moved(task)), task)
         }
     }
 
