@@ -186,7 +186,9 @@ public final class StoreReader {
             views.flatMap(\.found) + singleArchives, lanes: Set(views.flatMap(\.foundLanes)),
             options.identities)
         for view in views { view.settle(&overlaps) }
-        let seen = overlaps.makeSeen(isOrdered: merge.isOrdered && !options.looksBack)
+        let seen = overlaps.makeSeen(isOrdered: merge.isOrdered)
+        // What several files have is forgotten in the order of the merge.
+        if seen != nil { filesArePlaced = false }
         for view in views { view.begin(overlaps, seen) }
         for file in files { add(file.archive, file.order, overlaps, seen) }
     }
