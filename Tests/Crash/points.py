@@ -332,6 +332,8 @@ class Case:
         left = self.left_behind()
         if not more and ".clock.new" in left:
             left.remove(".clock.new")  # the next engine's, which looks for old archives
+        if ".removed.new" in left:
+            left.remove(".removed.new")  # that of the next one that removes something unsent
         if self.point.mode == "memory":  # the only such case at this time
             left += sorted(memory_files() - before)
         if left:
