@@ -470,7 +470,6 @@ def signals(suite):
         raise Failed(f"ends with {done.returncode}: {done.stdout.decode()}")
 
 
-@full
 def steady(suite):
     """R39: at a steady rate nothing is unmapped."""
     done = run(suite.host, "steady", suite.folder / "steady", codes=(0,),

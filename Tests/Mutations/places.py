@@ -97,8 +97,11 @@ mutation("room", "no-reserve", SHIMS + "reserve.c",
          "        if (!block) block = take(bytes, align);\n", "",
          "processes limited_few", "Swift's runtime ends a host that has no memory left")
 mutation("room", "jobs-begin-anyway", SHIMS + "reserve.c",
-         "    return room != MAP_FAILED;\n", "    return true;\n",
+         "        has = room != MAP_FAILED;\n", "",
          "processes limited_few", "an archive takes the host's last memory")
+mutation("room", "each-job-is-tried", SHIMS + "reserve.c",
+         "    if (is_limited()) {\n", "    {\n",
+         "hostile steady", "each archive holds up the host's own mmap")
 mutation("room", "the-shipper-gives-up", ENGINE + "Services/ServicesMemory.swift",
          "        while !hasRoom() {\n",
          "        if !hasRoom() { return false }\n        while false {\n",

@@ -92,7 +92,12 @@ static void is_free(void) {
 int main(void) {
     pthread_t threads[THREADS];
     char *kept = cwi_runtime_strdup("kept");
-    assert(!is_ours(kept) && cwi_has_room(1 << 20) && !cwi_has_room((size_t)1 << 60));
+    assert(!is_ours(kept) && cwi_has_room(1 << 20) && cwi_has_room((size_t)1 << 60));
+    struct rlimit limit;
+    assert(getrlimit(RLIMIT_AS, &limit) == 0);
+    limit.rlim_cur = RLIM_INFINITY - 1; /* a limit, and more than there is */
+    assert(setrlimit(RLIMIT_AS, &limit) == 0);
+    assert(cwi_has_room(1 << 20) && !cwi_has_room((size_t)1 << 60));
     refuses = 1;
     kept = cwi_runtime_realloc(kept, 100);
     assert(is_ours(kept) && strcmp(kept, "kept") == 0);
