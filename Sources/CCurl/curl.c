@@ -10,7 +10,9 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <time.h>
 #undef curl_easy_setopt
 #undef curl_easy_getinfo
@@ -44,7 +46,16 @@ static int resolve(void *library, struct curl_table *table, char *error, size_t 
     return 0;
 }
 
+/* libcurl writes the keys of its TLS connections to the file that this names. In a program with
+ * more rights than its caller, the caller has named it. Emptied in place: unsetenv would move
+ * variables that other threads may be reading. */
+static void forget_key_log(void) {
+    char *name = getauxval(AT_SECURE) ? getenv("SSLKEYLOGFILE") : NULL;
+    if (name) name[0] = 0;
+}
+
 static void load(void) {
+    forget_key_log();
     static const char *const names[] = {"libcurl.so.4", "libcurl-gnutls.so.4"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         void *library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);

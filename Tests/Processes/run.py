@@ -26,6 +26,7 @@ import identity  # noqa: E402
 import memory  # noqa: E402
 import moved  # noqa: E402
 import owners  # noqa: E402
+import privileged  # noqa: E402
 import removed  # noqa: E402
 import rooms  # noqa: E402
 from cases import Failed, Skipped, sized, until  # noqa: E402
@@ -363,6 +364,7 @@ CASES = {
     **owners.CASES,
     **moved.CASES,
     **rooms.CASES,
+    **privileged.CASES,
     **removed.CASES,
     **memory.CASES,
     "crowd": crowd.crowd,
@@ -400,6 +402,7 @@ def compile_all(directory, swift):
     gcc(HERE / "loader.c", "-o", directory / "loader", static, *SYSTEM)
     gcc("-static", "-Wl,--no-warnings", HERE / "many.c", "-o", directory / "many_static", static,
         *SYSTEM)
+    gcc(HERE / "privileged.c", "-o", directory / "privileged", static, *SYSTEM)
     gcc("-shared", "-fPIC", HERE / "plugin.c", "-o", directory / "plugin_static.so", static,
         *SYSTEM)
     for name in ("copy1", "copy2"):

@@ -260,12 +260,12 @@ void cw_options_init(cw_options *options, size_t size_of_options);
  * may have several engines open, also on one directory. The caller owns *out until cw_close. The
  * engine copies the options and their strings.
  *
- * The environment fills options that the host left unset: CORDWOOD_DIR, CORDWOOD_LEVEL,
- * CORDWOOD_CONSOLE (off|text|json|auto) and CORDWOOD_TARGET (a URL: kind collector). CORDWOOD_LEVEL
- * looks like "info,app.db=debug". It takes names in any case, also those of Python's logging,
- * syslog and swift-log; 1…24; and 30, 40 and 50 as in Python. Values of the level and the console
- * that are not understood are reported once on stderr, and ignored. A wrong CORDWOOD_TARGET makes
- * the call fail as cw_target_add would; cw_last_error names it.
+ * The environment fills options that the host left unset, except in a program with more rights than
+ * its caller (docs/ABI.md): CORDWOOD_DIR, CORDWOOD_LEVEL, CORDWOOD_CONSOLE (off|text|json|auto) and
+ * CORDWOOD_TARGET (a URL: kind collector). CORDWOOD_LEVEL looks like "info,app.db=debug". It takes
+ * names in any case, also those of Python's logging, syslog and swift-log; 1…24; and 30, 40 and 50
+ * as in Python. A level or console that is not understood is reported once on stderr, and ignored.
+ * A wrong CORDWOOD_TARGET makes the call fail as cw_target_add would; cw_last_error names it.
  *
  * Threads: a process whose main thread ends by pthread_exit lives while an engine is open. Blocks:
  * for file creation, and up to 250 ms to archive if the store has over 64 lanes. Signals: not safe.

@@ -93,7 +93,7 @@ typedef struct cw_target_options {
     const char *client_key_file;
     const char *client_key_password;
     const char *proxy;          /* http://host:port, https://… or socks5h://…; "": no proxy; NULL:
-                                   the environment's */
+                                   the environment's (see cw_open) */
     const char *proxy_auth;     /* "user:password" */
     uint32_t http_version;      /* 0: HTTP/2 if TLS agrees on it (default); 1: 1.1; 2: HTTP/2 */
     uint32_t level;             /* lowest level to send; 0: all. Not with format archive */

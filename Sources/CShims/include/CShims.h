@@ -18,6 +18,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -166,6 +167,8 @@ static inline int cw_above_standard(int fd) {
 static inline int cw_open_file(const char *path, int flags, mode_t mode) {
     return cw_above_standard(open(path, flags | O_CLOEXEC | O_NOFOLLOW, mode));
 }
+/* True if exec(2) gave the program rights that its caller lacks. */
+static inline bool cw_is_privileged(void) { return getauxval(AT_SECURE) != 0; }
 /* A file that O_EXCL makes in an open directory takes after it, and so does a directory in it.
  * Root's get its owner and group, so that the owner can go on with them. Its group may read them if
  * it lets its group read and hands the group on (mode 2750); otherwise files have `mode`. */

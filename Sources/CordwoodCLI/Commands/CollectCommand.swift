@@ -76,7 +76,6 @@ struct CollectCommand: ParsableCommand {
             throw Failure(.usage, "--listen takes ADDRESS:PORT")
         }
         (options.host, options.port) = (address.host, address.port)
-        // SAFETY: read before any thread runs; the text is copied at once.
         options.tokens = token
         options.tokenFile = tokenFile
         if token.isEmpty, tokenFile == nil, let token = Machine.environment("CORDWOOD_TOKEN") {

@@ -97,15 +97,15 @@ struct Destination: ParsableArguments {
         target.name = name
         target.headers = headers.isEmpty ? nil : headers.joined(separator: "\n")
         target.parameters = parameters.isEmpty ? nil : parameters.joined(separator: "\n")
-        target.authToken = token ?? Destination.environment("CORDWOOD_TOKEN")
+        target.authToken = token ?? Machine.environment("CORDWOOD_TOKEN")
         target.authUser = user
-        target.authPassword = Destination.environment("CORDWOOD_PASSWORD")
+        target.authPassword = Machine.environment("CORDWOOD_PASSWORD")
         target.caFile = caFile
         target.clientCertificateFile = certificate
         target.clientKeyFile = certificateKey
-        target.clientKeyPassword = Destination.environment("CORDWOOD_KEY_PASSWORD")
+        target.clientKeyPassword = Machine.environment("CORDWOOD_KEY_PASSWORD")
         target.proxy = proxy
-        target.proxyAuthentication = Destination.environment("CORDWOOD_PROXY_AUTH")
+        target.proxyAuthentication = Machine.environment("CORDWOOD_PROXY_AUTH")
         target.httpVersion = httpVersion ?? 0
         target.loggers = sendLoggers
         target.expect = expect
@@ -119,10 +119,5 @@ struct Destination: ParsableArguments {
             target.level = UInt32(level.number)
         }
         return target
-    }
-
-    /// SAFETY: nothing here calls setenv; the text is copied at once.
-    private static func environment(_ name: String) -> String? {
-        Machine.environment(name)
     }
 }

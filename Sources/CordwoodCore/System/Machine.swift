@@ -32,9 +32,14 @@ package enum Machine {
         }
     }
 
-    /// A variable of the process's environment.
+    /// The program has more rights than its caller: set-user-ID, set-group-ID, or capabilities of
+    /// its file. The environment is still the caller's.
+    package static var isPrivileged: Bool { cw_is_privileged() }
+
+    /// A variable of the process's environment; nil in a privileged program. The only function that
+    /// reads one.
     package static func environment(_ name: String) -> String? {
-        unsafe getenv(name).map { unsafe String(cString: $0) }
+        isPrivileged ? nil : unsafe getenv(name).map { unsafe String(cString: $0) }
     }
 
     package static func processID() -> UInt32 { UInt32(getpid()) }

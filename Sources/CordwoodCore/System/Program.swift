@@ -5,8 +5,9 @@ import Glibc
 
 package enum Program {
     /// Starts a program of PATH in its own session, without our streams, and does not wait for it.
-    /// Returns an errno, or 0.
+    /// Returns an errno, or 0. PATH is the caller's: a privileged program starts none.
     package static func start(_ words: [String]) -> Int32 {
+        guard !Machine.isPrivileged else { return EPERM }
         // Nothing asks how it ended.
         signal(SIGCHLD, SIG_IGN)
         var files = unsafe posix_spawn_file_actions_t()

@@ -80,7 +80,8 @@ struct Settings: Sendable {
         guard let named, !named.isEmpty else {
             throw CordwoodError(
                 Status.noDirectory,
-                "no store: neither a directory was given nor is CORDWOOD_DIR set")
+                "no store: neither a directory was given nor is CORDWOOD_DIR "
+                    + (Machine.isPrivileged ? "read in a privileged program" : "set"))
         }
         self.options = options
         isMemory = named == ":memory:"

@@ -4,6 +4,7 @@
 // copies texts and keeps the address of the list, which outlives the transfer.
 
 import CCurl
+import CordwoodCore
 
 @safe struct CurlOptions {
     private let easy: UnsafeMutableRawPointer
@@ -80,7 +81,8 @@ import CCurl
     }
 
     private mutating func setProxy(_ settings: TransportSettings) {
-        if let proxy = settings.proxy {
+        // Without the option, libcurl reads the environment itself.
+        if let proxy = settings.proxy ?? (Machine.isPrivileged ? "" : nil) {
             string(CURLOPT_PROXY, proxy, "proxy")
             // An explicit proxy always applies: the environment's no_proxy concerns only the
             // environment's proxies.

@@ -12,7 +12,7 @@ import os
 from ctypes import (CDLL, CFUNCTYPE, POINTER, PyDLL, Structure, Union, c_bool, c_char_p, c_double,
                     c_int32, c_int64, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p)
 from pathlib import Path
-from typing import Any, List, NamedTuple, Tuple
+from typing import Any, List, NamedTuple, Optional, Tuple
 
 OK, DISABLED, END, AGAIN = 0, 1, 2, 3
 E_ARGUMENT, E_LEVEL, E_STRUCT_SIZE, E_STRUCT_TAIL, E_CLOSED = -1, -2, -3, -4, -5
@@ -303,9 +303,18 @@ _QUICK = ("cw_write", "cw_write_record", "cw_site_text", "cw_transaction_event",
           "cw_status_name", "cw_strerror")
 
 
+def environment(name: str) -> Optional[str]:
+    """A variable of the environment; None in a program with more rights than its caller. The only
+    function that reads one."""
+    at_secure = 23  # <elf.h>
+    getauxval = CDLL(None).getauxval
+    getauxval.restype, getauxval.argtypes = c_size_t, [c_size_t]
+    return None if getauxval(at_secure) else os.environ.get(name)
+
+
 def _find() -> str:
     """$CORDWOOD_LIBRARY, the bundled library, or that of the checkout that has this package."""
-    named = os.environ.get("CORDWOOD_LIBRARY")
+    named = environment("CORDWOOD_LIBRARY")
     if named:
         return named
     here = Path(__file__).resolve()

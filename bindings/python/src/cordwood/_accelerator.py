@@ -5,7 +5,6 @@ CORDWOOD_PYTHON_ACCELERATOR=0 in the environment at import disables the C one. I
 addresses of the calls from the library that ctypes has loaded, so the process has one
 library.
 """
-import os
 from ctypes import c_void_p, cast
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Optional
 
@@ -21,7 +20,7 @@ def _address(function: Any) -> int:
 def _load() -> Any:
     """The extension module, ready to use; None if it is not wanted, missing, or of another version
     than the library."""
-    if os.environ.get(ENVIRONMENT) == "0":
+    if _abi.environment(ENVIRONMENT) == "0":
         return None
     try:
         from . import _speed
