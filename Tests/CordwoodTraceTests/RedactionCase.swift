@@ -26,10 +26,10 @@ class RedactionCase: XCTestCase {
         try FileManager.default.removeItem(atPath: directory)
     }
 
-    func rules(_ patterns: [String] = []) throws -> HTTPRules {
+    func rules(_ patterns: [String] = [], keys: [String] = []) throws -> HTTPRules {
         var options = HTTPCaptureOptions()
         options.redactPatterns = patterns
-        options.redactKeys = ["Kunden-Nr"]
+        options.redactKeys = ["Kunden-Nr"] + keys
         return try unsafe HTTPRules(
             logger: XCTUnwrap(engine).findLogger("HTTP").block, options)
     }

@@ -270,7 +270,7 @@ final class RedactionTests: RedactionCase {
             .replacingOccurrences(of: "\n  ", with: " ")
         for list in [
             SecretDefaults.headers, SecretDefaults.endings, SecretDefaults.keys,
-            SecretDefaults.wholes, SecretDefaults.items,
+            SecretDefaults.fronts, SecretDefaults.wholes, SecretDefaults.items,
         ] {
             XCTAssertTrue(text.contains(": " + list.joined(separator: ", ")), "\(list)")
         }

@@ -12,7 +12,7 @@ from typing import Any, Dict, List
 from support import StoreCase, cordwood
 
 from cordwood._capture import middleware
-from cordwood._secret_names import is_secret
+from cordwood._secret_names import _FRONTS, is_secret
 
 Fields = Dict[str, Any]
 START = {"type": "http.response.start", "status": 200, "headers": []}
@@ -266,13 +266,19 @@ class Conversations(MiddlewareCase):
         source = (Path(__file__).resolve().parents[3] / "Sources" / "CordwoodTrace" / "HTTP"
                   / "Redaction" / "SecretDefaults.swift").read_text()
         # The others occur only in URLs and forms, not in headers.
-        listed = re.findall(r'"([^"]+)"', source.partition("static let items")[0])
+        listed = re.findall(r'"([^"]+)"', "".join(re.findall(
+            r"static let (?:headers|endings|keys|wholes) = \[.*?\]", source, re.S)))
         self.assertGreater(len(listed), 50)
         self.assertEqual([name for name in listed if not is_secret(name)], [])
-        for name in "userPin", "X-Auth-Token", "password2", "accesstoken", "token_1", "dbPWD":
+        for name in ("userPin", "X-Auth-Token", "password2", "accesstoken", "token_1", "dbPWD",
+                     "userpin", "MYSQLROOTPWD", "Пароль", "ŞİFRE", "CONTRASEÑA",
+                     "contrasen\u0303a"):
             self.assertTrue(is_secret(name), name)
-        for name in "X-Conversation-Id", "X-Request-Id", "shopping", "X-Pinned", "", "design":
+        for name in ("X-Conversation-Id", "X-Request-Id", "shopping", "X-Pinned", "", "design",
+                     "shipping", "compass", "inside", "username", "ssid"):
             self.assertFalse(is_secret(name), name)
+        fronts = source.partition("static let fronts")[2].partition("]")[0]
+        self.assertEqual(_FRONTS, re.findall(r'"([^"]+)"', fronts))
 
 
 if __name__ == "__main__":

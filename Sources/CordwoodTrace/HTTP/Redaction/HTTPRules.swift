@@ -96,14 +96,13 @@ public struct HTTPCaptureOptions: Sendable {
         let own = try HTTPRules.names(options.redactKeys, "redact_keys")
         let endings = SecretDefaults.endings
         let (listed, wholes) = (SecretDefaults.keys + own, SecretDefaults.wholes)
-        let told =
-            listed + SecretDefaults.headers + NamedMembers.values + NamedMembers.contexts
+        let told = SecretDefaults.headers + NamedMembers.values + NamedMembers.contexts
         owned = [
-            try SecretNames(listed + SecretDefaults.headers + headers, endings: endings),
-            try SecretNames(listed, endings: endings, wholes: wholes),
-            try SecretNames(told, endings: endings, wholes: wholes),
+            try SecretNames(SecretDefaults.headers + headers, keys: listed, endings: endings),
+            try SecretNames(keys: listed, endings: endings, wholes: wholes),
+            try SecretNames(told, keys: listed, endings: endings, wholes: wholes),
             try SecretNames(NamedMembers.values), try SecretNames(NamedMembers.names),
-            try SecretNames(listed, endings: endings, wholes: wholes + SecretDefaults.items),
+            try SecretNames(keys: listed, endings: endings, wholes: wholes + SecretDefaults.items),
         ]
         (headerNames, keys, members) = (owned[0].table, owned[1].table, owned[2].table)
         (values, namings, items) = (owned[3].table, owned[4].table, owned[5].table)

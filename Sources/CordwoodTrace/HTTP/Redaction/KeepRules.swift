@@ -48,9 +48,9 @@ struct KeepRules: Sendable {
             let name = String(key[key.index(after: colon)...])
             try KeepRules.check(name, key)
             guard let place = Place(key[..<colon]) else { throw KeepRules.wrong("keep_keys", key) }
-            placed.append(Key(place: place, names: try SecretNames([], wholes: [name])))
+            placed.append(Key(place: place, names: try SecretNames(wholes: [name])))
         }
-        everywhere = try SecretNames([], wholes: names)
+        everywhere = try SecretNames(wholes: names)
         self.keys = placed
         guard list.count <= KeepRules.rulesMax, placed.count <= KeepRules.rulesMax,
             names.count <= SecretNames.namesMax

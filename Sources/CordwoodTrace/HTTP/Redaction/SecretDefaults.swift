@@ -23,7 +23,7 @@ enum SecretDefaults {
         "密码", "密碼", "パスワード", "비밀번호",
     ]
 
-    /// If they are the name, or its last words: auth, db_pwd, userPin.
+    /// If they are the name, or its last words: auth, db_pwd, userPin; also behind `fronts`.
     static let keys = [
         "pass", "pwd", "pin", "auth", "cookie", "cookies", "set_cookie", "otp", "totp", "jwt",
         "bearer", "sig", "signature", "csrf", "xsrf", "cvv", "cvc", "cvv2", "card_number",
@@ -42,6 +42,18 @@ enum SecretDefaults {
         "backup_phrase", "auth_key", "auth_keys", "ssh_key", "storage_key", "recovery_key",
         "backup_key", "deploy_key", "shared_key", "pre_shared_key", "psk", "hmac_key", "wallet_key",
         "passkey",
+    ]
+
+    /// One or two of these may precede a name of `keys` within a word: userpin, MYSQLROOTPWD. None
+    /// makes an ordinary word of it: spin, compass, inside, oauth, ssid are not secrets.
+    static let fronts = [
+        "account", "acct", "admin", "api", "app", "auth", "bank", "card", "client", "confirm",
+        "credit", "current", "customer", "db", "device", "email", "employee", "ftp", "guest",
+        "host", "http", "imap", "ldap", "login", "logon", "mail", "master", "member", "mfa",
+        "mobile", "mongo", "mqtt", "my", "mysql", "new", "old", "oracle", "otp", "owner",
+        "payment", "phone", "postgres", "proxy", "redis", "repeat", "root", "saml", "server",
+        "service", "session", "signin", "signup", "sim", "sms", "smtp", "sql", "ssh", "sso",
+        "system", "temp", "test", "user", "usr", "verify", "vpn", "web", "wifi", "wlan", "wpa",
     ]
 
     /// Only without anything before them: max_tokens is not a secret.

@@ -1,7 +1,8 @@
 // Names whose values are secrets: of headers, query items, JSON members, form fields and parts.
-// Comparisons ignore case and word separators, so that apiKey, api_key and API-KEY are equal. A
-// longer name that ends in a listed one at a word's start (userPassword, X-Auth-Token) counts as
-// listed. Built once, never changed, read by any thread. docs/HTTP.md has the lists.
+// Comparisons ignore case, accents in a form of their own, and word separators, so that apiKey,
+// api_key and API-KEY are equal. A longer name that ends in a listed one at a word's start
+// (userPassword, X-Auth-Token), or behind a listed front (userpin), counts as listed. Built once,
+// never changed, read by any thread. docs/HTTP.md has the lists.
 // SAFETY: a table's parts lie in `memory`, with the sizes that their masks stand for.
 
 import CShims
@@ -16,22 +17,26 @@ import CordwoodFormats
     static let namesMax = 4_096
     static let nameBytesMax = 255
 
-    /// - Parameter parts: names that also count at the end of another name, even within a word:
-    ///   `accesstoken`.
-    /// - Parameter wholes: names that count only if nothing precedes them.
+    /// - Parameters:
+    ///   - names: these count at a word's start.
+    ///   - keys: these also behind one of `fronts`, within a word: `userpin`.
+    ///   - parts: these anywhere within a word: `accesstoken`.
+    ///   - wholes: these only if nothing precedes them.
     init(
-        _ names: [String], endings parts: [String] = [], wholes: [String] = []
+        _ names: [String] = [], keys: [String] = [], endings parts: [String] = [],
+        wholes: [String] = []
     ) throws(CordwoodError) {
-        let (names, parts) = (SecretNames.spelled(names), SecretNames.spelled(parts))
-        let slots = NameTable.slotCount(names.count + parts.count + wholes.count)
+        let fronts = keys.isEmpty ? [] : SecretDefaults.fronts
+        let count = names.count + keys.count + parts.count + wholes.count + fronts.count
+        let slots = NameTable.slotCount(count)
         memory = try ZeroedMemory(NameTable.bytes(slots: slots))
-        table = unsafe NameTable(
-            in: memory.start, slots: slots, names: names, parts: parts, wholes: wholes)
-    }
-
-    /// Lookups ignore the case of ASCII letters only: CONTRASEÑA is a name of its own.
-    private static func spelled(_ names: [String]) -> [String] {
-        names + names.filter { $0.utf8.contains { $0 >= 0x80 } }.map { $0.uppercased() }
+        var table = unsafe NameTable(in: memory.start, slots: slots)
+        for name in parts { table.add(name, .anywhere) }
+        for name in keys { table.add(name, .behindFront) }
+        for name in names { table.add(name, .word) }
+        for name in wholes { table.add(name, .word, isWhole: true) }
+        for name in fronts { table.add(front: name) }
+        self.table = table
     }
 }
 
@@ -64,8 +69,9 @@ import CordwoodFormats
     private static let seenBits: UInt64 = 4_096
     /// The last three letters that a secret's name may have, in the form of cwi_may_end (CScan.h).
     let endings: UnsafeMutablePointer<UInt32>
-    private let bytesMax: Int
-    private let bytesMin: Int
+    private var lettersMax = 0
+    private var bytesMin = Int.max
+    private var frontLettersMax = 0
 
     fileprivate static func slotCount(_ names: Int) -> Int {
         var count = 64
@@ -78,10 +84,7 @@ import CordwoodFormats
     }
 
     /// - Parameter memory: `bytes(slots:)` zeros.
-    fileprivate init(
-        in memory: UnsafeMutableRawPointer, slots slotCount: Int, names: [String], parts: [String],
-        wholes: [String]
-    ) {
+    fileprivate init(in memory: UnsafeMutableRawPointer, slots slotCount: Int) {
         slotMask = slotCount - 1
         let words = Int(NameTable.seenBits / 64)
         unsafe slots = memory.bindMemory(to: UInt64.self, capacity: slotCount)
@@ -89,34 +92,44 @@ import CordwoodFormats
         unsafe seen = afterSlots.bindMemory(to: UInt64.self, capacity: words)
         unsafe endings = (afterSlots + words * 8).bindMemory(
             to: UInt32.self, capacity: Int(CWI_ENDINGS))
-        let counts = (names + parts + wholes).map { $0.utf8.count { ASCII.isNameByte($0) } }
-        bytesMax = counts.max() ?? 0
-        bytesMin = counts.min() ?? 0
         allowOtherEndings()
-        for name in parts { add(name, anywhere: true) }
-        for name in names { add(name, anywhere: false) }
-        for name in wholes { add(name, anywhere: false, isWhole: true) }
     }
 
-    private func add(_ name: String, anywhere: Bool, isWhole: Bool = false) {
-        var hash = NameTable.seed
-        var letters: [UInt8] = []
-        for byte in name.utf8.reversed() where ASCII.isNameByte(byte) {
-            hash = NameTable.mix(hash, ASCII.lower(byte))
-            letters.append(ASCII.lower(byte))
-        }
-        if isWhole { hash = NameTable.mix(hash, NameTable.start) }
+    /// Where a name counts in a longer one. Not 0, which is a free slot.
+    fileprivate enum Place: UInt64 { case word = 1, behindFront, anywhere }
+
+    /// The first of several equal names decides: the widest place goes first.
+    fileprivate mutating func add(_ name: String, _ place: Place, isWhole: Bool = false) {
+        let letters = NameTable.letters(name)
         guard !letters.isEmpty else { return }
+        lettersMax = max(lettersMax, letters.count)
+        bytesMin = min(bytesMin, letters.reduce(0) { $0 + UTF8.width($1) })
         allowEnding(letters)
-        let value = NameTable.entry(hash, anywhere: anywhere)
+        var hash = letters.reduce(NameTable.seed) { NameTable.mix($0, $1.value) }
+        if isWhole { hash = NameTable.mix(hash, NameTable.start) }
+        put(hash, place)
+    }
+
+    fileprivate mutating func add(front: String) {
+        let letters = NameTable.letters(front)
+        frontLettersMax = max(frontLettersMax, letters.count)
+        put(letters.reduce(NameTable.frontSeed) { NameTable.mix($0, $1.value) }, .word)
+    }
+
+    /// As they are compared, from the last to the first.
+    private static func letters(_ name: String) -> [Unicode.Scalar] {
+        name.unicodeScalars.compactMap { $0.folded }.reversed()
+    }
+
+    private func put(_ hash: UInt64, _ place: Place) {
         let bit = hash & (NameTable.seenBits - 1)
         unsafe seen[Int(bit >> 6)] |= 1 << (bit & 63)
         var index = Int(truncatingIfNeeded: hash >> 12) & slotMask
         while unsafe slots[index] != 0 {
-            if unsafe slots[index] | 1 == value | 1 { return }
+            if unsafe slots[index] | 3 == hash | 3 { return }
             index = (index + 1) & slotMask
         }
-        unsafe slots[index] = value
+        unsafe slots[index] = hash & ~3 | place.rawValue
     }
 
     private static let letterCodes = 1...26
@@ -134,8 +147,8 @@ import CordwoodFormats
     }
 
     /// - Parameter letters: those of a listed name, from its end, at least one.
-    private func allowEnding(_ letters: [UInt8]) {
-        let codes = letters.prefix(3).map { Int(cwi_letter($0)) }
+    private func allowEnding(_ letters: [Unicode.Scalar]) {
+        let codes = letters.prefix(3).map { $0.isASCII ? Int(cwi_letter(UInt8($0.value))) : 0 }
         guard codes.count > 1 else {
             for second in 0..<32 { unsafe endings[codes[0] << 5 | second] = .max }
             return
@@ -146,19 +159,17 @@ import CordwoodFormats
     }
 
     private static let seed: UInt64 = 0xCBF2_9CE4_8422_2325
-    /// Not a byte of a name: marks the start of a whole one.
-    private static let start: UInt8 = 0
+    /// Fronts lie among the names.
+    private static let frontSeed: UInt64 = 0x8422_2325_CBF2_9CE4
+    private static let frontsMax = 2
+    /// Not a letter of a name: marks the start of a whole one.
+    private static let start: UInt32 = 0
 
-    /// - Parameter byte: in lower case.
+    /// - Parameter letter: folded.
     @inline(__always)
-    private static func mix(_ hash: UInt64, _ byte: UInt8) -> UInt64 {
-        let mixed = (hash ^ UInt64(byte)) &* 0x9E37_79B9_7F4A_7C15
+    private static func mix(_ hash: UInt64, _ letter: UInt32) -> UInt64 {
+        let mixed = (hash ^ UInt64(letter)) &* 0x9E37_79B9_7F4A_7C15
         return mixed ^ (mixed >> 29)
-    }
-
-    /// The lowest bit tells whether it counts within a word.
-    private static func entry(_ hash: UInt64, anywhere: Bool) -> UInt64 {
-        (hash | 2) & ~1 | (anywhere ? 1 : 0)
     }
 
     /// True if the value of that name is a secret. The name is untrusted: any bytes.
@@ -196,21 +207,47 @@ import CordwoodFormats
     private func ends(_ name: ByteText) -> Bool {
         guard let start = unsafe name.start else { return false }
         var hash = NameTable.seed
-        var left = bytesMax
+        var left = lettersMax
         var index = name.count
         let stop = max(0, name.count &- NameTable.lookedAt)
         while index > stop, left > 0 {
             index &-= 1
             let byte = unsafe start[index]
             let kind = cwi_name_byte(byte)
-            guard kind != 0 else { continue }
-            hash = NameTable.mix(hash, byte | kind)
+            guard kind == NameTable.isASCII else {
+                if kind == 0 { continue }
+                return endsFolded(name)
+            }
+            hash = NameTable.mix(hash, UInt32(byte | kind))
             left &-= 1
-            if maySee(hash), isListed(hash, NameTable.beginsWord(name, index)) { return true }
+            if maySee(hash), isListed(hash, name, index) { return true }
         }
-        guard index == 0, left < bytesMax else { return false }
+        guard index == 0, left < lettersMax else { return false }
         let whole = NameTable.mix(hash, NameTable.start)
-        return maySee(whole) && isListed(whole, true)
+        return maySee(whole) && isListed(whole, name, 0)
+    }
+
+    /// Of cwi_name_byte.
+    private static let isASCII: UInt8 = 0x20
+
+    /// The same, character by character.
+    @inline(never)
+    private func endsFolded(_ name: ByteText) -> Bool {
+        var hash = NameTable.seed
+        var left = lettersMax
+        var index = name.count
+        let stop = max(0, name.count &- NameTable.lookedAt)
+        while index > stop, left > 0 {
+            let scalar = name.scalar(before: index)
+            index &-= scalar.bytes
+            guard let letter = scalar.value.folded else { continue }
+            hash = NameTable.mix(hash, letter.value)
+            left &-= 1
+            if maySee(hash), isListed(hash, name, index) { return true }
+        }
+        guard index == 0, left < lettersMax else { return false }
+        let whole = NameTable.mix(hash, NameTable.start)
+        return maySee(whole) && isListed(whole, name, 0)
     }
 
     @inline(__always)
@@ -219,16 +256,41 @@ import CordwoodFormats
         return unsafe seen[Int(bit >> 6)] >> (bit & 63) & 1 != 0
     }
 
+    /// - Parameter at: where it begins in the longer name.
     @inline(never)
-    private func isListed(_ hash: UInt64, _ beginsWord: Bool) -> Bool {
-        let value = NameTable.entry(hash, anywhere: true)
+    private func isListed(_ hash: UInt64, _ name: ByteText, _ at: Int) -> Bool {
+        guard let place = place(hash) else { return false }
+        switch place {
+        case .anywhere: return true
+        case .word: return NameTable.beginsWord(name, at)
+        case .behindFront:
+            return NameTable.beginsWord(name, at)
+                || follows(name, at, fronts: NameTable.frontsMax)
+        }
+    }
+
+    private func place(_ hash: UInt64) -> Place? {
         var index = Int(truncatingIfNeeded: hash >> 12) & slotMask
         // Less than a quarter of the slots are taken.
         while unsafe slots[index] != 0 {
-            if unsafe slots[index] | 1 == value {
-                return unsafe beginsWord || slots[index] & 1 != 0
-            }
+            let slot = unsafe slots[index]
+            if slot | 3 == hash | 3 { return Place(rawValue: slot & 3) }
             index = (index &+ 1) & slotMask
+        }
+        return nil
+    }
+
+    /// Fronts alone precede that place, back to a word's start.
+    private func follows(_ name: ByteText, _ at: Int, fronts: Int) -> Bool {
+        var hash = NameTable.frontSeed
+        var index = at
+        while index > 0, at &- index < frontLettersMax {
+            index &-= 1
+            guard cwi_name_byte(name[index]) == NameTable.isASCII else { return false }
+            hash = NameTable.mix(hash, UInt32(name[index] | NameTable.isASCII))
+            guard maySee(hash), place(hash) != nil else { continue }
+            if NameTable.beginsWord(name, index) { return true }
+            if fronts > 1, follows(name, index, fronts: fronts &- 1) { return true }
         }
         return false
     }
@@ -238,7 +300,55 @@ import CordwoodFormats
         let (byte, before, next) = (name[index], name[index &- 1], name[index &+ 1])
         guard ASCII.isNameByte(before) else { return true }
         if ASCII.isDigit(before) && !ASCII.isDigit(byte) { return true }
+        guard byte < 0x80, before < 0x80 else { return beginsFoldedWord(name, index) }
         guard ASCII.isUpper(byte) else { return false }
         return !ASCII.isUpper(before) || ASCII.isLower(next)
+    }
+
+    private static func beginsFoldedWord(_ name: ByteText, _ index: Int) -> Bool {
+        let before = name.scalar(before: index).value
+        let first = name.scalar(at: index)
+        let next = name.scalar(at: index &+ first.bytes).value
+        guard first.value.properties.isUppercase else { return false }
+        return !before.properties.isUppercase || next.properties.isLowercase
+    }
+}
+
+extension Unicode.Scalar {
+    /// As names are compared: one letter for both cases (also of ς and ı). nil: it does not count,
+    /// because it separates words, or is the accent of the letter before it.
+    fileprivate var folded: Unicode.Scalar? {
+        guard !isASCII else {
+            let kind = cwi_name_byte(UInt8(value))
+            return kind == 0 ? nil : Unicode.Scalar(UInt8(value) | kind)
+        }
+        guard !(0x300...0x36F).contains(value) else { return nil }
+        let upper = properties.uppercaseMapping.unicodeScalars.first ?? self
+        return upper.properties.lowercaseMapping.unicodeScalars.first ?? upper
+    }
+}
+
+extension ByteText {
+    /// U+FFFD for a byte that is no part of a character, and beyond the end.
+    fileprivate func scalar(at index: Int) -> (value: Unicode.Scalar, bytes: Int) {
+        let first = self[index]
+        let more = first < 0xC2 ? 0 : first < 0xE0 ? 1 : first < 0xF0 ? 2 : 3
+        var code = UInt32(first) & (more == 0 ? 0x7F : 0x3F >> UInt32(more))
+        for i in 0..<more {
+            let byte = self[index &+ 1 &+ i]
+            guard byte & 0xC0 == 0x80 else { return ("\u{FFFD}", 1) }
+            code = code << 6 | UInt32(byte & 0x3F)
+        }
+        guard more > 0 || first < 0x80, index < count, let value = Unicode.Scalar(code) else {
+            return ("\u{FFFD}", 1)
+        }
+        return (value, more &+ 1)
+    }
+
+    fileprivate func scalar(before index: Int) -> (value: Unicode.Scalar, bytes: Int) {
+        var from = index &- 1
+        while from > 0, index &- from < 4, self[from] & 0xC0 == 0x80 { from &-= 1 }
+        let found = scalar(at: from)
+        return from &+ found.bytes == index ? found : ("\u{FFFD}", 1)
     }
 }

@@ -26,20 +26,39 @@ _WORDS = """authenticationinfo cookie2 setcookie setcookie2 xauth xauthkey authk
     recoverycodes otpcodes mnemonic mnemonicphrase seedphrase secretphrase recoveryphrase
     backupphrase authkey authkeys sshkey storagekey recoverykey backupkey deploykey sharedkey
     presharedkey psk hmackey walletkey passkey""".split()
+# These may precede one of _WORDS within a word.
+_FRONTS = """account acct admin api app auth bank card client confirm credit current customer db
+    device email employee ftp guest host http imap ldap login logon mail master member mfa mobile
+    mongo mqtt my mysql new old oracle otp owner payment phone postgres proxy redis repeat root saml
+    server service session signin signup sim sms smtp sql ssh sso system temp test user usr verify
+    vpn web wifi wlan wpa""".split()
+_FRONTS_MAX = 2
 _PIECES = re.compile("[A-Z]+(?![a-z])|[A-Z]?[a-z\u0080-\U0010ffff]+|[0-9]+")
+
+
+def _fold(name: str) -> str:
+    """Without regard to case and to accents in a form of their own."""
+    return "".join(letter.upper()[0].lower()[0] for letter in name
+                   if not "\u0300" <= letter <= "\u036f")
+
+
+def _is_listed(word: str, own: Set[str], fronts: int = _FRONTS_MAX) -> bool:
+    return word in own or fronts > 0 and any(
+        _is_listed(word[len(front):], own, fronts - 1)
+        for front in _FRONTS if word.startswith(front))
 
 
 def _ends(pieces: List[str], own: Set[str]) -> bool:
     whole = "".join(pieces)
     if whole.endswith(tuple(_ENDINGS)):
         return True
-    return any("".join(pieces[at:]) in own for at in range(len(pieces)))
+    return any(_is_listed("".join(pieces[at:]), own) for at in range(len(pieces)))
 
 
 def is_secret(name: str, own: Iterable[str] = ()) -> bool:
     """own: further names that the host lists."""
-    listed = {*_WORDS, *("".join(_PIECES.findall(one)).lower() for one in own)}
-    pieces = [piece.lower() for piece in _PIECES.findall(name)]
+    listed = {*_WORDS, *(_fold("".join(_PIECES.findall(one))) for one in own)}
+    pieces = [_fold(piece) for piece in _PIECES.findall(name)]
     if _ends(pieces, listed):
         return True
     while pieces and pieces[-1].isdigit():  # password2
