@@ -104,6 +104,11 @@ enum Options {
         result.encryptTo = unsafe CText.string(options.encrypt_to)
         result.identityFile = unsafe CText.string(options.identity_file)
         result.policy = unsafe policy(options)
+        result.policyAllow = unsafe PolicyAllowance(rawValue: options.policy_allow)
+        guard result.policyAllow.isSubset(of: .all) else {
+            throw unsafe CordwoodError(
+                Status.argument, "policy_allow \(options.policy_allow) has unknown bits")
+        }
         if let removed = unsafe options.archive_removed {
             let user = unsafe HostPointer(value: options.user)
             result.archiveRemoved = { archive, reason in

@@ -35,6 +35,17 @@ static void case_policy(void) {
     options.policy_headers = "no colon";
     EXPECT(CW_E_ARGUMENT, cw_open(&options, &engine));
     NAMED("colon");
+    options.policy_headers = NULL;
+    options.policy_url = "http://192.0.2.1/";
+    EXPECT(CW_E_ARGUMENT, cw_open(&options, &engine));
+    NAMED("policy_allow");
+    options.policy_allow = CW_POLICY_HTTP;
+    EXPECT(CW_OK, cw_open(&options, &engine));
+    EXPECT(CW_OK, cw_close(&engine, 60000));
+    options.policy_allow = 8;
+    EXPECT(CW_E_ARGUMENT, cw_open(&options, &engine));
+    NAMED("policy_allow 8");
+    options.policy_allow = 0;
     /* A host of the first header: fields that it lacks are not read. */
     options.struct_size = (uint32_t)offsetof(cw_options, encrypt_to);
     EXPECT(CW_OK, cw_open(&options, &engine));

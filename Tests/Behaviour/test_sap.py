@@ -240,12 +240,14 @@ class SAP(StoreCase):
         self.assertEqual(ended, [-17], "a damaged file: CW_E_DAMAGED")
 
     def test_B_SAP_9_policy(self):
-        policy = {"levels": {"app": "error"}, "enabled": True, "expiration_days": 3, "max_files": 4,
-                  "max_file_size_bytes": 65_536, "quota_bytes": 1 << 26, "upload_interval_s": 60}
+        policy = {"levels": {"app": "error"}, "enabled": True, "expiration_days": 3,
+                  "max_files": 10, "max_file_size_bytes": 65_536, "quota_bytes": 1 << 26,
+                  "upload_interval_s": 60}
         server = Scripted(self, [{"status": 200, "body": json.dumps(policy)},
                                  {"status": 200, "body": "{\"levels\": 7}"}])
         self.engine.close()
-        self.engine = engine = self.open(policy_url=server.url + "/policy", policy_interval_s=1)
+        self.engine = engine = self.open(policy_url=server.url + "/policy", policy_interval_s=1,
+                                         policy_allow=["erase"])
         until(lambda: not engine.logger("app").enabled("warn"), "the policy from the URL")
         until(lambda: len(server.requests) >= 2, "the malformed one")
         until(lambda: [cause for cause in self.causes if "levels" in cause], "it is reported")
@@ -255,9 +257,9 @@ class SAP(StoreCase):
         self.assertIn("enabled", str(caught.exception))
         engine.apply_policy({"levels": {"app": "trace"}})
         self.assertTrue(engine.logger("app").enabled("trace"), "by the host")
-        self.archive(6)
-        engine.apply_policy({"max_files": 4})
-        until(lambda: len(self.archives()) <= 4, "the policy's number of files")
+        self.archive(12)
+        engine.apply_policy({"max_files": 10})
+        until(lambda: len(self.archives()) <= 10, "the policy's number of files")
 
     def test_B_SAP_10_consent(self):
         self.engine.close()

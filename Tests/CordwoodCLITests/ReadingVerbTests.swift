@@ -166,18 +166,15 @@ final class ReadingVerbTests: CommandCase {
         let line = "\nlimits    30 days (default), 5368709120 bytes (default); beyond"
         XCTAssertTrue(text.contains(line), text)
         XCTAssertFalse(text.contains("not sent"), text)
-        let policy =
-            "cordwood policy\nformat 1\nurl \(String(repeating: "0", count: 32))\n"
-            + "origin http://localhost\nsaved 1\n\n"
-            + "{\"quota_bytes\": 1048576, \"max_files\": 4, \"expiration_days\": 0}"
-        try Data(policy.utf8).write(to: URL(fileURLWithPath: store + "/policy"))
+        try keep("{\"quota_bytes\": 33554432, \"max_files\": 4, \"expiration_days\": 0}", allow: 1)
         let removed =
             "cordwood removed\nformat 1\nsum expired 2 30 1000000000 2000000000\n"
             + "archive quota lane.00000001-00000001 1 3000000000 3000000000 a @\n"
         try Data(removed.utf8).write(to: URL(fileURLWithPath: store + "/removed"))
         text = try run("stats", store).text
         XCTAssertTrue(
-            text.contains("\nlimits    1048576 bytes (policy), 4 archives (policy); beyond"), text)
+            text.contains("\nlimits    33554432 bytes (policy), 10 archives (policy); beyond"), text
+        )
         XCTAssertTrue(
             text.contains(
                 "not sent  30 records of 2 archives, deleted: expired; "
@@ -185,11 +182,34 @@ final class ReadingVerbTests: CommandCase {
         XCTAssertTrue(text.contains("not sent  1 record of 1 archive, deleted: quota; 1970"), text)
         let object = try XCTUnwrap(run("stats", "--json", store).objects().first)
         let limits = try XCTUnwrap(object["limits"] as? [String: Any])
-        XCTAssertEqual(limits["quota_bytes"] as? Int, 1_048_576)
+        XCTAssertEqual(limits["quota_bytes"] as? Int, 33_554_432)
         XCTAssertEqual(limits["expiration_days"] as? Int, 0)
         let sums = try XCTUnwrap(object["not_sent"] as? [[String: Any]])
         XCTAssertEqual(sums.map { $0["reason"] as? String }, ["quota", "expired"])
         XCTAssertEqual(sums.map { $0["records"] as? Int }, [1, 30])
+    }
+
+    private func keep(_ json: String, allow: Int) throws {
+        let policy =
+            "cordwood policy\nformat 1\nurl \(String(repeating: "0", count: 32))\n"
+            + "origin http://localhost\nsaved 1\nallow \(allow)\n\n" + json
+        try Data(policy.utf8).write(to: URL(fileURLWithPath: store + "/policy"))
+    }
+
+    /// A policy binds other programs of the store only as far as the program that keeps it says.
+    func testAKeptPolicyErasesNothingOfItself() throws {
+        for number in 0..<12 {
+            try log("line \(number)\n")
+            XCTAssertEqual(try run("archive", store).code, 0)
+        }
+        for (allow, left) in [(0, 12), (2, 12), (1, 10)] {
+            try keep("{\"max_files\": 1, \"expiration_days\": 0}", allow: allow)
+            let limit = allow & 1 == 0 ? "bytes (default); beyond" : "10 archives (policy)"
+            XCTAssertTrue(try run("stats", store).text.contains(limit), limit)
+            try log("more\n")
+            let names = try FileManager.default.contentsOfDirectory(atPath: store + "/archives")
+            XCTAssertEqual(names.filter { $0.hasSuffix(".cwa") }.count, left, "\(allow)")
+        }
     }
 
     /// More hours than are told apart; the rest is only counted.

@@ -60,6 +60,7 @@ final class PolicyEngineTests: XCTestCase {
         var options = EngineOptions()
         options.quotaBytes = 1 << 30
         options.archivesMax = 5
+        options.policyAllow = .all
         let settings = try Settings(directory: "/nowhere", options: options)
         func limits(_ json: String) throws -> RunningLimits {
             RunningLimits(settings, try PolicyDocument(json: Array(json.utf8)))
@@ -71,7 +72,7 @@ final class PolicyEngineTests: XCTestCase {
         XCTAssertTrue(host.isUploadEnabled)
         XCTAssertEqual(try limits(#"{"max_file_size_bytes": 100000}"#).segmentBytes, 131_072)
         XCTAssertEqual(
-            try limits(#"{"quota_bytes": 8388608}"#).segmentBytes, 1 << 20, "an eighth")
+            try limits(#"{"quota_bytes": 33554432}"#).segmentBytes, 4 << 20, "an eighth")
         XCTAssertEqual(try limits(#"{"quota_bytes": 0}"#).retention.quotaBytes, 0)
         XCTAssertEqual(try limits(#"{"max_files": 0}"#).retention.archivesMax, 0)
         XCTAssertEqual(try limits(#"{"expiration_days": 2}"#).retention.expirationDays, 2)
@@ -81,6 +82,53 @@ final class PolicyEngineTests: XCTestCase {
         XCTAssertFalse(try limits(#"{"enabled": false}"#).isUploadEnabled)
         XCTAssertEqual(host.archiveMethod, .dense)
         XCTAssertEqual(try limits(#"{"archive_method": "plain"}"#).archiveMethod, .plain)
+    }
+
+    /// Whatever the host's limits and the policy's are.
+    func testWhatAPolicyMayLose() throws {
+        var random = SplitMix(5)
+        func pick<N: FixedWidthInteger>(_ numbers: [N]) -> N {
+            numbers.randomElement(using: &random)!
+        }
+        func strict<N: FixedWidthInteger>(_ limit: N) -> N { limit == 0 ? .max : limit }
+        for _ in 0..<2_000 {
+            var options = EngineOptions()
+            options.quotaBytes = pick([0, 1 << 20, 1 << 24, 1 << 30])
+            options.archivesMax = pick([0, 3, 10, 500])
+            options.expirationDays = pick([0, 1, 30])
+            options.policyAllow = PolicyAllowance(rawValue: pick([0, 1, 2, 3]))
+            let quota: UInt64 = pick([0, 1, 1 << 22, 1 << 26, 1 << 31])
+            let (files, days): (UInt64, UInt64) = (pick([0, 1, 12, 900]), pick([0, 1, 7, 60]))
+            let level: UInt8 = pick([1, 21, 22, 24, 255])
+            let json = """
+                {"quota_bytes": \(quota), "max_files": \(files), "expiration_days": \(days),
+                 "levels": {"": \(level)}}
+                """
+            let running = RunningLimits(
+                try Settings(directory: "/nowhere", options: options),
+                try PolicyDocument(json: Array(json.utf8)))
+            let erases = options.policyAllow.contains(.erase)
+            func check(
+                _ key: String, _ wanted: UInt64, _ own: UInt64, _ got: UInt64, _ floor: UInt64
+            ) {
+                let least = erases ? min(floor, strict(own)) : strict(own)
+                XCTAssertEqual(strict(got), max(strict(wanted), least), "\(key): \(json)")
+                XCTAssertEqual(
+                    running.withheld.contains(key), strict(wanted) < least, "\(key): \(json)")
+            }
+            check(
+                "quota_bytes", quota, options.quotaBytes, running.retention.quotaBytes,
+                16 << 20)
+            check(
+                "max_files", files, UInt64(options.archivesMax),
+                UInt64(running.retention.archivesMax), 10)
+            check(
+                "expiration_days", days, UInt64(options.expirationDays),
+                UInt64(running.retention.expirationDays), 1)
+            let isHeard = level <= 21 || options.policyAllow.contains(.off)
+            XCTAssertEqual(running.levels.count, isHeard ? 1 : 0, json)
+            XCTAssertEqual(running.withheld.contains("levels"), !isHeard, json)
+        }
     }
 
     func testArchivesArePlainWhileTheHelperIsBehind() throws {

@@ -147,7 +147,7 @@ final class PolicyTests: XCTestCase {
     private func file(_ json: String, etag: String = "", modified: String = "") -> PolicyFile {
         PolicyFile(
             url: url, origin: "http://127.0.0.1:9", etag: etag, modified: modified,
-            savedUnixSeconds: 1_800_000_000, json: Array(json.utf8))
+            savedUnixSeconds: 1_800_000_000, allow: [.erase, .http], json: Array(json.utf8))
     }
 
     func testB_SAP_9_keptInTheStore() throws {

@@ -238,9 +238,8 @@ typedef struct cw_options {
                                   of their identities can read the archives that this engine
                                   writes. NULL: archives are plain (default) */
     const char *identity_file; /* age identities, which cw_open reads and the engine keeps in
-                                  memory. If one of them opens an encrypted archive, the archive
-                                  goes to targets that need plain records; else it waits. NULL: none
-                                  (default) */
+                                  memory. An encrypted archive that one of them opens goes to
+                                  targets that need plain records; else it waits. NULL: none */
     const char *policy_url;     /* where the engine looks for a policy (upload.h); NULL: nowhere */
     const char *policy_headers; /* "Name: value" lines separated by \n; never logged or stored */
     const char *policy_ca_file; /* PEM; NULL: the system's certificates */
@@ -249,6 +248,7 @@ typedef struct cw_options {
     uint32_t archive_time_step_ns; /* times in archives are rounded down to a multiple of so many
                                       ns, 1…10,000; 0: 1 (default). Records keep their order and
                                       their ids; times that hosts give with a record stay exact */
+    uint32_t policy_allow; /* what policies may do: CW_POLICY_… (upload.h); default 0 */
 } cw_options;
 
 /* Writes struct_size and the defaults named above. Does nothing if options is NULL or the size is

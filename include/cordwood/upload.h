@@ -260,14 +260,25 @@ const char *cw_outcome_text(int32_t outcome, const char *language);
 
 /* ── Policies ───────────────────────────────────────────────────────────────────────────────── */
 
+/* options.policy_allow: what policies may do to this engine. Without these, a policy loses no
+ * record. */
+enum {
+    CW_POLICY_ERASE = 1, /* limits below the options' own remove archives that not all targets have;
+                            16 MiB, 10 archives and those of a day stay in any case */
+    CW_POLICY_OFF = 2,   /* loggers may be off, or above fatal */
+    CW_POLICY_HTTP = 4   /* policy_url may be http to another machine than this one */
+};
+
 /* Applies a policy: one JSON object, at most 64 KiB, with any of these keys.
  *
  *   enabled              true or false. false: the engine uploads nothing, cw_upload answers
  *                        CW_E_NOT_ENABLED, and `cordwood upload` sends nothing from a store that
  *                        keeps such a policy. Waiting data stays under retention. Logging
- *                        continues; to stop it, set levels to {"": "off"}
- *   levels               {"prefix": level}: "debug", "INFO+2", "off", 1 … 24 or 255; "" is the root
- *   expiration_days, max_files, quota_bytes    as the options; 0: never, unlimited
+ *                        continues
+ *   levels               {"prefix": level}: "debug", "INFO+2", "off", 1 … 24, 255; "" is the root;
+ *                        those above fatal need CW_POLICY_OFF
+ *   expiration_days, max_files, quota_bytes    as the options; 0: never, unlimited; those below the
+ *                        options' own need CW_POLICY_ERASE
  *   max_file_size_bytes  of segments made from now on, as segment_bytes
  *   upload_interval_s    as the option
  *   archive_method       "dense" or "plain", of archives made from now on, as the option
@@ -284,8 +295,9 @@ const char *cw_outcome_text(int32_t outcome, const char *language);
  * with only unknown keys is invalid; {} is valid. A policy replaces the previous policy: keys that
  * it does not name revert to the options and cw_level_set. If the policy and cw_level_set both set
  * a threshold for one prefix, the policy's holds until cw_level_set names that prefix again. A
- * policy grants no consent and adds no target. The store does not keep a policy applied by this
- * function.
+ * policy grants no consent and adds no target. What the host does not allow has no effect, and is
+ * named in the record that Cordwood.Uploader writes of each policy, whatever levels that policy
+ * sets. The store does not keep a policy applied by this function.
  *
  * With options.policy_url, a thread of the engine looks for a policy there at once and then every
  * policy_interval_s. It uses GET with the validators of the last answer; a 304 changes nothing. The

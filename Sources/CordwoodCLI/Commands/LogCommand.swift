@@ -101,8 +101,10 @@ struct LogCommand: ParsableCommand {
 
     /// Other programs of the store may keep more than a program with default options would.
     private func setLimits(_ options: inout EngineOptions, of store: String) {
+        let own = RetentionLimits(
+            quotaBytes: quotaBytes ?? 0, archivesMax: 0, expirationDays: expirationDays ?? 0)
         let kept = try? StoreSettings.policy(directory: store)
-        let policy = kept?.document
+        let policy = kept?.binding(over: own)
         options.quotaBytes = quotaBytes ?? policy?.quotaBytes ?? 0
         options.archivesMax = policy?.filesMax ?? 0
         options.expirationDays = expirationDays ?? policy?.expirationDays ?? 0

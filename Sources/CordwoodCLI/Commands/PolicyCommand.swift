@@ -11,9 +11,10 @@ struct PolicyCommand: ParsableCommand {
         discussion: """
             A policy is a JSON document by which a server sets levels, limits and whether to send, \
             for many programs at once (docs/UPLOADS.md). A program opened with a policy URL keeps \
-            the last valid one in the store and starts with it the next time. Policies that a \
-            program received in another way are not in the store. Exits with 1 if the store has \
-            no policy.
+            the last valid one in the store and starts with it the next time. What the program \
+            does not allow (policy_allow) has no effect; its log names that. Policies that a \
+            program received in another way are not in the store. Exits with 1 if the store has no \
+            policy.
 
             Example:
               cordwood policy logs

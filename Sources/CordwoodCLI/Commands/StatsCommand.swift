@@ -277,7 +277,7 @@ private struct Limits {
 
     /// - Parameter path: of a store; of any other file there is no policy.
     init(_ path: String) {
-        policy = (try? StoreSettings.policy(directory: path))?.document
+        policy = (try? StoreSettings.policy(directory: path))?.binding()
     }
 
     private var quota: UInt64 { policy?.quotaBytes ?? standard.quotaBytes }

@@ -43,6 +43,10 @@ final class PolicyKeeper: @unchecked Sendable {
     func run(
         apply: (PolicyDocument) -> Bool, report: (UploadDiagnostic) -> Void
     ) {
+        if var known, known.allow != source.allow {
+            known.allow = source.allow
+            keep(known, report)
+        }
         while !stops {
             let answer = look()
             if case .stopped = answer { return }

@@ -7,7 +7,7 @@ import CordwoodShip
 import CordwoodStore
 import CordwoodTrace
 
-/// The host's settings, overlaid by a policy.
+/// The host's settings, overlaid by a policy as far as the host allows that.
 struct RunningLimits: Equatable, Sendable {
     var isUploadEnabled: Bool
     var retention: RetentionLimits
@@ -17,27 +17,39 @@ struct RunningLimits: Equatable, Sendable {
     /// The shortest interval between archives that are made for the events in open segments.
     var transactionIntervalSeconds: UInt32
     var archiveMethod: ArchiveMethod
+    /// The policy's alone.
+    var levels: [PolicyDocument.Level]
+    /// Keys of the policy that the host does not allow to take effect in full.
+    var withheld: [String]
 
     private static let uploadIntervalSecondsDefault: UInt32 = 30
     private static let transactionIntervalSecondsDefault: UInt32 = 300
 
     init(_ settings: Settings, _ policy: PolicyDocument?) {
         let host = settings.options
-        isUploadEnabled = policy?.isEnabled ?? true
-        let quota = policy?.quotaBytes ?? host.quotaBytes
+        let own = RetentionLimits(
+            quotaBytes: host.quotaBytes, archivesMax: host.archivesMax,
+            expirationDays: host.expirationDays)
+        let (policy, withheld) =
+            (policy ?? PolicyDocument()).allowed(by: host.policyAllow, over: own)
+        isUploadEnabled = policy.isEnabled ?? true
         retention = RetentionLimits(
-            quotaBytes: quota, archivesMax: policy?.filesMax ?? host.archivesMax,
-            expirationDays: policy?.expirationDays ?? host.expirationDays)
-        let wanted = policy?.fileBytesMax ?? host.segmentBytes
+            quotaBytes: policy.quotaBytes ?? own.quotaBytes,
+            archivesMax: policy.filesMax ?? own.archivesMax,
+            expirationDays: policy.expirationDays ?? own.expirationDays)
+        let quota = retention.quotaBytes
+        let wanted = policy.fileBytesMax ?? host.segmentBytes
         segmentBytes = Settings.segmentBytes(
             wanted == 0 ? Settings.segmentBytesDefault : wanted, quotaBytes: quota)
         ringMax = Settings.ringMax(segmentBytes: segmentBytes, quotaBytes: quota)
-        let interval = policy?.uploadIntervalSeconds ?? host.uploadIntervalSeconds
+        let interval = policy.uploadIntervalSeconds ?? host.uploadIntervalSeconds
         uploadIntervalSeconds =
             interval == 0 ? RunningLimits.uploadIntervalSecondsDefault : interval
         transactionIntervalSeconds =
             interval == 0 ? RunningLimits.transactionIntervalSecondsDefault : interval
-        archiveMethod = policy?.archiveMethod ?? host.archiveMethod
+        archiveMethod = policy.archiveMethod ?? host.archiveMethod
+        levels = policy.levels
+        self.withheld = withheld
     }
 }
 
@@ -47,7 +59,7 @@ extension Services {
         let kept = policyKeeper?.begin()
         // It was followed when it arrived.
         applying.locked { retryWord = kept?.retryQuarantined }
-        put(kept)
+        put(RunningLimits(settings, kept))
     }
 
     /// Applies a policy from the host. Throws if it is not valid, and changes nothing then.
@@ -65,9 +77,10 @@ extension Services {
 
     /// False: not all of it could be applied; a later attempt is worthwhile.
     func apply(_ policy: PolicyDocument, from origin: String) -> Bool {
-        put(policy)
+        let running = RunningLimits(settings, policy)
+        put(running)
         limitsChanged()
-        tell(policy, from: origin)
+        tell(policy, running, from: origin)
         return retryQuarantined(policy, from: origin)
     }
 
@@ -99,26 +112,63 @@ extension Services {
         }
     }
 
-    private func tell(_ policy: PolicyDocument, from origin: String) {
+    private func tell(_ policy: PolicyDocument, _ running: RunningLimits, from origin: String) {
         var fields: [(key: String, value: DiagnosticValue)] = [("origin", .text(origin))]
         let areNew = applying.locked {
             defer { unknownPolicyKeys = policy.unknownKeys }
             return unknownPolicyKeys != policy.unknownKeys
         }
         if areNew, !policy.unknownKeys.isEmpty {
-            let keys = policy.unknownKeys.prefix(PolicyDocument.keysShownMax)
-                .joined(separator: ", ")
-            report(
-                UploadDiagnostic(
-                    level: 13, message: "a policy has keys that mean nothing here",
-                    fields: fields + [("keys", .text(keys))]))
+            reportOfPolicy(
+                13, "a policy has keys that mean nothing here",
+                fields + [("keys", .text(shown(policy.unknownKeys)))])
         }
         fields.append(("enabled", .text(policy.isEnabled == false ? "false" : "true")))
-        report(UploadDiagnostic(level: 9, message: "a policy was applied", fields: fields))
+        let levels = running.levels.map {
+            "\($0.prefix)=\($0.number == 255 ? "off" : levelName($0.number))"
+        }
+        if !levels.isEmpty { fields.append(("levels", .text(shown(levels)))) }
+        let numbers: [(String, Bool, UInt64)] = [
+            ("quota_bytes", policy.quotaBytes != nil, running.retention.quotaBytes),
+            ("max_files", policy.filesMax != nil, UInt64(running.retention.archivesMax)),
+            (
+                "expiration_days", policy.expirationDays != nil,
+                UInt64(running.retention.expirationDays)
+            ),
+            ("max_file_size_bytes", policy.fileBytesMax != nil, running.segmentBytes),
+            (
+                "upload_interval_s", policy.uploadIntervalSeconds != nil,
+                UInt64(running.uploadIntervalSeconds)
+            ),
+        ]
+        for (key, isNamed, value) in numbers where isNamed {
+            fields.append((key, .number(Int64(clamping: value))))
+        }
+        if policy.archiveMethod != nil {
+            fields.append(("archive_method", .text(running.archiveMethod.rawValue)))
+        }
+        if !running.withheld.isEmpty {
+            fields.append(("withheld", .text(running.withheld.joined(separator: ", "))))
+        }
+        reportOfPolicy(running.withheld.isEmpty ? 9 : 13, "a policy was applied", fields)
     }
 
-    private func put(_ policy: PolicyDocument?) {
-        let running = RunningLimits(settings, policy)
+    private func shown(_ words: [String]) -> String {
+        words.prefix(PolicyDocument.keysShownMax).joined(separator: ", ")
+            + (words.count > PolicyDocument.keysShownMax ? ", …" : "")
+    }
+
+    /// A policy cannot keep out of the store what is told of it: the threshold is that of the host.
+    private func reportOfPolicy(
+        _ level: UInt8, _ message: String, _ fields: [(key: String, value: DiagnosticValue)]
+    ) {
+        let own = monitor.locked { levels.following([]).threshold(Services.uploaderName) }
+        report(
+            UploadDiagnostic(level: level, message: message, fields: fields),
+            as: Services.uploaderName, isOwed: level >= own)
+    }
+
+    private func put(_ running: RunningLimits) {
         applying.locked {
             uploads.setLimits(running.retention)
             uploads.setEnabled(running.isUploadEnabled)
@@ -126,7 +176,7 @@ extension Services {
             unsafe EngineCore.setSegmentBytes(
                 engine, running.segmentBytes, ringMax: running.ringMax)
             _ = changeLevels {
-                $0.following((policy?.levels ?? []).map { (prefix: $0.prefix, level: $0.number) })
+                $0.following(running.levels.map { (prefix: $0.prefix, level: $0.number) })
             }
         }
     }
@@ -157,7 +207,9 @@ extension Services {
 
     func policyLoop() {
         guard let policyKeeper else { return }
-        if let kept = policyKeeper.begun { tell(kept, from: "the store") }
+        if let kept = policyKeeper.begun {
+            tell(kept, RunningLimits(settings, kept), from: "the store")
+        }
         policyKeeper.run(
             apply: { [self] in apply($0, from: policyKeeper.source.origin) },
             report: { [self] in report($0) })

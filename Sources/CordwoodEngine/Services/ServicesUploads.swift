@@ -144,7 +144,8 @@ extension Services {
     }
 
     /// Writes one line of the engine's own log.
-    func report(_ diagnostic: UploadDiagnostic, as name: String) {
+    /// - Parameter isOwed: whatever the logger's threshold is.
+    func report(_ diagnostic: UploadDiagnostic, as name: String, isOwed: Bool = false) {
         guard let logger = try? unsafe logger(name) else { return }
         let fields = diagnostic.fields.map { field -> (String, FieldInput) in
             switch field.value {
@@ -156,15 +157,18 @@ extension Services {
         unsafe words.pointee.helper |= UInt8(CWI_HELPER_WRITES)
         unsafe Uncounted.begin(engine)
         let status = unsafe RecordWriter.write(
-            logger, level: diagnostic.level, message: diagnostic.message, fields: fields)
+            logger, level: diagnostic.level, message: diagnostic.message, fields: fields,
+            isOwed: isOwed)
         unsafe Uncounted.end(engine, status)
         unsafe words.pointee.helper &= ~UInt8(CWI_HELPER_WRITES)
     }
 }
 
 extension Services: UploadDelegate {
+    static let uploaderName = "Cordwood.Uploader"
+
     package func report(_ diagnostic: UploadDiagnostic) {
-        report(diagnostic, as: "Cordwood.Uploader")
+        report(diagnostic, as: Services.uploaderName)
     }
 
     /// Close waits for it.

@@ -50,6 +50,8 @@ public struct EngineOptions: Sendable {
     public var identityFile: String?
     /// The source of a policy for this engine; nil: none.
     public var policy: PolicyOptions?
+    /// What policies may do to this engine, from a URL or by `applyPolicy`.
+    public var policyAllow: PolicyAllowance = []
     /// Called once per archive that retention removed, on an engine thread.
     public var archiveRemoved: (@Sendable (_ archive: String, _ reason: RemovalReason) -> Void)?
     /// Whether `Engine.holdTime` has an effect. It makes each record slightly more expensive.
@@ -113,7 +115,7 @@ struct Settings: Sendable {
         console = options.console ?? Settings.console()
         if let policy = options.policy {
             do throws(UploadError) {
-                policySource = try PolicySource(policy)
+                policySource = try PolicySource(policy, allow: options.policyAllow)
                 try PolicySource.load()
             } catch {
                 throw CordwoodError(error.status.rawValue, error.text)

@@ -175,11 +175,19 @@ public struct StoredPolicy: Sendable {
     public let document: PolicyDocument?
     /// The reason it is not accepted.
     public let problem: String
+    private let allow: PolicyAllowance
+
+    /// What of it binds programs that have these limits of their own: as much as the program that
+    /// keeps it allows. nil: no valid policy.
+    package func binding(over own: RetentionLimits = .standard) -> PolicyDocument? {
+        document?.allowed(by: allow, over: own).policy
+    }
 
     init(_ file: PolicyFile) {
         origin = file.origin
         savedNs = UInt64(clamping: file.savedUnixSeconds) &* 1_000_000_000
         json = file.json
+        allow = file.allow
         do throws(UploadError) {
             document = try PolicyDocument(json: file.json)
             problem = ""

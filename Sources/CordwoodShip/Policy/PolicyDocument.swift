@@ -114,6 +114,43 @@ public struct PolicyDocument: Equatable, Sendable {
         return true
     }
 
+    // ── What a program allows ──
+
+    /// What stays even where a policy may erase.
+    package static let floor = RetentionLimits(
+        quotaBytes: 16 << 20, archivesMax: 10, expirationDays: 1)
+    /// Fatal. Above it, as with off, nothing is logged.
+    private static let levelMax: UInt8 = 21
+
+    /// What of it takes effect in a program with these limits of its own (0: unlimited), and the
+    /// keys that do not take effect in full. An archive that every target has is gone already, so
+    /// what a smaller limit removes was not sent.
+    package func allowed(
+        by allow: PolicyAllowance, over own: RetentionLimits
+    ) -> (policy: PolicyDocument, withheld: [String]) {
+        var (policy, withheld) = (self, [String]())
+        func limit<Number: FixedWidthInteger>(
+            _ key: String, _ wanted: Number?, _ own: Number, _ floor: Number
+        ) -> Number? {
+            guard let wanted, wanted > 0, own == 0 || wanted < own else { return wanted }
+            let least = own == 0 ? floor : min(floor, own)
+            let erases = allow.contains(.erase)
+            if erases, wanted >= least { return wanted }
+            withheld.append(key)
+            return erases ? least : nil
+        }
+        let floor = PolicyDocument.floor
+        policy.quotaBytes = limit("quota_bytes", quotaBytes, own.quotaBytes, floor.quotaBytes)
+        policy.filesMax = limit("max_files", filesMax, own.archivesMax, floor.archivesMax)
+        policy.expirationDays = limit(
+            "expiration_days", expirationDays, own.expirationDays, floor.expirationDays)
+        if !allow.contains(.off) {
+            policy.levels.removeAll { $0.number > PolicyDocument.levelMax }
+            if policy.levels.count < levels.count { withheld.append("levels") }
+        }
+        return (policy, withheld)
+    }
+
     // ── SAP Mobile Services' client policies ──
 
     /// SAP's keys and ours for the same setting; SAP's `logLevel` is the root's entry in `levels`.

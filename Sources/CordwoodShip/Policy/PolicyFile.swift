@@ -20,17 +20,20 @@ package struct PolicyFile: Equatable, Sendable {
     package private(set) var etag: String
     package private(set) var modified: String
     package private(set) var savedUnixSeconds: Int64
+    /// By the program that keeps it: what other programs of the store may take from it.
+    package var allow: PolicyAllowance
     package private(set) var json: [UInt8]
 
     init(
         url: String, origin: String, etag: String, modified: String, savedUnixSeconds: Int64,
-        json: [UInt8]
+        allow: PolicyAllowance = [], json: [UInt8]
     ) {
         urlHash = PolicyFile.hash(url)
         self.origin = origin
         self.etag = PolicyFile.validator(etag)
         self.modified = PolicyFile.validator(modified)
         self.savedUnixSeconds = savedUnixSeconds
+        self.allow = allow
         self.json = json
     }
 
@@ -58,6 +61,7 @@ package struct PolicyFile: Equatable, Sendable {
 
     var bytes: [UInt8] {
         var lines = ["url \(urlHash)", "origin \(origin)", "saved \(savedUnixSeconds)"]
+        if !allow.isEmpty { lines.append("allow \(allow.rawValue)") }
         if !etag.isEmpty { lines.append("etag \(etag)") }
         if !modified.isEmpty { lines.append("modified \(modified)") }
         return KeyValueFile.bytes(PolicyFile.firstLine, lines) + [0x0A] + json
@@ -78,6 +82,7 @@ package struct PolicyFile: Equatable, Sendable {
             case "url": file.urlHash = value
             case "origin": file.origin = value
             case "saved": file.savedUnixSeconds = Int64(value) ?? 0
+            case "allow": file.allow = PolicyAllowance(rawValue: UInt32(value) ?? 0)
             case "etag": file.etag = validator(value)
             case "modified": file.modified = validator(value)
             default: break

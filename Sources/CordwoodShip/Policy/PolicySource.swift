@@ -5,6 +5,24 @@
 import CordwoodCore
 import CordwoodStore
 
+/// What a host lets policies do. Otherwise a policy loses no record.
+public struct PolicyAllowance: OptionSet, Sendable {
+    public let rawValue: UInt32
+
+    public init(rawValue: UInt32) {
+        self.rawValue = rawValue
+    }
+
+    /// Limits of retention below the host's own remove archives that not every target has.
+    public static let erase = PolicyAllowance(rawValue: 1)
+    /// Loggers may be off, or above fatal.
+    public static let off = PolicyAllowance(rawValue: 2)
+    /// The policy may come by http from another machine.
+    public static let http = PolicyAllowance(rawValue: 4)
+
+    package static let all: PolicyAllowance = [.erase, .off, .http]
+}
+
 public struct PolicyOptions: Equatable, Sendable {
     public var url: String
     /// `Name: value` lines.
@@ -23,13 +41,18 @@ package struct PolicySource: Sendable {
 
     package let origin: String
     package let intervalSeconds: UInt32
+    package let allow: PolicyAllowance
     let url: String
     let headers: [RequestHeader]
     let settings: TransportSettings
 
-    package init(_ options: PolicyOptions) throws(UploadError) {
+    package init(
+        _ options: PolicyOptions, allow: PolicyAllowance = []
+    ) throws(UploadError) {
+        let address: WebAddress
         do throws(UploadError) {
-            origin = try WebAddress(options.url).origin
+            address = try WebAddress(options.url)
+            origin = address.origin
             headers = try RequestHeader.parse(options.headers ?? "")
         } catch {
             throw .argument("policy: \(error.text)")
@@ -39,12 +62,21 @@ package struct PolicySource: Sendable {
                 throw .argument("policy: header \(header.name) is set by the library")
             }
         }
+        let isOpen = address.scheme == "http"
+        guard !isOpen || address.isLoopback || allow.contains(.http) else {
+            throw .argument(
+                "policy: \(origin) is not encrypted, so that anybody on the way can change it; "
+                    + "use https, or let it be so with policy_allow")
+        }
         url = options.url
+        self.allow = allow
         intervalSeconds =
             options.intervalSeconds == 0
             ? PolicySource.intervalSecondsDefault : options.intervalSeconds
         var settings = TransportSettings()
         settings.caFile = options.caFile
+        // A proxy of the environment may be another machine.
+        if isOpen && address.isLoopback { settings.proxy = "" }
         self.settings = settings
     }
 
@@ -111,7 +143,8 @@ package struct PolicySource: Sendable {
             let file = PolicyFile(
                 url: url, origin: origin, etag: outcome.header("etag") ?? "",
                 modified: outcome.header("last-modified") ?? "",
-                savedUnixSeconds: Int64(clamping: nowUnixMs / 1_000), json: outcome.body)
+                savedUnixSeconds: Int64(clamping: nowUnixMs / 1_000), allow: allow,
+                json: outcome.body)
             return .fresh(document, file)
         } catch {
             return .invalid(error.text)

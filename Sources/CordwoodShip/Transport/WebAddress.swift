@@ -23,6 +23,13 @@ struct WebAddress: Equatable {
         scheme == other.scheme && host == other.host && port == other.port
     }
 
+    /// This machine, without a resolver: `localhost`, 127.0.0.0/8 and `[::1]`.
+    var isLoopback: Bool {
+        let numbers = host.split(separator: ".", omittingEmptySubsequences: false)
+        let isFour = numbers.count == 4 && numbers.allSatisfy { UInt8($0) != nil }
+        return isFour ? numbers[0] == "127" : host == "localhost" || host == "[::1]"
+    }
+
     init(_ text: String) throws(UploadError) {
         guard text.utf8.count <= WebAddress.bytesMax else {
             throw UploadError.argument("url is longer than \(WebAddress.bytesMax) bytes")

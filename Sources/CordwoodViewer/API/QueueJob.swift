@@ -62,7 +62,8 @@ struct QueueJob: Sendable {
             do throws(CordwoodError) {
                 let entries = try StoreSettings.queue(directory: path)
                 let targets = try StoreSettings.targets(directory: path)
-                let days = try StoreSettings.policy(directory: path)?.document?.expirationDays
+                let days = try StoreSettings.policy(directory: path)?
+                    .binding()?.expirationDays
                 if !isFirst { out.append(0x2c) }
                 isFirst = false
                 append(path, targets, entries, to: &out)

@@ -162,7 +162,7 @@ class PolicyTest(StoreCase):
         self.assertTrue(engine.logger("a").enabled("debug"), "nothing was changed")
 
     def test_b_sap_9_keys_of_sap(self) -> None:
-        engine = self.open()
+        engine = self.open(policy_allow=["erase"])
         engine.apply_policy({"logUploadEnabled": True, "entryExpiry": 7, "logLevel": "WARN",
                              "maxFileNum": 10, "maxFileSize": 5})
         log = engine.logger("a")
@@ -189,17 +189,11 @@ class PolicyTest(StoreCase):
         self.assertEqual(len(server.requests), 2, "nor was anything sent before")
 
     def test_b_sap_9_limits_hold_at_once(self) -> None:
-        engine = self.open(segment_bytes=1 << 20, codec="none")
-        for number in range(6):
-            for _ in range(300):
-                engine.logger("a").info(f"{number}" * 1000)
-            engine.roll()
-            engine.archive_wait(30)
-        archives = Path(self.store) / "archives"
-        self.assertGreaterEqual(len(list(archives.glob("*.cwa"))), 6)
-        engine.apply_policy({"max_files": 5})
-        eventually("the oldest are gone", lambda: len(list(archives.glob("*.cwa"))) == 5)
-        engine.apply_policy({"quota_bytes": 1 << 20})
+        engine = self.open(segment_bytes=4 << 20, codec="none", policy_allow=["erase"])
+        archives = self.archive_many(engine, 12, 2000)
+        engine.apply_policy({"max_files": 10})
+        eventually("the oldest are gone", lambda: len(list(archives.glob("*.cwa"))) == 10)
+        engine.apply_policy({"quota_bytes": 16 << 20})
 
         def size() -> int:
             try:
@@ -207,21 +201,82 @@ class PolicyTest(StoreCase):
             except FileNotFoundError:  # deleted since it was listed
                 return 1 << 30
 
-        eventually("the quota holds", lambda: size() <= 1 << 20)
+        eventually("the quota holds", lambda: size() <= 16 << 20)
+
+    def archive_many(self, engine: cordwood.Engine, count: int, records: int) -> Path:
+        """Makes so many archives, with so many records of 1,000 bytes. Returns their folder."""
+        for number in range(count):
+            for _ in range(records):
+                engine.logger("a").info(f"{number % 10}" * 1000)
+            engine.roll()
+            engine.archive_wait(30)
+        archives = Path(self.store) / "archives"
+        self.assertGreaterEqual(len(list(archives.glob("*.cwa"))), count)
+        return archives
+
+    def test_a_policy_loses_nothing_of_itself(self) -> None:
+        engine = self.open(segment_bytes=65_536, codec="none")
+        archives = self.archive_many(engine, 12, 30)
+        kept = {path.name for path in archives.glob("*.cwa")}
+        for keys in ({"quota_bytes": 1}, {"max_files": 1}, {"expiration_days": 1},
+                     {"levels": {"": "off", "a": 22, "b": "fatal"}}):
+            engine.apply_policy(keys)
+            told = self.said()[-1]
+            self.assertEqual((told.message, told.level), ("a policy was applied", "WARN"))
+            self.assertEqual(told.fields["withheld"], next(iter(keys)))
+        self.assertEqual((told.fields["levels"]), "b=FATAL")
+        self.assertTrue(engine.logger("a").enabled("info"))
+        self.assertFalse(engine.logger("b").enabled("error"))
+        for _ in range(3):  # looks at the limits
+            self.assertTrue(engine.logger("a").info("x"))
+            engine.roll()
+            engine.archive_wait(30)
+        self.assertLessEqual(kept, {path.name for path in archives.glob("*.cwa")})
+
+    def test_a_policy_that_may_erase_leaves_some(self) -> None:
+        engine = self.open(segment_bytes=65_536, codec="none", policy_allow=["erase", "off"])
+        archives = self.archive_many(engine, 15, 30)
+        engine.apply_policy({"quota_bytes": 1, "expiration_days": 1, "max_files": 1})
+        eventually("ten are left", lambda: len(list(archives.glob("*.cwa"))) == 10)
+        told = self.said()[-1].fields
+        self.assertEqual(told["withheld"], "quota_bytes, max_files")
+        self.assertEqual((told["quota_bytes"], told["max_files"]), (16 << 20, 10))
+        # What is told of a policy is told in spite of it, but not of the host.
+        engine.apply_policy({"levels": {"": "off"}})
+        self.assertFalse(engine.logger("a").enabled("fatal"))
+        self.assertEqual(self.said()[-1].fields["levels"], "=off")
+        engine.apply_policy({"levels": {"": "off", "a": "warn"}})
+        self.assertEqual(self.said()[-1].fields["levels"], "=off, a=WARN")
+        before = len(self.said())
+        engine.set_level("Cordwood", "off")
+        engine.apply_policy({})
+        self.assertEqual(len(self.said()), before)
+
+    def test_where_a_policy_may_come_from(self) -> None:
+        for url in ("http://config.example.com/p", "http://127.0.0.1.example.com", "http://[::2]/",
+                    "http://10.0.0.1:8080/p"):
+            with self.subTest(url), self.assertRaises(cordwood.ArgumentError) as caught:
+                self.open(policy_url=url)
+            self.assertIn("policy_allow", str(caught.exception))
+            self.open(policy_url=url, policy_allow="http").close()
+        for url in ("http://localhost:9", "http://127.8.9.1:9/p", "http://[::1]:9/", "https://h"):
+            self.open(policy_url=url).close()
+        with self.assertRaises(ValueError):
+            self.open(policy_allow=["everything"])
 
     def test_b_sap_9_a_quota_below_the_segment_in_use(self) -> None:
-        engine = self.open(segment_bytes=16 << 20, codec="none")
+        engine = self.open(segment_bytes=64 << 20, codec="none", policy_allow=["erase"])
         log = engine.logger("a")
 
         def fill() -> None:
-            for _ in range(40):
+            for _ in range(300):
                 self.assertTrue(log.info("x" * 1000))
             engine.roll()
             engine.archive_wait(30)
 
         for _ in range(3):
             fill()
-        engine.apply_policy({"quota_bytes": 2 << 20})
+        engine.apply_policy({"quota_bytes": 16 << 20})
         for _ in range(80):
             fill()
         self.assertGreater(len(list((Path(self.store) / "archives").glob("*.cwa"))), 10)

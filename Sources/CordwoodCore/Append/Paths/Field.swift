@@ -100,11 +100,13 @@ extension Optional: LogValue where Wrapped: LogValue {
     }
 
     /// A record of text with fields.
+    /// - Parameter isOwed: the logger's threshold does not count.
     package static func write(
-        _ logger: LoggerBlock, level: UInt8, message: String, fields: [(String, FieldInput)]
+        _ logger: LoggerBlock, level: UInt8, message: String, fields: [(String, FieldInput)],
+        isOwed: Bool = false
     ) -> Int32 {
         let refusal = unsafe AppendSlow.refusal(logger, UInt32(level))
-        guard refusal == Status.ok else { return refusal }
+        guard refusal == Status.ok || refusal == Status.disabled && isOwed else { return refusal }
         guard fields.count <= FieldType.countMax else { return Status.limit }
         var message = message
         let encoded = encode(fields)

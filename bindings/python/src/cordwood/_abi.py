@@ -113,6 +113,7 @@ class Options(Structure):
         ("identity_file", c_char_p), ("policy_url", c_char_p), ("policy_headers", c_char_p),
         ("policy_ca_file", c_char_p), ("policy_interval_s", c_uint32),
         ("archive_method", c_uint32), ("archive_time_step_ns", c_uint32),
+        ("policy_allow", c_uint32),
     ]
 
 

@@ -34,6 +34,7 @@ _WORDS: Dict[str, Tuple[str, ...]] = {
     "console": ("off", "text", "json", "auto"),
     "durable": ("process", "machine"),
 }
+_ALLOWANCES = ("erase", "off", "http")
 _REASONS = ("", "quota", "count", "expired", "consent")
 _OUTCOMES = ("none", "success", "request_failed", "redirection", "client", "server", "unknown")
 
@@ -331,7 +332,8 @@ def open(directory: Optional[PathLike] = None, *, process_name: Optional[str] = 
          policy_headers: Optional[Mapping[str, str]] = None,
          policy_ca_file: Optional[PathLike] = None,
          archive_method: Union[str, int, None] = None,
-         archive_time_step_ns: Optional[int] = None) -> Engine:
+         archive_time_step_ns: Optional[int] = None,
+         policy_allow: Iterable[str] = ()) -> Engine:
     """Opens a store for writing, and creates it if it does not exist. Without a directory it uses
     CORDWOOD_DIR of the environment. Omitted options have the defaults of cw_options in cordwood.h;
     codec, archive_method, consent, overflow and console are words ("zstd", "plain", "pending",
@@ -341,6 +343,7 @@ def open(directory: Optional[PathLike] = None, *, process_name: Optional[str] = 
     ("age1…") to which this engine encrypts its archives. identity_file: age identities that open
     encrypted archives for targets that need plain records.
     policy_url: where to look for a policy, at once and every policy_interval_s (an hour).
+    policy_allow: what policies may do, of "erase", "off" and "http" (CW_POLICY_… in upload.h).
     Raises ArgumentError, StoreError, DamagedError; ValueError for an unknown word."""
     raw = _abi.Options()
     _abi.library.cw_options_init(raw, ctypes.sizeof(raw))
@@ -370,6 +373,10 @@ def open(directory: Optional[PathLike] = None, *, process_name: Optional[str] = 
                          (group_read, _abi.FLAG_GROUP_READ)):
         if wanted:
             raw.flags |= flag
+    for word in [policy_allow] if isinstance(policy_allow, str) else policy_allow:
+        if word not in _ALLOWANCES:
+            raise ValueError(f"policy_allow has words of {', '.join(_ALLOWANCES)}: {word!r}")
+        raw.policy_allow |= 1 << _ALLOWANCES.index(word)
     if encrypt_to is not None:
         recipients = [encrypt_to] if isinstance(encrypt_to, str) else encrypt_to
         raw.encrypt_to = text("encrypt_to", " ".join(recipients))
