@@ -16,6 +16,8 @@ needs() {
 
     local as_root=()
     if [ "$(id -u)" -ne 0 ]; then
+        # Said before the first call of sudo, which may log or refuse it.
+        command -v sudo >/dev/null && echo "dev: about to use sudo, to install ${missing[*]}" >&2
         if command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
             as_root=(sudo -n)
         else

@@ -6,7 +6,9 @@ import Cordwood
 import CordwoodServing
 import Synchronization
 
-final class Tokens: Sendable {
+package struct TokenFileProblem: Error { package let text: String }
+
+package final class Tokens: Sendable {
     static let fileBytesMax = 64 << 10
 
     private let given: [[UInt8]]
@@ -51,10 +53,8 @@ final class Tokens: Sendable {
         }
     }
 
-    private struct TokenFileProblem: Error { let text: String }
-
-    /// A token a line; empty lines, and those that begin with `#`, are skipped.
-    private static func read(_ path: String) throws(TokenFileProblem) -> [[UInt8]] {
+    /// A token a line, at least one; empty lines, and those that begin with `#`, are skipped.
+    package static func read(_ path: String) throws(TokenFileProblem) -> [[UInt8]] {
         guard let bytes = Files.content(FilePath(path), bytesMax: fileBytesMax) else {
             throw TokenFileProblem(
                 text: "\(path): cannot be read, or has over \(fileBytesMax) bytes")

@@ -98,6 +98,27 @@ final class VerbTests: CommandCase {
         XCTAssertTrue(last.contains(",\u{FFFD},") && last.contains(",log,/w==,"), String(last))
     }
 
+    /// No cell of --safe begins as a formula does; without the apostrophes it is the other export.
+    func testExportSafeCSV() throws {
+        let lines = [
+            "=1+1", "+cmd", "-2", "@SUM(A1)", "\t=x", "\r=x", "=\"a\",b", "a=1", "'=x", "",
+        ]
+        try log(lines.joined(separator: "\n") + "\n", logger: "=logger,x")
+        let bad = try run("log", "--store", store, "--logger", "x", input: Data([0xfb, 0xef, 10]))
+        XCTAssertEqual(bad.code, 0)
+        let plain = try run("export", "--format", "csv", store).text
+        let safe = try run("export", "--format", "csv", "--safe", store).text
+        XCTAssertTrue(plain.contains(",=1+1,") && plain.contains(",++8=,"), plain)
+        XCTAssertNil(safe.firstMatch(of: /(^|,|\n|,")[=+\-@\t\r]/), safe)
+        for line in lines.prefix(4) { XCTAssertTrue(safe.contains(",'\(line),"), line) }
+        XCTAssertTrue(safe.contains(#","'=""a"",b","#) && safe.contains(#","'=logger,x","#), safe)
+        XCTAssertTrue(safe.contains(",'++8=,") && safe.contains(",a=1,"), safe)
+        XCTAssertEqual(
+            safe.replacing(/([,"])'([=+\-@\t\r])/) { "\($0.1)\($0.2)" },
+            plain.replacing("'=x", with: "=x"))
+        XCTAssertEqual(try run("export", "--format", "ndjson", "--safe", store).code, 2)
+    }
+
     // MARK: Reading
 
     func testSelection() throws {
@@ -349,11 +370,18 @@ final class VerbTests: CommandCase {
         let url = line.dropFirst("listening on ".count)
             .trimmingCharacters(in: .whitespacesAndNewlines)
 
+        let token = store + "-token"
+        defer { try? FileManager.default.removeItem(atPath: token) }
+        try "# ours\n\nt\r\nolder\n".write(toFile: token, atomically: true, encoding: .utf8)
         let refused = try run("upload", store, "--to", url, "--token", "wrong")
         XCTAssertEqual(refused.code, 5, refused.error)
         XCTAssertTrue(refused.text.contains("401"), refused.text)
+        XCTAssertEqual(
+            try run("upload", store, "--to", url, "--token", "t", "--token-file", token).code, 2)
+        let none = try run("upload", store, "--to", url, "--token-file", token + "s")
+        XCTAssertTrue(none.code == 4 && none.error.contains("cannot be read"), none.error)
         XCTAssertEqual(try run("upload", store, "--to", url, "--token", "t").code, 5, "503")
-        var sent = try run("upload", store, "--to", url, "--token", "t", "--json")
+        var sent = try run("upload", store, "--to", url, "--token-file", token, "--json")
         for _ in 0..<150 {
             if sent.code == 0 { break }
             usleep(200_000)

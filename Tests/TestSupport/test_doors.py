@@ -176,6 +176,17 @@ class AptTest(DoorCase):
         self.assertTrue(all(" -o DPkg::Lock::Timeout=600 " in f" {call} " for call in calls))
         self.assertEqual(self.calls("sleep"), ["1"] * 4)
 
+    def test_says_that_it_uses_sudo(self):
+        """Before it calls sudo."""
+        for code, last in ((0, "dev: installing left"), (1, "  apt-get install left")):
+            self.program("sudo", f"echo sudo >&2; exit {code}")
+            for name, script in (("dpkg-query", "exit 1"), ("id", "echo 1000")):
+                self.program(name, script)
+            ended = self.run_in_tree("bash", "-c", ". tools/common.sh; needs left")
+            said = ended.stderr.splitlines()
+            self.assertEqual(said[0], "dev: about to use sudo, to install left")
+            self.assertIn(last, said)
+
     def test_another_failure_is_not_waited_for(self):
         ended = self.install("[ \"${words#*update}\" != \"$words\" ] || "
                              "{ echo 'E: Unable to locate package left' >&2; exit 100; }")

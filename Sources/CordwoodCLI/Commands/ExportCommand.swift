@@ -19,7 +19,7 @@ struct ExportCommand: ParsableCommand {
             Only what programs log, without HTTP exchanges and transactions (--all-kinds):
               raw           the messages byte for byte, a newline after each
               csv           a row of names, then a row for each record; what is not UTF-8
-                            is also in message_base64
+                            is also in message_base64; --safe for a spreadsheet
               sap           lines of SAP Mobile Services
 
             Only one kind:
@@ -57,6 +57,13 @@ struct ExportCommand: ParsableCommand {
     @Flag(help: "Put records of every kind into raw, csv and sap.")
     var allKinds = false
 
+    @Flag(
+        help: """
+            Only csv: an apostrophe before cells that begin with =, +, -, @, a tab or a carriage \
+            return, so that a spreadsheet shows them instead of computing them.
+            """)
+    var safe = false
+
     @OptionGroup var selection: Selection
     @OptionGroup var text: TextOption
     @OptionGroup var sources: Sources
@@ -70,6 +77,7 @@ struct ExportCommand: ParsableCommand {
         if selection.json && !format.isJSON {
             throw Failure(.usage, "--format \(format.rawValue) is no JSON: leave out --json")
         }
+        if safe && format != .csv { throw Failure(.usage, "--safe takes --format csv") }
         var options = try selection.readerOptions()
         switch format {
         case .har: return try HAROutput.run(try sources.resolved(), options)
@@ -84,7 +92,7 @@ struct ExportCommand: ParsableCommand {
         let style = LineStyle(isJSON: format == .ndjson, isUTC: selection.utc, text)
         if format == .raw { Output.standard.isExact = true }
         if format == .csv { Output.standard.put { CSVLine.appendHeader(to: &$0) } }
-        let rows = CSVLines()
+        let rows = CSVLines(isSafe: safe)
         var row: [UInt8] = []
         var record = RecordRef()
         while reading.next(&record) {

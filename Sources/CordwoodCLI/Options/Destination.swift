@@ -3,6 +3,7 @@
 
 import ArgumentParser
 import Cordwood
+import CordwoodCollector
 
 struct Destination: ParsableArguments {
     @Option(
@@ -34,8 +35,14 @@ struct Destination: ParsableArguments {
         help: "`name=value`; docs/UPLOADS.md lists each kind's. May be repeated.")
     var parameters: [String] = []
 
-    @Option(help: "Bearer token, or API key. Safer in the variable CORDWOOD_TOKEN.")
+    @Option(
+        help: "Bearer token, or API key. Safer in the variable CORDWOOD_TOKEN, or in a file.")
     var token: String?
+
+    @Option(
+        help: "A file with the token in a line; lines that begin with # are skipped.",
+        completion: .file())
+    var tokenFile: String?
 
     @Option(help: "User name, or access key. Its password comes from CORDWOOD_PASSWORD.")
     var user: String?
@@ -97,7 +104,7 @@ struct Destination: ParsableArguments {
         target.name = name
         target.headers = headers.isEmpty ? nil : headers.joined(separator: "\n")
         target.parameters = parameters.isEmpty ? nil : parameters.joined(separator: "\n")
-        target.authToken = token ?? Machine.environment("CORDWOOD_TOKEN")
+        target.authToken = try authToken()
         target.authUser = user
         target.authPassword = Machine.environment("CORDWOOD_PASSWORD")
         target.caFile = caFile
@@ -119,5 +126,15 @@ struct Destination: ParsableArguments {
             target.level = UInt32(level.number)
         }
         return target
+    }
+
+    private func authToken() throws(Failure) -> String? {
+        guard let tokenFile else { return token ?? Machine.environment("CORDWOOD_TOKEN") }
+        guard token == nil else { throw Failure(.usage, "--token and --token-file: give one") }
+        do throws(TokenFileProblem) {
+            return String(decoding: try Tokens.read(tokenFile)[0], as: UTF8.self)
+        } catch {
+            throw Failure(.cannotOpen, error.text)
+        }
     }
 }

@@ -32,9 +32,13 @@ public enum CSVLine {
 
 package final class CSVLines {
     /// One thread at a time and no callbacks: accesses need no check.
-    @exclusivity(unchecked) private var line = LineCSV(keepsHeads: true)
+    @exclusivity(unchecked) private var line: LineCSV
 
-    package init() {}
+    /// - Parameter isSafe: cells in which a spreadsheet would see a formula begin with an
+    ///   apostrophe.
+    package init(isSafe: Bool = false) {
+        unsafe line = LineCSV(keepsHeads: true, isSafe: isSafe)
+    }
 
     package func append(_ r: borrowing RecordRef, to out: inout GrowingBytes) {
         // Builds the row directly in `out`.
@@ -48,6 +52,7 @@ package final class CSVLines {
 private struct LineCSV: ~Copyable {
     private static let comma: UInt8 = 0x2c
     private static let quote: UInt8 = 0x22
+    private static let apostrophe: UInt8 = 0x27
 
     var bytes = GrowingBytes()
     /// The time of that second, without its fraction.
@@ -57,8 +62,12 @@ private struct LineCSV: ~Copyable {
     private var odd: [UInt8] = []
     private var json = LineJSON()
     private var heads: LineHeads
+    private let isSafe: Bool
 
-    init(keepsHeads: Bool) { heads = LineHeads(isKept: keepsHeads) }
+    init(keepsHeads: Bool, isSafe: Bool = false) {
+        heads = LineHeads(isKept: keepsHeads)
+        self.isSafe = isSafe
+    }
 
     mutating func append(_ r: borrowing RecordRef) {
         time(r.timeNs)
@@ -71,7 +80,11 @@ private struct LineCSV: ~Copyable {
         trace(r)
         if r.kind == 0 { bytes.append("log") } else { putOdd { JSONLine.kind(r.kind, &$0) } }
         bytes.append(LineCSV.comma)
-        if !isWhole { putOdd { JSONText.base64(r.message, &$0) } }
+        if !isWhole {
+            odd.removeAll(keepingCapacity: true)
+            JSONText.base64(r.message, &odd)
+            unsafe odd.withUnsafeBytes { _ = cell($0) }
+        }
         if writer < 0 { origin(r.thread) } else { heads.appendEnd(writer, to: &bytes) }
         bytes.append(hex: r.sequence)
         bytes.append(0x0a)
@@ -170,6 +183,8 @@ private struct LineCSV: ~Copyable {
     /// False if bytes that are not UTF-8 were replaced.
     @safe private mutating func cell(_ text: UnsafeRawBufferPointer) -> Bool {
         let start = bytes.count
+        let isFormula = isSafe && LineCSV.beginsFormula(text)
+        if isFormula { bytes.append(LineCSV.apostrophe) }
         // Most need no quotes.
         let shown = bytes.append(text, before: LineCSV.comma, LineCSV.quote)
         if shown == text.count { return true }
@@ -178,6 +193,7 @@ private struct LineCSV: ~Copyable {
             $0 == LineCSV.comma || $0 == LineCSV.quote || $0 == 0x0a || $0 == 0x0d
         }
         if isQuoted { bytes.append(LineCSV.quote) }
+        if isFormula { bytes.append(LineCSV.apostrophe) }
         var isWhole = true
         var at = 0
         while true {
@@ -196,6 +212,15 @@ private struct LineCSV: ~Copyable {
         }
         if isQuoted { bytes.append(LineCSV.quote) }
         return isWhole
+    }
+
+    @safe private static func beginsFormula(_ text: UnsafeRawBufferPointer) -> Bool {
+        guard text.count > 0 else { return false }
+        switch Bytes.u8(text, 0) {
+        case UInt8(ascii: "="), UInt8(ascii: "+"), UInt8(ascii: "-"), UInt8(ascii: "@"), 0x09, 0x0d:
+            return true
+        default: return false
+        }
     }
 
     private mutating func putOdd(_ append: (inout [UInt8]) -> Void) {
