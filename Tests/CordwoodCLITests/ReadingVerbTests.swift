@@ -197,7 +197,7 @@ final class ReadingVerbTests: CommandCase {
     }
 
     /// A policy binds other programs of the store only as far as the program that keeps it says.
-    func testAKeptPolicyErasesNothingOfItself() throws {
+    func testByDefaultAKeptPolicyErasesNothing() throws {
         for number in 0..<12 {
             try log("line \(number)\n")
             XCTAssertEqual(try run("archive", store).code, 0)

@@ -70,7 +70,8 @@ final class PolicyEngineTests: XCTestCase {
         XCTAssertEqual(host.segmentBytes, 16 << 20)
         XCTAssertEqual(host.uploadIntervalSeconds, 30)
         XCTAssertTrue(host.isUploadEnabled)
-        XCTAssertEqual(try limits(#"{"max_file_size_bytes": 100000}"#).segmentBytes, 131_072)
+        XCTAssertEqual(try limits(#"{"max_file_size_bytes": 100000}"#).segmentBytes, 1 << 20)
+        XCTAssertEqual(try limits(#"{"max_file_size_bytes": 1100000}"#).segmentBytes, 1_114_112)
         XCTAssertEqual(
             try limits(#"{"quota_bytes": 33554432}"#).segmentBytes, 4 << 20, "an eighth")
         XCTAssertEqual(try limits(#"{"quota_bytes": 0}"#).retention.quotaBytes, 0)
@@ -96,13 +97,15 @@ final class PolicyEngineTests: XCTestCase {
             options.quotaBytes = pick([0, 1 << 20, 1 << 24, 1 << 30])
             options.archivesMax = pick([0, 3, 10, 500])
             options.expirationDays = pick([0, 1, 30])
+            options.segmentBytes = pick([0, 1 << 17, 1 << 21, 1 << 26])
             options.policyAllow = PolicyAllowance(rawValue: pick([0, 1, 2, 3]))
             let quota: UInt64 = pick([0, 1, 1 << 22, 1 << 26, 1 << 31])
             let (files, days): (UInt64, UInt64) = (pick([0, 1, 12, 900]), pick([0, 1, 7, 60]))
+            let file: UInt64 = pick([0, 1 << 16, 1 << 20, 1 << 22, 1 << 27])
             let level: UInt8 = pick([1, 21, 22, 24, 255])
             let json = """
                 {"quota_bytes": \(quota), "max_files": \(files), "expiration_days": \(days),
-                 "levels": {"": \(level)}}
+                 "max_file_size_bytes": \(file), "levels": {"": \(level)}}
                 """
             let running = RunningLimits(
                 try Settings(directory: "/nowhere", options: options),
@@ -125,6 +128,15 @@ final class PolicyEngineTests: XCTestCase {
             check(
                 "expiration_days", days, UInt64(options.expirationDays),
                 UInt64(running.retention.expirationDays), 1)
+            // 0 is the library's own size; a quota holds segments down, the host's own one too.
+            let size = { (bytes: UInt64) in bytes == 0 ? Settings.segmentBytesDefault : bytes }
+            let least = min(erases ? 1 << 20 : .max, size(options.segmentBytes))
+            XCTAssertEqual(
+                running.segmentBytes,
+                Settings.segmentBytes(
+                    max(size(file), least), quotaBytes: running.retention.quotaBytes), json)
+            XCTAssertEqual(
+                running.withheld.contains("max_file_size_bytes"), size(file) < least, json)
             let isHeard = level <= 21 || options.policyAllow.contains(.off)
             XCTAssertEqual(running.levels.count, isHeard ? 1 : 0, json)
             XCTAssertEqual(running.withheld.contains("levels"), !isHeard, json)

@@ -232,6 +232,29 @@ final class PolicyTests: XCTestCase {
             refusal { $0.headers = "nothing" }, "policy: header line 1 has no colon")
     }
 
+    func testWhereAPolicyMayComeFrom() {
+        func refusal(_ url: String, _ allow: PolicyAllowance) -> String? {
+            do throws(UploadError) {
+                _ = try PolicySource(PolicyOptions(url: url), allow: allow)
+                return nil
+            } catch {
+                return error.text
+            }
+        }
+        for url in [
+            "http://config.example.com/p", "http://127.0.0.1.example.com", "http://[::2]/",
+            "http://10.0.0.1:8080/p", "http://localhost.example.com", "http://128.0.0.1",
+        ] {
+            for allow: PolicyAllowance in [[], [.erase, .off]] {
+                XCTAssertEqual(refusal(url, allow)?.contains("CW_POLICY_HTTP"), true, url)
+            }
+            XCTAssertNil(refusal(url, .http), url)
+        }
+        for url in ["http://localhost:9", "http://127.8.9.1:9/p", "http://[::1]:9/", "https://h"] {
+            XCTAssertNil(refusal(url, []), url)
+        }
+    }
+
     // ── Looking ──
 
     private func look(

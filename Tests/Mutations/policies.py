@@ -7,7 +7,7 @@ TELLS = ENGINE + "Services/ServicesPolicy.swift"
 
 mutation("policy", "erases", LIMITS,
          "            return erases ? least : nil\n", "            return least\n",
-         "python test_policy.PolicyTest.test_a_policy_loses_nothing_of_itself",
+         "python test_policy.PolicyTest.test_by_default_a_policy_removes_nothing",
          "a server deletes what was not sent")
 mutation("policy", "no-floor", LIMITS,
          "            if erases, wanted >= least { return wanted }\n",
@@ -15,11 +15,13 @@ mutation("policy", "no-floor", LIMITS,
          "swift PolicyEngineTests/testWhatAPolicyMayLose", "a mistyped limit deletes all")
 mutation("policy", "turns-off", LIMITS,
          "        if !allow.contains(.off) {\n", "        if false {\n",
-         "python test_policy.PolicyTest.test_a_policy_loses_nothing_of_itself",
+         "python test_policy.PolicyTest.test_by_default_a_policy_removes_nothing",
          "a server stops logging")
 mutation("policy", "binds-others", ENGINE + "Stores/StoreSettings.swift",
-         "document?.allowed(by: allow, over: own).policy", "document",
-         "swift ReadingVerbTests/testAKeptPolicyErasesNothingOfItself",
+         "document?.allowed(by: allow, over: own, segmentBytes: Settings.segmentBytesDefault)"
+         ".policy",
+         "document",
+         "swift ReadingVerbTests/testByDefaultAKeptPolicyErasesNothing",
          "`cordwood log` deletes what a policy says, whatever the store's program allows")
 mutation("policy", "by-http", SHIP + "Policy/PolicySource.swift",
          "        guard !isOpen || address.isLoopback || allow.contains(.http) else {\n",
@@ -34,3 +36,11 @@ mutation("policy", "silences-what-is-told", TELLS,
          "isOwed: level >= own)\n", "isOwed: false)\n",
          "python test_policy.PolicyTest.test_a_policy_that_may_erase_leaves_some",
          "a policy turns off the log that tells of it")
+mutation("policy", "small-segments", LIMITS,
+         '"max_file_size_bytes", fileBytesMax, segmentBytes,',
+         '"max_file_size_bytes", fileBytesMax, 1,',
+         "swift PolicyEngineTests/testWhatAPolicyMayLose", "a server cuts large records")
+mutation("policy", "http-for-any-word", SHIP + "Policy/PolicySource.swift",
+         "allow.contains(.http) else {", "!allow.isEmpty else {",
+         "swift PolicyTests/testWhereAPolicyMayComeFrom",
+         "a host that lets policies erase also lets them come by http")

@@ -260,11 +260,13 @@ const char *cw_outcome_text(int32_t outcome, const char *language);
 
 /* ── Policies ───────────────────────────────────────────────────────────────────────────────── */
 
-/* options.policy_allow: what policies may do to this engine. Without these, a policy loses no
- * record. */
+/* options.policy_allow: what policies may do to this engine. Without these, a policy removes no
+ * archive, makes no segment smaller and turns no logger off. It may set levels up to fatal, and
+ * stop uploads. */
 enum {
-    CW_POLICY_ERASE = 1, /* limits below the options' own remove archives that not all targets have;
-                            16 MiB, 10 archives and those of a day stay in any case */
+    CW_POLICY_ERASE = 1, /* limits below the options' own: they remove archives that not all targets
+                            have, or cut large records. A policy cannot set them below 16 MiB of
+                            archives, 10 archives, one day and segments of 1 MiB */
     CW_POLICY_OFF = 2,   /* loggers may be off, or above fatal */
     CW_POLICY_HTTP = 4   /* policy_url may be http to another machine than this one */
 };
@@ -279,7 +281,8 @@ enum {
  *                        those above fatal need CW_POLICY_OFF
  *   expiration_days, max_files, quota_bytes    as the options; 0: never, unlimited; those below the
  *                        options' own need CW_POLICY_ERASE
- *   max_file_size_bytes  of segments made from now on, as segment_bytes
+ *   max_file_size_bytes  of segments made from now on, as segment_bytes; less than the option needs
+ *                        CW_POLICY_ERASE
  *   upload_interval_s    as the option
  *   archive_method       "dense" or "plain", of archives made from now on, as the option
  *   retry_quarantined    a word or a whole number. If it differs from the previous policy's, the

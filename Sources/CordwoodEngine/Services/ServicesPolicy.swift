@@ -30,17 +30,20 @@ struct RunningLimits: Equatable, Sendable {
         let own = RetentionLimits(
             quotaBytes: host.quotaBytes, archivesMax: host.archivesMax,
             expirationDays: host.expirationDays)
-        let (policy, withheld) =
-            (policy ?? PolicyDocument()).allowed(by: host.policyAllow, over: own)
+        let standard = Settings.segmentBytesDefault
+        let ownSegment = host.segmentBytes == 0 ? standard : host.segmentBytes
+        var wished = policy ?? PolicyDocument()
+        if wished.fileBytesMax == 0 { wished.fileBytesMax = standard }
+        let (policy, withheld) = wished.allowed(
+            by: host.policyAllow, over: own, segmentBytes: ownSegment)
         isUploadEnabled = policy.isEnabled ?? true
         retention = RetentionLimits(
             quotaBytes: policy.quotaBytes ?? own.quotaBytes,
             archivesMax: policy.filesMax ?? own.archivesMax,
             expirationDays: policy.expirationDays ?? own.expirationDays)
         let quota = retention.quotaBytes
-        let wanted = policy.fileBytesMax ?? host.segmentBytes
         segmentBytes = Settings.segmentBytes(
-            wanted == 0 ? Settings.segmentBytesDefault : wanted, quotaBytes: quota)
+            policy.fileBytesMax ?? ownSegment, quotaBytes: quota)
         ringMax = Settings.ringMax(segmentBytes: segmentBytes, quotaBytes: quota)
         let interval = policy.uploadIntervalSeconds ?? host.uploadIntervalSeconds
         uploadIntervalSeconds =

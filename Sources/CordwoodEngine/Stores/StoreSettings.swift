@@ -180,7 +180,7 @@ public struct StoredPolicy: Sendable {
     /// What of it binds programs that have these limits of their own: as much as the program that
     /// keeps it allows. nil: no valid policy.
     package func binding(over own: RetentionLimits = .standard) -> PolicyDocument? {
-        document?.allowed(by: allow, over: own).policy
+        document?.allowed(by: allow, over: own, segmentBytes: Settings.segmentBytesDefault).policy
     }
 
     init(_ file: PolicyFile) {

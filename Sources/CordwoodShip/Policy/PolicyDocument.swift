@@ -119,14 +119,16 @@ public struct PolicyDocument: Equatable, Sendable {
     /// What stays even where a policy may erase.
     package static let floor = RetentionLimits(
         quotaBytes: 16 << 20, archivesMax: 10, expirationDays: 1)
+    /// Smaller segments cut or refuse records that an application may well write.
+    package static let fileBytesFloor: UInt64 = 1 << 20
     /// Fatal. Above it, as with off, nothing is logged.
     private static let levelMax: UInt8 = 21
 
     /// What of it takes effect in a program with these limits of its own (0: unlimited), and the
     /// keys that do not take effect in full. An archive that every target has is gone already, so
-    /// what a smaller limit removes was not sent.
+    /// what a smaller limit removes was not sent. A smaller segment cuts or refuses large records.
     package func allowed(
-        by allow: PolicyAllowance, over own: RetentionLimits
+        by allow: PolicyAllowance, over own: RetentionLimits, segmentBytes: UInt64
     ) -> (policy: PolicyDocument, withheld: [String]) {
         var (policy, withheld) = (self, [String]())
         func limit<Number: FixedWidthInteger>(
@@ -144,6 +146,8 @@ public struct PolicyDocument: Equatable, Sendable {
         policy.filesMax = limit("max_files", filesMax, own.archivesMax, floor.archivesMax)
         policy.expirationDays = limit(
             "expiration_days", expirationDays, own.expirationDays, floor.expirationDays)
+        policy.fileBytesMax = limit(
+            "max_file_size_bytes", fileBytesMax, segmentBytes, PolicyDocument.fileBytesFloor)
         if !allow.contains(.off) {
             policy.levels.removeAll { $0.number > PolicyDocument.levelMax }
             if policy.levels.count < levels.count { withheld.append("levels") }

@@ -5,7 +5,8 @@
 import CordwoodCore
 import CordwoodStore
 
-/// What a host lets policies do. Otherwise a policy loses no record.
+/// What a host lets policies do. By default a policy removes no archive, makes no segment smaller
+/// and turns no logger off; it may set levels up to fatal, and stop uploads.
 public struct PolicyAllowance: OptionSet, Sendable {
     public let rawValue: UInt32
 
@@ -13,7 +14,8 @@ public struct PolicyAllowance: OptionSet, Sendable {
         self.rawValue = rawValue
     }
 
-    /// Limits of retention below the host's own remove archives that not every target has.
+    /// Limits of retention below the host's own remove archives that not every target has; smaller
+    /// segments cut or refuse large records.
     public static let erase = PolicyAllowance(rawValue: 1)
     /// Loggers may be off, or above fatal.
     public static let off = PolicyAllowance(rawValue: 2)
@@ -66,7 +68,7 @@ package struct PolicySource: Sendable {
         guard !isOpen || address.isLoopback || allow.contains(.http) else {
             throw .argument(
                 "policy: \(origin) is not encrypted, so that anybody on the way can change it; "
-                    + "use https, or let it be so with policy_allow")
+                    + "use https, or set CW_POLICY_HTTP in policy_allow")
         }
         url = options.url
         self.allow = allow

@@ -214,7 +214,7 @@ class PolicyTest(StoreCase):
         self.assertGreaterEqual(len(list(archives.glob("*.cwa"))), count)
         return archives
 
-    def test_a_policy_loses_nothing_of_itself(self) -> None:
+    def test_by_default_a_policy_removes_nothing(self) -> None:
         engine = self.open(segment_bytes=65_536, codec="none")
         archives = self.archive_many(engine, 12, 30)
         kept = {path.name for path in archives.glob("*.cwa")}
@@ -258,8 +258,7 @@ class PolicyTest(StoreCase):
             with self.subTest(url), self.assertRaises(cordwood.ArgumentError) as caught:
                 self.open(policy_url=url)
             self.assertIn("policy_allow", str(caught.exception))
-            self.open(policy_url=url, policy_allow="http").close()
-        for url in ("http://localhost:9", "http://127.8.9.1:9/p", "http://[::1]:9/", "https://h"):
+        for url in ("http://localhost:9", "http://127.8.9.1:9/p", "http://[::1]:9/"):
             self.open(policy_url=url).close()
         with self.assertRaises(ValueError):
             self.open(policy_allow=["everything"])
@@ -282,7 +281,7 @@ class PolicyTest(StoreCase):
         self.assertGreater(len(list((Path(self.store) / "archives").glob("*.cwa"))), 10)
 
     def test_b_sap_9_segments(self) -> None:
-        engine = self.open(segment_bytes=16 << 20)
+        engine = self.open(segment_bytes=16 << 20, policy_allow=["erase"])
         log = engine.logger("a")
         text = "x" * 1000
         for _ in range(200):
@@ -300,8 +299,8 @@ class PolicyTest(StoreCase):
             written += 500
             return engine.stats().segments_sealed - before >= 15
         eventually("small segments", small_ones)
-        # A record of a megabyte is cut to what a segment now holds.
-        self.assertTrue(log.info("y" * (1 << 20)))
+        # A record of two megabytes is cut to what a segment holds.
+        self.assertTrue(log.info("y" * (2 << 20)))
         engine.roll()
         engine.archive_wait(30)
         engine.apply_policy({"max_file_size_bytes": 8 << 20})
@@ -310,7 +309,7 @@ class PolicyTest(StoreCase):
         found = self.records()
         self.assertEqual(sum(record.message == text for record in found), written)
         longest = {record.message[0]: len(record.message) for record in found}
-        self.assertLess(longest["y"], 65_536)
+        self.assertLess(longest["y"], 1 << 20)
         self.assertEqual(longest["z"], 4 << 20)
 
     def test_b_sap_9_from_a_url(self) -> None:
