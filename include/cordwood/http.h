@@ -49,7 +49,8 @@ typedef struct cw_http_options {
                                      Cookie, Set-Cookie, X-Api-Key, … (docs/HTTP.md has the list) */
     const char *redact_keys;      /* names of query items, JSON members, form fields and parts, in
                                      addition to password, token, secret, api_key, …; case does not
-                                     count, and - and _ are the same */
+                                     count, and - and _ are the same. Give names with accents also
+                                     without them, as decomposed Unicode is compared */
     const char *redact_patterns;  /* extended regular expressions (no back references); the engine
                                      replaces their matches in URLs, header values and bodies */
     const char *keep_text;        /* keep also bodies that are not JSON, XML, form, multipart or

@@ -4,6 +4,7 @@ import asyncio
 import io
 import logging
 import re
+import unicodedata
 import unittest
 import unittest.mock
 from pathlib import Path
@@ -271,9 +272,11 @@ class Conversations(MiddlewareCase):
         self.assertGreater(len(listed), 50)
         self.assertEqual([name for name in listed if not is_secret(name)], [])
         for name in ("userPin", "X-Auth-Token", "password2", "accesstoken", "token_1", "dbPWD",
-                     "userpin", "MYSQLROOTPWD", "Пароль", "ŞİFRE", "CONTRASEÑA",
-                     "contrasen\u0303a"):
+                     "userpin", "MYSQLROOTPIN", "Пароль", "ŞİFRE", "CONTRASEÑA",
+                     "contrasen\u0303a", "ハ\u309aスワート\u3099", "xyzpwd", "atmpin",
+                     unicodedata.normalize("NFD", "비밀번호")):
             self.assertTrue(is_secret(name), name)
+        self.assertTrue(is_secret("GROẞE", ["große"]))
         for name in ("X-Conversation-Id", "X-Request-Id", "shopping", "X-Pinned", "", "design",
                      "shipping", "compass", "inside", "username", "ssid"):
             self.assertFalse(is_secret(name), name)

@@ -13,20 +13,22 @@ enum SecretDefaults {
         "Captcha",
     ]
 
-    /// Any name that ends in them: accesstoken, userPassword, client-secret.
+    /// Any name that ends in them: accesstoken, userPassword, client-secret. The last two are the
+    /// two before them in decomposed Unicode, as compared: kana without marks, and jamo.
     static let endings = [
         "password", "passwords", "passwd", "passphrase", "passcode", "token", "secret", "secrets",
         "api_key", "apikey", "credential", "credentials", "private_key", "secret_key",
         "access_key", "authorization", "session_id", "passwort", "kennwort", "mot_de_passe",
         "contraseña", "contrasena", "senha", "wachtwoord", "lösenord", "losenord", "adgangskode",
         "salasana", "hasło", "haslo", "heslo", "jelszó", "jelszo", "şifre", "sifre", "пароль",
-        "密码", "密碼", "パスワード", "비밀번호",
+        "密码", "密碼", "pwd", "パスワード", "비밀번호", "ハスワート",
+        "비밀번호",
     ]
 
-    /// If they are the name, or its last words: auth, db_pwd, userPin; also behind `fronts`.
+    /// If they are the name, or its last words: auth, db_pass, userPin; also behind `fronts`.
     static let keys = [
-        "pass", "pwd", "pin", "auth", "cookie", "cookies", "set_cookie", "otp", "totp", "jwt",
-        "bearer", "sig", "signature", "csrf", "xsrf", "cvv", "cvc", "cvv2", "card_number",
+        "pass", "pin", "mpin", "tpin", "auth", "cookie", "cookies", "set_cookie", "otp", "totp",
+        "jwt", "bearer", "sig", "signature", "csrf", "xsrf", "cvv", "cvc", "cvv2", "card_number",
         "credit_card", "ssn", "iban", "passport_number", "password_hash", "password_confirmation",
         "secret_access_key", "signing_key", "encryption_key", "subscription_key", "account_key",
         "code_verifier", "client_assertion", "assertion", "saml_response", "saml_request",
@@ -44,16 +46,17 @@ enum SecretDefaults {
         "passkey",
     ]
 
-    /// One or two of these may precede a name of `keys` within a word: userpin, MYSQLROOTPWD. None
+    /// One or two of these may precede a name of `keys` within a word: userpin, MYSQLROOTPIN. None
     /// makes an ordinary word of it: spin, compass, inside, oauth, ssid are not secrets.
     static let fronts = [
-        "account", "acct", "admin", "api", "app", "auth", "bank", "card", "client", "confirm",
-        "credit", "current", "customer", "db", "device", "email", "employee", "ftp", "guest",
-        "host", "http", "imap", "ldap", "login", "logon", "mail", "master", "member", "mfa",
-        "mobile", "mongo", "mqtt", "my", "mysql", "new", "old", "oracle", "otp", "owner",
-        "payment", "phone", "postgres", "proxy", "redis", "repeat", "root", "saml", "server",
-        "service", "session", "signin", "signup", "sim", "sms", "smtp", "sql", "ssh", "sso",
-        "system", "temp", "test", "user", "usr", "verify", "vpn", "web", "wifi", "wlan", "wpa",
+        "account", "acct", "admin", "api", "app", "atm", "auth", "bank", "bind", "card", "client",
+        "confirm", "credit", "current", "customer", "db", "device", "email", "employee", "ftp",
+        "guest", "host", "http", "imap", "keystore", "ldap", "login", "logon", "mail", "mariadb",
+        "master", "member", "mfa", "mobile", "mongo", "mqtt", "mssql", "my", "mysql", "new", "old",
+        "oracle", "otp", "owner", "payment", "phone", "postgres", "proxy", "redis", "repeat",
+        "root", "saml", "server", "service", "session", "signin", "signup", "sim", "sms", "smtp",
+        "sql", "ssh", "sso", "superuser", "system", "temp", "test", "truststore", "upi", "user",
+        "usr", "verify", "vpn", "web", "wifi", "wlan", "wpa",
     ]
 
     /// Only without anything before them: max_tokens is not a secret.

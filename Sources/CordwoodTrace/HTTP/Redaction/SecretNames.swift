@@ -1,6 +1,6 @@
 // Names whose values are secrets: of headers, query items, JSON members, form fields and parts.
-// Comparisons ignore case, accents in a form of their own, and word separators, so that apiKey,
-// api_key and API-KEY are equal. A longer name that ends in a listed one at a word's start
+// Comparisons ignore case, accents that are characters themselves, and word separators, so that
+// apiKey, api_key and API-KEY are equal. A longer name that ends in a listed one at a word's start
 // (userPassword, X-Auth-Token), or behind a listed front (userpin), counts as listed. Built once,
 // never changed, read by any thread. docs/HTTP.md has the lists.
 // SAFETY: a table's parts lie in `memory`, with the sizes that their masks stand for.
@@ -315,15 +315,18 @@ import CordwoodFormats
 }
 
 extension Unicode.Scalar {
-    /// As names are compared: one letter for both cases (also of ς and ı). nil: it does not count,
-    /// because it separates words, or is the accent of the letter before it.
+    /// As names are compared: one letter for both cases (also of ς, ı and ẞ). nil: it does not
+    /// count, because it separates words, or is the accent or sound mark of the letter before it.
     fileprivate var folded: Unicode.Scalar? {
         guard !isASCII else {
             let kind = cwi_name_byte(UInt8(value))
             return kind == 0 ? nil : Unicode.Scalar(UInt8(value) | kind)
         }
-        guard !(0x300...0x36F).contains(value) else { return nil }
-        let upper = properties.uppercaseMapping.unicodeScalars.first ?? self
+        guard !(0x300...0x36F).contains(value), !(0x3099...0x309A).contains(value) else {
+            return nil
+        }
+        let lower = properties.lowercaseMapping.unicodeScalars.first ?? self
+        let upper = lower.properties.uppercaseMapping.unicodeScalars.first ?? lower
         return upper.properties.lowercaseMapping.unicodeScalars.first ?? upper
     }
 }

@@ -10,12 +10,12 @@ _ENDINGS = """password passwords passwd passphrase passcode token tokens secret 
     apikey apikeys credential credentials privatekey privatekeys secretkey accesskey accesskeys
     authorization sessionid applicationkey masterkey consumerkey phpsessid captcha passwort
     kennwort motdepasse contraseña contrasena senha wachtwoord lösenord losenord adgangskode
-    salasana hasło haslo heslo jelszó jelszo şifre sifre пароль 密码 密碼 パスワード
-    비밀번호""".split()
+    salasana hasło haslo heslo jelszó jelszo şifre sifre пароль 密码 密碼 pwd パスワード
+    비밀번호 ハスワート \u1107\u1175\u1106\u1175\u11af\u1107\u1165\u11ab\u1112\u1169""".split()
 # At the start of a word.
 _WORDS = """authenticationinfo cookie2 setcookie setcookie2 xauth xauthkey authkey functionskey
     ocpapimsubscriptionkey websocketkey websocketprotocol xauthentication session sid sessid
-    pass pwd pin auth cookie cookies otp totp jwt bearer sig signature
+    pass pin mpin tpin auth cookie cookies otp totp jwt bearer sig signature
     csrf xsrf cvv cvc cvv2 cardnumber creditcard ssn iban
     passportnumber passwordhash passwordconfirmation secretaccesskey signingkey encryptionkey
     subscriptionkey accountkey codeverifier clientassertion assertion samlresponse samlrequest
@@ -27,19 +27,20 @@ _WORDS = """authenticationinfo cookie2 setcookie setcookie2 xauth xauthkey authk
     backupphrase authkey authkeys sshkey storagekey recoverykey backupkey deploykey sharedkey
     presharedkey psk hmackey walletkey passkey""".split()
 # These may precede one of _WORDS within a word.
-_FRONTS = """account acct admin api app auth bank card client confirm credit current customer db
-    device email employee ftp guest host http imap ldap login logon mail master member mfa mobile
-    mongo mqtt my mysql new old oracle otp owner payment phone postgres proxy redis repeat root saml
-    server service session signin signup sim sms smtp sql ssh sso system temp test user usr verify
-    vpn web wifi wlan wpa""".split()
+_FRONTS = """account acct admin api app atm auth bank bind card client confirm credit current
+    customer db device email employee ftp guest host http imap keystore ldap login logon mail
+    mariadb master member mfa mobile mongo mqtt mssql my mysql new old oracle otp owner payment
+    phone postgres proxy redis repeat root saml server service session signin signup sim sms smtp
+    sql ssh sso superuser system temp test truststore upi user usr verify vpn web wifi wlan
+    wpa""".split()
 _FRONTS_MAX = 2
 _PIECES = re.compile("[A-Z]+(?![a-z])|[A-Z]?[a-z\u0080-\U0010ffff]+|[0-9]+")
 
 
 def _fold(name: str) -> str:
-    """Without regard to case and to accents in a form of their own."""
-    return "".join(letter.upper()[0].lower()[0] for letter in name
-                   if not "\u0300" <= letter <= "\u036f")
+    """Without regard to case, and to accents and sound marks that are characters themselves."""
+    return "".join(letter.lower()[0].upper()[0].lower()[0] for letter in name
+                   if not ("\u0300" <= letter <= "\u036f" or letter in "\u3099\u309a"))
 
 
 def _is_listed(word: str, own: Set[str], fronts: int = _FRONTS_MAX) -> bool:
