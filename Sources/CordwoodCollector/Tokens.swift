@@ -6,7 +6,11 @@ import Cordwood
 import CordwoodServing
 import Synchronization
 
-package struct TokenFileProblem: Error { package let text: String }
+package struct TokenFileProblem: Error {
+    package let text: String
+    /// False: it was read, and its content is wrong.
+    package var isUnreadable = false
+}
 
 package final class Tokens: Sendable {
     static let fileBytesMax = 64 << 10
@@ -57,7 +61,8 @@ package final class Tokens: Sendable {
     package static func read(_ path: String) throws(TokenFileProblem) -> [[UInt8]] {
         guard let bytes = Files.content(FilePath(path), bytesMax: fileBytesMax) else {
             throw TokenFileProblem(
-                text: "\(path): cannot be read, or has over \(fileBytesMax) bytes")
+                text: "\(path): cannot be read, or has over \(fileBytesMax) bytes",
+                isUnreadable: true)
         }
         var tokens: [[UInt8]] = []
         let lines = bytes.split(separator: 0x0a, omittingEmptySubsequences: false)

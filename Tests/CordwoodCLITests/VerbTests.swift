@@ -102,19 +102,22 @@ final class VerbTests: CommandCase {
     func testExportSafeCSV() throws {
         let lines = [
             "=1+1", "+cmd", "-2", "@SUM(A1)", "\t=x", "\r=x", "=\"a\",b", "a=1", "'=x", "",
+            "＝1+1", "＋1", "－2", "＠SUM(A1)", "，x",
         ]
         try log(lines.joined(separator: "\n") + "\n", logger: "=logger,x")
+        try log("x\n", logger: "\nx")
         let bad = try run("log", "--store", store, "--logger", "x", input: Data([0xfb, 0xef, 10]))
         XCTAssertEqual(bad.code, 0)
         let plain = try run("export", "--format", "csv", store).text
         let safe = try run("export", "--format", "csv", "--safe", store).text
         XCTAssertTrue(plain.contains(",=1+1,") && plain.contains(",++8=,"), plain)
-        XCTAssertNil(safe.firstMatch(of: /(^|,|\n|,")[=+\-@\t\r]/), safe)
+        XCTAssertNil(safe.firstMatch(of: /(^|,|\n|,")[=+\-@\n\t\r＝＋－＠]/), safe)
         for line in lines.prefix(4) { XCTAssertTrue(safe.contains(",'\(line),"), line) }
         XCTAssertTrue(safe.contains(#","'=""a"",b","#) && safe.contains(#","'=logger,x","#), safe)
+        XCTAssertTrue(safe.contains(",\"'\nx\",") && safe.contains(",，x,"), safe)
         XCTAssertTrue(safe.contains(",'++8=,") && safe.contains(",a=1,"), safe)
         XCTAssertEqual(
-            safe.replacing(/([,"])'([=+\-@\t\r])/) { "\($0.1)\($0.2)" },
+            safe.replacing(/([,"])'([=+\-@\n\t\r＝＋－＠])/) { "\($0.1)\($0.2)" },
             plain.replacing("'=x", with: "=x"))
         XCTAssertEqual(try run("export", "--format", "ndjson", "--safe", store).code, 2)
     }
@@ -380,6 +383,11 @@ final class VerbTests: CommandCase {
             try run("upload", store, "--to", url, "--token", "t", "--token-file", token).code, 2)
         let none = try run("upload", store, "--to", url, "--token-file", token + "s")
         XCTAssertTrue(none.code == 4 && none.error.contains("cannot be read"), none.error)
+        let words = store + "-words"
+        defer { try? FileManager.default.removeItem(atPath: words) }
+        try "# ours\nt older\n".write(toFile: words, atomically: true, encoding: .utf8)
+        let two = try run("upload", store, "--to", url, "--token-file", words)
+        XCTAssertTrue(two.code == 2 && two.error.contains("words: line 2 has a"), two.error)
         XCTAssertEqual(try run("upload", store, "--to", url, "--token", "t").code, 5, "503")
         var sent = try run("upload", store, "--to", url, "--token-file", token, "--json")
         for _ in 0..<150 {

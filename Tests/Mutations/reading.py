@@ -593,6 +593,7 @@ mutation("read", "large-last-records", STORE + "View/StoreReader.swift",
          "swift LastRecordsTests/testTheLastRecordsAreTheEndOfAFullRead",
          "of large records, `tail -n` leaves out the first")
 mutation("csv", "formulas", STORE + "Lines/CSVLine.swift",
-         "        let isFormula = isSafe && LineCSV.beginsFormula(text)\n",
-         "        let isFormula = false\n",
+         "isFormula = isSafe && LineCSV.beginsFormula(text)\n", "isFormula = false\n",
          "swift VerbTests/testExportSafeCSV", "a spreadsheet computes what a record says")
+mutation("csv", "full-width-formulas", STORE + "Lines/CSVLine.swift",
+         "(0xbc, 0x8b), ", "", "swift VerbTests/testExportSafeCSV", "a spreadsheet computes ＋1")

@@ -134,7 +134,7 @@ struct Destination: ParsableArguments {
         do throws(TokenFileProblem) {
             return String(decoding: try Tokens.read(tokenFile)[0], as: UTF8.self)
         } catch {
-            throw Failure(.cannotOpen, error.text)
+            throw Failure(error.isUnreadable ? .cannotOpen : .usage, error.text)
         }
     }
 }

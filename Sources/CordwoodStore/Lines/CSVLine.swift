@@ -217,8 +217,16 @@ private struct LineCSV: ~Copyable {
     @safe private static func beginsFormula(_ text: UnsafeRawBufferPointer) -> Bool {
         guard text.count > 0 else { return false }
         switch Bytes.u8(text, 0) {
-        case UInt8(ascii: "="), UInt8(ascii: "+"), UInt8(ascii: "-"), UInt8(ascii: "@"), 0x09, 0x0d:
+        case UInt8(ascii: "="), UInt8(ascii: "+"), UInt8(ascii: "-"), UInt8(ascii: "@"), 0x09, 0x0a,
+            0x0d:
             return true
+        case 0xef:
+            guard text.count > 2 else { return false }
+            // U+FF1D, U+FF0B, U+FF0D and U+FF20: the same signs in full width.
+            switch (Bytes.u8(text, 1), Bytes.u8(text, 2)) {
+            case (0xbc, 0x9d), (0xbc, 0x8b), (0xbc, 0x8d), (0xbc, 0xa0): return true
+            default: return false
+            }
         default: return false
         }
     }
