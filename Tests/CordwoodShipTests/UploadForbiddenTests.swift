@@ -327,7 +327,8 @@ final class UploadForbiddenTests: XCTestCase {
             store.events.diagnostics.contains { $0.hasPrefix("what the target refused waits") })
     }
 
-    /// Nor does it go on with new archives, though the target takes others. The next call has one.
+    /// A call also stops sending new archives then, though the target takes others. The next call
+    /// sends one.
     func testACallEndsWhereTheHourIsSpent() throws {
         let store = try TestStore(inMemory: true)
         for number in 1...60 { store.addArchive(number, content: content(number, 2)) }

@@ -411,7 +411,7 @@ final class Firewall: UploadTransport, @unchecked Sendable {
     private var requests = 0
     /// Called within each request, before it is answered. True: the process dies in it.
     var dies: (Int) -> Bool = { _ in false }
-    /// Whether a request in which it dies arrives.
+    /// Whether the request in which the process dies reaches the server.
     var arrives = false
     private var isDead = false
     var headers: [(name: String, value: String)] = []

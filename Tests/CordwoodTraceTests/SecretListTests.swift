@@ -40,7 +40,7 @@ final class SecretListTests: RedactionCase {
         ]
     }
 
-    /// In UTF-8, percent-encoded and escaped, whatever may be so.
+    /// In UTF-8, percent-encoded and escaped, where the carrier allows it.
     private func encoded(_ name: String, _ value: String) -> [(String, String)] {
         let coded = name.utf8.map {
             $0 < 0x80 ? String(UnicodeScalar($0)) : "%" + String($0, radix: 16)

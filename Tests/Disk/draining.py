@@ -105,7 +105,7 @@ def uploads_from_full_ext4(place):
 
 def rounds_share_one_timeout(place):
     """While a full disk keeps the last records from being archived, the command sends on in rounds:
-    each answer makes room. Its time is over for all of them at once."""
+    each answer makes room. All rounds share its --timeout."""
     store, words = place.directory / "store", place.words()
     server = Server(place.directory / "server", [{"status": 200}, {"action": "hang"}] * 3)
     try:

@@ -21,7 +21,7 @@ CAPABILITY = struct.pack("<5I", 0x02000001, 1 << 10, 0, 0, 0)
 
 @contextlib.contextmanager
 def listening():
-    """A port of loopback, and the list of who came. It answers nothing."""
+    """A loopback port that answers nothing, and the connections that came to it."""
     came, server = [], socket.create_server(("127.0.0.1", 0))
 
     def accept():
@@ -108,7 +108,7 @@ def host(way):
 
 
 def command(bench):
-    """Root's `cordwood`, as another user starts it. Root itself has not more rights than itself."""
+    """Root's `cordwood`, as another user starts it. Started by root, it is not privileged."""
     needs()
     bench.run("many", "brief", 2, codes=(-9,))
     bench.archive()

@@ -161,7 +161,7 @@ extension Services {
             + (words.count > PolicyDocument.keysShownMax ? ", …" : "")
     }
 
-    /// A policy cannot keep out of the store what is told of it: the threshold is that of the host.
+    /// The host's threshold decides, not the policy's: a policy cannot hide that it was applied.
     private func reportOfPolicy(
         _ level: UInt8, _ message: String, _ fields: [(key: String, value: DiagnosticValue)]
     ) {

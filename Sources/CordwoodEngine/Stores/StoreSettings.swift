@@ -177,8 +177,8 @@ public struct StoredPolicy: Sendable {
     public let problem: String
     private let allow: PolicyAllowance
 
-    /// What of it binds programs that have these limits of their own: as much as the program that
-    /// keeps it allows. nil: no valid policy.
+    /// The policy as it binds a program with these limits of its own: the program that keeps the
+    /// file decides what is allowed. nil: no valid policy.
     package func binding(over own: RetentionLimits = .standard) -> PolicyDocument? {
         document?.allowed(by: allow, over: own, segmentBytes: Settings.segmentBytesDefault).policy
     }

@@ -124,7 +124,7 @@ public struct PolicyDocument: Equatable, Sendable {
     /// Fatal. Above it, as with off, nothing is logged.
     private static let levelMax: UInt8 = 21
 
-    /// What of it takes effect in a program with these limits of its own (0: unlimited), and the
+    /// The part that takes effect in a program with these limits of its own (0: unlimited), and the
     /// keys that do not take effect in full. An archive that every target has is gone already, so
     /// what a smaller limit removes was not sent. A smaller segment cuts or refuses large records.
     package func allowed(

@@ -20,7 +20,7 @@ package struct PolicyFile: Equatable, Sendable {
     package private(set) var etag: String
     package private(set) var modified: String
     package private(set) var savedUnixSeconds: Int64
-    /// By the program that keeps it: what other programs of the store may take from it.
+    /// What the program that keeps the file allows; it binds the store's other programs, too.
     package var allow: PolicyAllowance
     package private(set) var json: [UInt8]
 

@@ -187,7 +187,7 @@ public final class StoreReader {
             options.identities)
         for view in views { view.settle(&overlaps) }
         let seen = overlaps.makeSeen(isOrdered: merge.isOrdered)
-        // What several files have is forgotten in the order of the merge.
+        // Ids of records that several files have are forgotten as the merge goes on, in order.
         if seen != nil { filesArePlaced = false }
         for view in views { view.begin(overlaps, seen) }
         for file in files { add(file.archive, file.order, overlaps, seen) }

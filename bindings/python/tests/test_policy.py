@@ -241,7 +241,7 @@ class PolicyTest(StoreCase):
         told = self.said()[-1].fields
         self.assertEqual(told["withheld"], "quota_bytes, max_files")
         self.assertEqual((told["quota_bytes"], told["max_files"]), (16 << 20, 10))
-        # What is told of a policy is told in spite of it, but not of the host.
+        # A policy cannot hide its own record; the host's threshold can.
         engine.apply_policy({"levels": {"": "off"}})
         self.assertFalse(engine.logger("a").enabled("fatal"))
         self.assertEqual(self.said()[-1].fields["levels"], "=off")
