@@ -7,6 +7,7 @@ import gzip
 import json
 import random
 import re
+import unicodedata
 import urllib.parse
 import zlib
 from pathlib import Path
@@ -17,12 +18,11 @@ DIGITS = "770313377051"
 SOURCES = Path(__file__).resolve().parents[2] / "Sources"
 
 
-def listed_names():
-    """The names that the library lists, except those that not every encoding here has."""
+def listed_names(which):
+    """The names of a list of the library, of every alphabet."""
     text = (SOURCES / "CordwoodTrace/HTTP/Redaction/SecretDefaults.swift").read_text("utf-8")
-    lists = re.findall(r"static let (?:endings|keys) = \[(.*?)\]", text, re.S)
-    names = [name for part in lists for name in re.findall(r'"([^"]+)"', part)]
-    return [name for name in names if name.encode("latin-1", "ignore").decode("latin-1") == name]
+    part = re.search(rf"static let {which} = \[(.*?)\]", text, re.S)[1]
+    return re.findall(r'"([^"]+)"', part)
 
 
 def listed_tokens():
@@ -36,8 +36,9 @@ def listed_tokens():
     return [f"{prefix}{between.get(form, '')}{{}}" for prefix, form in shapes if form != "HEX"]
 
 
+ENDINGS, KEYS, FRONTS = (listed_names(which) for which in ("endings", "keys", "fronts"))
 SECRET_NAMES = ["userPassword", "API-Key", "refreshToken", "PWD", "sessionId", "X-Auth-Token",
-                "smsCode", "mfaCode", "seedPhrase", "storageKey", *listed_names()]
+                "smsCode", "mfaCode", "seedPhrase", "storageKey", *KEYS]
 PLAIN_NAMES = ["user", "name", "id", "note", "total", "items", "tokenizer", "passing", "ü", "href"]
 WORDS = ["kept", "hello there", "ümläut", "a \"quote\"", "back\\slash", "line\nline", "100%", "",
          "<b>", "{0}", "[INFO] x", "https://example.com/a?b=c&d=e", "a=b&c"]
@@ -61,12 +62,14 @@ class Planted:
         self.random = random.Random(number)
         self.number = number
         self.count = 0
+        self.encoding = self.random.choice(
+            ["utf-8"] * 12 + ["utf-8-sig", "utf-16", "utf-16-le", "latin-1"])
         maker, self.content_type = self.random.choice([
             (self.json, "application/json"), (self.json, "application/hal+json"),
             (self.lines, "application/x-ndjson"), (self.form, "application/x-www-form-urlencoded"),
             (self.parts, "multipart/form-data; boundary=b0und"), (self.xml, "application/xml"),
             (self.events, "text/event-stream"), (self.free, "text/plain")])
-        body = maker().encode(self.encoding(), "replace")
+        body = maker().encode(self.encoding, "replace")
         if self.random.random() < 0.25:
             self.content_type = self.random.choice(TYPES)
         if self.random.random() < 0.15:
@@ -76,9 +79,6 @@ class Planted:
             body = {"gzip": gzip.compress, "deflate": zlib.compress}[self.coding](body)
         self.body = body
         self.end = self.random.randrange(len(body) + 1) if self.random.random() < 0.1 else None
-
-    def encoding(self):
-        return self.random.choice(["utf-8"] * 12 + ["utf-8-sig", "utf-16", "utf-16-le", "latin-1"])
 
     # ── Pieces ──
 
@@ -96,9 +96,19 @@ class Planted:
         return int(f"{DIGITS}{self.random.randrange(1000):03}")
 
     def secret_name(self):
-        name = self.random.choice(SECRET_NAMES)
-        return self.random.choice([name, name.upper() if name.isascii() else name,
-                                   f"new_{name}", f"db.{name}", name])
+        """Of any alphabet that the encoding has, in any case, composed or not, behind others."""
+        if self.random.random() < 0.4:
+            name = self.random.choice(SECRET_NAMES)
+            made = self.random.choice([name, name.upper(), f"new_{name}", f"db.{name}",
+                                       self.random.choice(FRONTS) + name.replace("_", "")])
+        else:
+            name = self.random.choice(ENDINGS)
+            mixed = "".join(self.random.choice([one.upper(), one]) for one in name)
+            made = self.random.choice(["", "", "", "new_", "db.", "user", "мой", "Ma", "私の"])
+            made += self.random.choice([name, name.upper(), name.title(), mixed])
+            made = unicodedata.normalize(self.random.choice(["NFC", "NFD"]), made)
+        has_it = self.encoding != "latin-1" or all(one < "\u0100" for one in made)
+        return made if has_it else "password"
 
     def word(self):
         if self.random.random() < 0.08:
@@ -197,14 +207,15 @@ class Planted:
         choice = self.random.randrange(6)
         name = self.random.choice(["a", "user", "ns:item", "note"])
         if choice == 0:
-            tag = self.random.choice(["Password", "u:userToken", "apiKey", "pin", "clientSecret"])
+            tag = self.random.choice(["Password", "u:userToken", "apiKey", "pin", "clientSecret",
+                                      self.secret_name(), self.secret_name()])
             return f"<{tag}>{escape(self.secret())}</{tag}>"
         if choice == 1:
-            return (f"<{name} password={quoteattr(self.secret())} n='kept'/>")
+            return f"<{name} {self.secret_name()}={quoteattr(self.secret())} n='kept'/>"
         if choice == 2:
-            return f'<property name="db.password">{escape(self.secret())}</property>'
+            return f'<property name="{self.secret_name()}">{escape(self.secret())}</property>'
         if choice == 3:
-            return f"<key>api_key</key><string>{escape(self.secret())}</string>"
+            return f"<key>{self.secret_name()}</key><string>{escape(self.secret())}</string>"
         if choice == 4 or depth > 3:
             return f"<{name}>{escape(self.word())}</{name}>"
         inner = "".join(self.element(depth + 1) for _ in range(self.random.randrange(4)))
@@ -220,8 +231,8 @@ class Planted:
         for _ in range(self.random.randrange(1, 5)):
             made += self.random.choice(["", "event: delta\n", "id: 7\n", ": ping\n"])
             made += self.random.choice([
-                f"data: {json.dumps(self.object())}\n\n", f"data: password: {self.secret()}\n\n",
-                "data: [DONE]\n\n"])
+                f"data: {json.dumps(self.object())}\n\n",
+                f"data: {self.secret_name()}: {self.secret()}\n\n", "data: [DONE]\n\n"])
         return made
 
     def free(self):
