@@ -103,12 +103,11 @@ struct ArchiveParts: ~Copyable {
             first: first, end: end, only: only, wanted: wanted, encoding: encoding,
             bytesMax: bytesMax)
         var making = try begin(ask)
-        var sum = BodySum(hashes)
-        var (kept, piece): ([UInt8], [UInt8]) = ([], [])
+        var sum = BodySum(hashes, keepsAll: again == nil)
+        var piece: [UInt8] = []
         func take() {
             making.sink.take(&piece)
             sum.add(piece)
-            if again == nil || sum.bytes <= UInt64(BodyStream.keptBytesMax) { kept += piece }
             piece.removeAll(keepingCapacity: true)
         }
         while try fill(&making, ask) {
@@ -128,11 +127,13 @@ struct ArchiveParts: ~Copyable {
         }
         try finish(&making)
         take()
+        // While a large body is made again, its archive is open once.
+        if isLast { source = nil }
         let filled = making.filled
         return .part(
             Part(
                 body: Body(
-                    BodyStream.make(kept, sum, start(ask, upTo: nextOrdinal)),
+                    BodyStream.make(sum, start(ask, upTo: nextOrdinal)),
                     contentBytes: making.sink.contentBytes, encoding: encoding),
                 range: PartRange(first: first, end: nextOrdinal), isLast: isLast,
                 entries: filled.entries, ordinals: filled.ordinals, recordIDs: filled.recordIDs,

@@ -50,24 +50,20 @@ final class BodyStream {
     static func measure(
         _ maker: any BodyMaker, hashes: Bool, shouldStop: () -> Bool, start: Start?
     ) throws(UploadError) -> BodyStream? {
-        var sum = BodySum(hashes)
-        var kept: [UInt8] = []
+        var sum = BodySum(hashes, keepsAll: start == nil)
         var piece: [UInt8] = []
         while try maker.more(&piece) {
             sum.add(piece)
-            if start == nil || sum.bytes <= UInt64(keptBytesMax) { kept += piece }
             piece.removeAll(keepingCapacity: true)
             if shouldStop() { return nil }
         }
-        return make(kept, sum, start)
+        return make(sum, start)
     }
 
-    static func make(_ kept: [UInt8], _ sum: BodySum, _ start: Start?) -> BodyStream {
-        var sum = sum
+    static func make(_ sum: consuming BodySum, _ start: Start?) -> BodyStream {
         let digest = sum.finish()
-        guard let start, sum.bytes > UInt64(keptBytesMax) else {
-            return BodyStream(kept, digest: digest)
-        }
+        if let kept = sum.kept { return BodyStream(kept, digest: digest) }
+        guard let start else { return BodyStream([], digest: digest) }
         return BodyStream(bytes: sum.bytes, digest: digest, start: start)
     }
 
@@ -105,12 +101,16 @@ final class BodyStream {
     }
 }
 
-/// The length of a body and, if wanted, its SHA-256.
+/// The length of a body, its bytes if it is small, and, if wanted, its SHA-256.
 struct BodySum {
     private(set) var bytes: UInt64 = 0
+    /// nil: they are too many.
+    private(set) var kept: [UInt8]? = []
+    private let keepsAll: Bool
     private var state: crypto_hash_sha256_state?
 
-    init(_ hashes: Bool) {
+    init(_ hashes: Bool, keepsAll: Bool) {
+        self.keepsAll = keepsAll
         guard hashes else { return }
         var state = crypto_hash_sha256_state()
         unsafe crypto_hash_sha256_init(&state)
@@ -119,6 +119,11 @@ struct BodySum {
 
     mutating func add(_ piece: [UInt8]) {
         bytes += UInt64(piece.count)
+        if keepsAll || bytes <= UInt64(BodyStream.keptBytesMax) {
+            kept?.append(contentsOf: piece)
+        } else {
+            kept = nil
+        }
         guard var known = state else { return }
         unsafe crypto_hash_sha256_update(&known, piece, UInt64(piece.count))
         state = known
