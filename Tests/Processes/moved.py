@@ -11,19 +11,37 @@ import sys
 import time
 from pathlib import Path
 
+import swift_hosts
 from cases import equal, holds, sized, until
 from checking import cat, compare, read_ledger
 from identity import Collector
 from owners import NO_PROC, needs
 
-PYTHON_HOST = [sys.executable, Path(__file__).resolve().parent / "pyhost.py"]
+# Of each host, what comes before the store.
+PYTHON_HOST = [sys.executable, Path(__file__).resolve().parent / "pyhost.py", "moved"]
+
+
+def c_host(bench):
+    return [bench.programs / "moved", "host"]
 
 
 def moved(bench):
     """The directory or its parent, which may be a mount, is renamed at random moments; sometimes
     another one takes the name. Archives, uploads and the follower go on; adopters run beside. The
     host, in C or Python, ends or is killed."""
-    rounds, records = sized(4, 12, 60), 0
+    c = c_host(bench)
+    move_many(bench, sized(4, 12, 60), [c, c, PYTHON_HOST, c])
+
+
+def moved_swift(bench):
+    """The same under a host in Swift. A case of its own, since mutations of the library, which
+    `moved` catches, would build that host each time."""
+    move_many(bench, sized(1, 4, 20), [[swift_hosts.program("Moved")]])
+
+
+def move_many(bench, rounds, hosts):
+    """These hosts take turns."""
+    records = 0
     for turn in range(rounds):
         home = bench.directory / str(turn)
         (home / "parent").mkdir(parents=True)
@@ -32,7 +50,7 @@ def moved(bench):
             if turn % 4 == 1 and os.geteuid() == 0:
                 stack.enter_context(mounts(home))
             collector = stack.enter_context(Collector(bench, f"depot {turn}")) if turn % 2 else None
-            records += move_about(bench, home, turn % 4 == 2, collector)
+            records += move_about(bench, hosts[turn % len(hosts)], home, collector)
     bench.note(f"{rounds} stores, {records} records")
 
 
@@ -48,18 +66,18 @@ def moved_closed(bench):
             # At the smallest size, one target would take longer than all the rest.
             collector = (stack.enter_context(Collector(bench, f"depot {turn}"))
                          if turn % 4 == 3 else None)
-            records += move_about(bench, home, False, collector, closes=True)
+            records += move_about(bench, c_host(bench), home, collector, closes=True)
     bench.note(f"{rounds} stores, {records} records")
 
 
-def move_about(bench, home, is_python, collector, closes=False):
+def move_about(bench, command, home, collector, closes=False):
     """Returns the number of records."""
     place, moves = home / "parent/store", bench.random.randint(1, 3)
     is_killed = bench.random.random() < 0.5
     environment = dict(bench.environment)
     if collector:
         environment["CORDWOOD_TARGET"] = collector.url
-    with watched(bench, place, home / "seen", is_python, environment) as host:
+    with watched(bench, command, place, home / "seen", environment) as host:
         for step in range(moves):
             time.sleep(bench.random.random() / 5)
             closing = bench.random.choice([0, 1, 2][step == 0:]) if closes else 0
@@ -273,7 +291,8 @@ def made_again(bench):
         home = bench.directory / str(turn)
         home.mkdir()
         bench.ledger = home / "ledger"
-        with watched(bench, home / "store", home / "seen", False, None, "removed") as host:
+        with watched(bench, c_host(bench), home / "store", home / "seen", None,
+                     "removed") as host:
             time.sleep(bench.random.random() / 5)
             until(lambda: removed(home / "store"), "the store's removal")
             wait_for_archive(home / "store")
@@ -289,13 +308,11 @@ def removed(store):
 
 
 @contextlib.contextmanager
-def watched(bench, store, seen, is_python, environment, *words):
+def watched(bench, command, store, seen, environment, *words):
     """A host, and a follower whose lines go to a file. In the end the follower must show each
     writer's last record."""
     environment = {**(environment or bench.environment), "CORDWOOD_TEST_OWN": f"{seen}.own"}
-    command = [bench.programs / "moved", "host", store, bench.ledger, *words]
-    if is_python:
-        command = [*PYTHON_HOST, "moved", store, bench.ledger, "0", "0"]
+    command = [*command, store, bench.ledger, *words]
     with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE,
                           stdout=subprocess.PIPE) as host, open(seen, "wb") as shown:
         follower = None
@@ -327,5 +344,6 @@ def wait_for_archive(store, collector=None):
     until(lambda: archives() - before, f"an archive of {store}")
 
 
-CASES = {"moved": moved, "moved_closed": moved_closed, "moved_unseen": moved_unseen,
-         "child_moved": child_moved, "moved_contents": moved_contents, "made_again": made_again}
+CASES = {"moved": moved, "moved_swift": moved_swift, "moved_closed": moved_closed,
+         "moved_unseen": moved_unseen, "child_moved": child_moved, "moved_contents": moved_contents,
+         "made_again": made_again}

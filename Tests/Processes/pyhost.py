@@ -2,7 +2,7 @@
 and workers forked before the work as web servers do, killed and forked again. Or it has no
 children, and its store is moved (moved.py).
 
-    pyhost.py WAY STORE LEDGER CHILDREN RECORDS
+    pyhost.py WAY STORE LEDGER [CHILDREN RECORDS]
 
 Each writer owns a slot of the ledger (host.h) by its number and counts its kept records there.
 run.py compares. Prints the seconds until all children had ended. Exits with 0 if all is well."""
@@ -144,8 +144,8 @@ def run_until_eof():
 def main():
     """Opens, starts threads and children, closes."""
     global ENGINE, LOG  # pylint: disable=global-statement
-    way, store, path, children, records = sys.argv[1:]
-    children, records = int(children), int(records)
+    way, store, path, *counts = sys.argv[1:]
+    children, records = map(int, counts or (0, 0))
     with open(path, "w+b") as file:
         file.truncate(SLOTS_MAX * SLOT.size)
     ENGINE = cordwood.open(store)

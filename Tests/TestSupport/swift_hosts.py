@@ -29,7 +29,7 @@ PACKAGES = {
     "cordwood-example": (ROOT / "examples/swift",
                          ("Example", "Hello", "Transactions", "HTTP", "HTTPErrors")),
     "cordwood-crash-swift": (ROOT / "Tests/Crash/swift-writer", ("Writer",)),
-    "consumer": (PLACE / "consumer", ("Consumer", "HTTPPlanted")),
+    "consumer": (PLACE / "consumer", ("Consumer", "HTTPPlanted", "Moved")),
     "cordwood-bench-swift": (PLACE / "benchmark", ("HotSwift",)),
 }
 # Copies of packages: SwiftPM distinguishes them by their folders' names.

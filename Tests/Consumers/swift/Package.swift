@@ -7,6 +7,7 @@ let package = Package(
     products: [
         .executable(name: "Consumer", targets: ["Consumer"]),
         .executable(name: "HTTPPlanted", targets: ["HTTPPlanted"]),
+        .executable(name: "Moved", targets: ["Moved"]),
     ],
     dependencies: [.package(name: "cordwood", path: "../../..")],
     targets: [
@@ -18,5 +19,7 @@ let package = Package(
                 .product(name: "Cordwood", package: "cordwood"),
                 .product(name: "CordwoodHTTPCapture", package: "cordwood"),
             ]),
+        .executableTarget(
+            name: "Moved", dependencies: [.product(name: "Cordwood", package: "cordwood")]),
     ]
 )
