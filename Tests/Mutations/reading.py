@@ -1,6 +1,6 @@
-"""The mutations of reading, the viewer, sending, and the refusals of C++ macros: see table.py."""
+"""The mutations of reading: see table.py."""
 
-from entry import CORE, PAGE, STORE, SHIP, VIEWER, mutation
+from entry import CORE, STORE, mutation
 
 # ── What is read: the end of a store, filters, searches, following ──
 
@@ -426,156 +426,6 @@ mutation("read", "beside-is-anybody", STORE + "View/RecordOrigin.swift",
          "            if let beside, !Origin.matches(beside, record.id) { return false }\n", "",
          "swift RecordWindowTests/testRecordsBesideOne",
          "a thread's records are those of its whole process")
-
-mutation("view", "a-field-is-no-name", STORE + "Query/OriginTest.swift",
-         "            guard let found = names.name(key), let text = found else { return .open }\n",
-         "            guard let found = names.name(key) else { return .open }\n"
-         "            let text = found ?? \"\"\n",
-         "swift OriginsTests/testFieldsComeFirst",
-         "a record with a field host.name is not found among another device's")
-
-# ── Who sees the viewer ──
-
-mutation("view", "any-host", VIEWER + "ViewerCheck.swift",
-         "        guard hosts.count == 1, ViewerCheck.isOurs(host: hosts[0]) else {\n",
-         "        guard hosts.count == 1 else {\n",
-         "swift CheckTests/testHeadersOfTheAPI", "a name that was led here is answered")
-mutation("view", "links-stay", VIEWER + "Keys.swift",
-         "            if let found { links.remove(at: found) }\n", "",
-         "swift CheckTests/testLinksWorkOnceAndInTime", "a link works again")
-mutation("view", "forms-change", VIEWER + "ViewerCheck.swift",
-         "        guard types.count == 1, ViewerCheck.isJSON(types[0]) else {\n",
-         "        guard types.count <= 1 else {\n",
-         "swift CheckTests/testChangesAreJSON", "a form of another site changes a store")
-mutation("view", "read-only-changes", VIEWER + "ViewerCheck.swift",
-         "ViewerCheck.changes.contains(path), mayChange else {\n",
-         "ViewerCheck.changes.contains(path) else {\n",
-         "swift CheckTests/testChangesAreJSON", "--read-only changes a store")
-mutation("view", "nobodys-socket", VIEWER + "PeerUser.swift",
-         "                fields[2].elementsEqual(remote), !fields[9].elementsEqual([0x30])\n",
-         "                fields[2].elementsEqual(remote)\n",
-         "swift CheckTests/testUsersOfSockets",
-         "a socket that another user has closed counts as root's")
-
-mutation("view", "gaps-in-the-list", PAGE + "rows.js",
-         "        this.items = [];\n        this.hasNewer = false;\n",
-         "        this.hasNewer = false;\n",
-         "journeys follows_for_long",
-         "what came too fast to show is missing between two rows of the list")
-mutation("view", "stuck-in-silence", PAGE + "histogram.js",
-         "    const range = this.asked ?? this.range;\n    if (!range) return;\n    const half",
-         "    const range = this.range;\n    if (!range) return;\n    const half",
-         "journeys brushes", "no key leads back from a time without records")
-mutation("view", "follows-on", PAGE + "rows.js",
-         "    if (state.follow) this.listener.onLeave();\n", "",
-         "journeys leaves", "the page says that it follows after the reader went elsewhere")
-for setting, case in (("consent", "who may change"), ("levels", "as the command"),
-                      ("capture", "as the command")):
-    mutation("view", f"old-{setting}", VIEWER + "API/Settings.swift",
-             f"            guard state.{setting}Version == version,\n",
-             f"            guard !state.{setting}Version.isEmpty,\n",
-             f"viewer '{case}'", "what somebody else changed meanwhile is changed unseen")
-mutation("view", "old-queue", VIEWER + "API/Settings.swift",
-         "            guard QueueJob.version(entry) == version,\n",
-         "            guard !QueueJob.version(entry).isEmpty,\n",
-         "viewer 'the queue'", "an archive is tried again in a state that nobody saw")
-mutation("view", "preview-of-another-form", SHIP + "Targets/RegisteredRequest.swift",
-         "        options.bodyRecordsMax = bodies.recordsMax\n", "",
-         "viewer previews", "what is shown is not what is sent")
-mutation("view", "heaps-for-all", "Sources/CordwoodCLI/Main.swift",
-         "        Memory.keepLittle()\n", "",
-         "viewer 'large rows'", "each thread keeps the most that it ever had")
-mutation("view", "pages-overlap", VIEWER + "API/ExchangesJob.swift",
-         "        if let after, place >= after { return }\n",
-         "        if let after, place > after { return }\n",
-         "viewer http", "the last exchange of a page is the first of the next")
-mutation("view", "deleted-is-shown", VIEWER + "API/TransactionsJob.swift",
-         "            if let moment = forgotten.moment(record) { body(moment, record) }\n",
-         "            if let moment = TransactionMoment(record) { body(moment, record) }\n",
-         "viewer transactions", "a deleted transaction is listed")
-mutation("view", "clocks-agree", VIEWER + "API/TraceJob.swift",
-         "            if skew != 0 {", "            if skew > 0 {",
-         "viewer traces", "a server that begins before its request looks well")
-
-# ── What is sent ──
-
-mutation("send", "any-answer-will-do", SHIP + "Upload/UploadAttempt.swift",
-         "        let isOther = outcome.kind == .success && !target.isReceipt(outcome, delivery)\n",
-         "        let isOther = outcome.kind != .success && !target.isReceipt(outcome, delivery)\n",
-         "swift UploadRefusalTests/testAnyWebServersAnswerIsNoReceipt",
-         "a web server's page at the address counts as delivered, and the archive is deleted")
-mutation("send", "an-old-collector-refuses", SHIP + "Targets/Collector/CollectorDialect.swift",
-         "        return .plain\n", "        return .refuse\n",
-         "swift OldCollectorTests/testAnOldCollectorGetsPlainBlocks",
-         "a collector that does not know this form never gets an archive")
-mutation("send", "a-copy-keeps-its-extract", STORE + "Archive/PlainCopy.swift",
-         "        if footer.extractBytes == 0, try", "        if try",
-         "swift ExtractTests/testAPlainCopyHasNone",
-         "a collector that does not know extracts never gets an archive of plain blocks")
-mutation("send", "first-target-alone", SHIP + "Upload/UploadService.swift",
-         "        adding.isEmpty ? max(standsStillUntilMs, settledMs) : .max\n",
-         "        standsStillUntilMs\n",
-         "swift UploadPartTests/testTheBackgroundWaitsForAllTargetsOfAProgram",
-         "an archive is deleted before the program has added its second target")
-mutation("send", "run-is-forgotten", SHIP + "Upload/UploadService.swift",
-         "            isRunOwed = now < beginsMs\n            return !isRunOwed\n",
-         "            return now >= beginsMs\n",
-         "swift UploadPartTests/testTheBackgroundWaitsForAllTargetsOfAProgram",
-         "a run that could not begin while targets were added waits for the next tick")
-mutation("send", "compacted-is-unsent", STORE + "Keep/CompactionLeftovers.swift",
-         "        if done.isEmpty { return true }\n", "        if !done.isEmpty { return true }\n",
-         "swift CompactTests/testArchivesOfEqualStatesBecomeOne",
-         "a target gets the records of a compacted archive that it has")
-mutation("send", "one-target-is-all", SHIP + "Upload/Janitor.swift",
-         "            registered.allSatisfy({ $0 == done || states[$0]?.isDone == true })\n",
-         "            registered.contains(where: { $0 == done || states[$0]?.isDone == true })\n",
-         "swift UploadServerTests/testAnotherProcessTargetKeepsTheArchive",
-         "an archive is deleted once the first target has it")
-mutation("send", "unwritten-is-forgotten", SHIP + "Upload/UploadSettlement.swift",
-         "            guard runner.remember(archive.stem, (state, refusals)) else { return }\n",
-         "            guard runner.remember(archive.stem, nil) else { return }\n",
-         "swift UploadTroubleTests/testWhatCouldNotBeWrittenDownIsNotSentAgain",
-         "what a server has is sent again and again where its state cannot be written down")
-mutation("send", "half-an-answer-counts", SHIP + "Upload/UploadAttempt.swift",
-         "        if outcome.httpStatus == 400, outcome.isBodyCut,\n",
-         "        if outcome.httpStatus == 400, outcome.isBodyCut, false,\n",
-         "swift UploadTroubleTests/testHalfAnObjectionIsNoLastWord",
-         "an answer that was cut off is taken for the server's last word")
-
-# ── What C++ macros refuse, and when they evaluate ──
-
-CPP = "include/cordwood/cordwood_"
-mutation("macro", "unused-argument-compiles", CPP + "check.hpp",
-         "            if (((used_ >> i) & 1) == 0) {\n", "            if (false) {\n",
-         "consumers test_macros.MacroTest.test_wrong",
-         "printf's %d in a brace format loses its argument from the text")
-mutation("macro", "type-is-not-compared", CPP + "check.hpp",
-         "        if (type != '\\0' && !is_one_of(type, types)) {\n",
-         "        if (type == '\\x01' && !is_one_of(type, types)) {\n",
-         "consumers test_macros.MacroTest.test_wrong",
-         "{:d} of a text compiles, and its records hold the format and the argument")
-mutation("macro", "width-of-any-type", CPP + "check.hpp",
-         "            return fail(mistake::width, index);\n", "            return take(\"}\");\n",
-         "consumers test_macros.MacroTest.test_checker_and_library_agree",
-         "a double as a width compiles, and the library refuses the place")
-mutation("macro", "evaluates-when-off", CPP + "macros.hpp",
-         "cw_level_ + 1u > CW_MIN_LEVEL && cw_enabled(cw_logger_, cw_level_)) {              \\\n",
-         "cw_level_ + 1u > CW_MIN_LEVEL && cw_logger_) {                                     \\\n",
-         "consumers test_macros.MacroTest.test_right",
-         "a disabled level costs its arguments, and their side effects happen")
-mutation("macro", "places-are-shared", CPP + "macros.hpp",
-         '__attribute__((always_inline, visibility("hidden"))) inline void\n',
-         "__attribute__((always_inline)) inline void\n",
-         "consumers test_macros.MacroTest.test_places_belong_to_their_module",
-         "a module that is unloaded leaves its place to another, and stays loaded for it")
-mutation("macro", "list-overruns", CPP + "values.hpp",
-         "            count = sizeof bytes_ - mark - size_;\n",
-         "            count = sizeof bytes_ - size_;\n",
-         "consumers test_macros.MacroTest.test_right", "a cut list overruns its buffer")
-mutation("macro", "half-a-pair-is-a-character", CPP + "json.hpp",
-         "(first == 0xED && second > 0x9F) ||", "(first == 0xED && second > 0xBF) ||",
-         "consumers test_json_fields.JSONFieldTest.test_values",
-         "a list with a text that is no UTF-8 is no JSON, and shown as a string")
 mutation("read", "counts-own-times", STORE + "Archive/Columns/FacetTally.swift",
          "            case SectionKind.time where body.count == 8: "
          "time = body.word(0, UInt64.self)\n",
@@ -592,6 +442,9 @@ mutation("read", "large-last-records", STORE + "View/StoreReader.swift",
          "        var left = max(0, all - options.last + 1)\n",
          "swift LastRecordsTests/testTheLastRecordsAreTheEndOfAFullRead",
          "of large records, `tail -n` leaves out the first")
+
+# ── What a spreadsheet reads ──
+
 mutation("csv", "formulas", STORE + "Lines/CSVLine.swift",
          "isFormula = isSafe && LineCSV.beginsFormula(text)\n", "isFormula = false\n",
          "swift VerbTests/testExportSafeCSV", "a spreadsheet computes what a record says")

@@ -1,4 +1,4 @@
-"""The mutations of uploads from stores where much waits, or whose disk is full: see table.py."""
+"""The mutations of uploads, of many waiting archives, and of full disks: see table.py."""
 
 from entry import SHIP, STORE, SYSTEM, mutation
 
@@ -119,6 +119,51 @@ mutation("full", "streams-do-not-rewind", SHIP + "Bodies/BodyStream.swift",
          "        if let start, maker == nil {\n",
          "swift BodyStreamTests/testAStreamHasTheSameBytes",
          "a body that is asked for again cannot be sent")
+
+# ── What is sent ──
+
+mutation("send", "any-answer-will-do", SHIP + "Upload/UploadAttempt.swift",
+         "        let isOther = outcome.kind == .success && !target.isReceipt(outcome, delivery)\n",
+         "        let isOther = outcome.kind != .success && !target.isReceipt(outcome, delivery)\n",
+         "swift UploadRefusalTests/testAnyWebServersAnswerIsNoReceipt",
+         "a web server's page at the address counts as delivered, and the archive is deleted")
+mutation("send", "an-old-collector-refuses", SHIP + "Targets/Collector/CollectorDialect.swift",
+         "        return .plain\n", "        return .refuse\n",
+         "swift OldCollectorTests/testAnOldCollectorGetsPlainBlocks",
+         "a collector that does not know this form never gets an archive")
+mutation("send", "a-copy-keeps-its-extract", STORE + "Archive/PlainCopy.swift",
+         "        if footer.extractBytes == 0, try", "        if try",
+         "swift ExtractTests/testAPlainCopyHasNone",
+         "a collector that does not know extracts never gets an archive of plain blocks")
+mutation("send", "first-target-alone", SHIP + "Upload/UploadService.swift",
+         "        adding.isEmpty ? max(standsStillUntilMs, settledMs) : .max\n",
+         "        standsStillUntilMs\n",
+         "swift UploadPartTests/testTheBackgroundWaitsForAllTargetsOfAProgram",
+         "an archive is deleted before the program has added its second target")
+mutation("send", "run-is-forgotten", SHIP + "Upload/UploadService.swift",
+         "            isRunOwed = now < beginsMs\n            return !isRunOwed\n",
+         "            return now >= beginsMs\n",
+         "swift UploadPartTests/testTheBackgroundWaitsForAllTargetsOfAProgram",
+         "a run that could not begin while targets were added waits for the next tick")
+mutation("send", "compacted-is-unsent", STORE + "Keep/CompactionLeftovers.swift",
+         "        if done.isEmpty { return true }\n", "        if !done.isEmpty { return true }\n",
+         "swift CompactTests/testArchivesOfEqualStatesBecomeOne",
+         "a target gets the records of a compacted archive that it has")
+mutation("send", "one-target-is-all", SHIP + "Upload/Janitor.swift",
+         "            registered.allSatisfy({ $0 == done || states[$0]?.isDone == true })\n",
+         "            registered.contains(where: { $0 == done || states[$0]?.isDone == true })\n",
+         "swift UploadServerTests/testAnotherProcessTargetKeepsTheArchive",
+         "an archive is deleted once the first target has it")
+mutation("send", "unwritten-is-forgotten", SHIP + "Upload/UploadSettlement.swift",
+         "            guard runner.remember(archive.stem, (state, refusals)) else { return }\n",
+         "            guard runner.remember(archive.stem, nil) else { return }\n",
+         "swift UploadTroubleTests/testWhatCouldNotBeWrittenDownIsNotSentAgain",
+         "what a server has is sent again and again where its state cannot be written down")
+mutation("send", "half-an-answer-counts", SHIP + "Upload/UploadAttempt.swift",
+         "        if outcome.httpStatus == 400, outcome.isBodyCut,\n",
+         "        if outcome.httpStatus == 400, outcome.isBodyCut, false,\n",
+         "swift UploadTroubleTests/testHalfAnObjectionIsNoLastWord",
+         "an answer that was cut off is taken for the server's last word")
 mutation("send", "replaced-is-sent", SHIP + "Upload/UploadService.swift",
          "                    || isBeingReplaced($0)\n", "",
          "swift UploadServerTests/testOfACompactedArchiveOnlyTheWholeIsSent",
