@@ -58,7 +58,7 @@ mutation("many", "closed-lanes-are-sealed", STORE + "Lanes/LaneContext.swift",
 mutation("many", "ends-are-believed", STORE + "View/EndPlan.swift",
          "            head.end <= head.size, head.end <= file.size(reaching: head.end),\n", "",
          "swift LastRecordsTests/testEndsThatCannotBeAreNotBelieved",
-         "a segment's header makes a reader try for ever")
+         "the last records come without the damage of a file that was cut")
 mutation("many", "what-is-wanted-overflows", STORE + "View/EndPlan.swift",
          "        return overflow ? .max : next\n", "        return next\n",
          "swift OverLanesTests/testWhatIsWantedNextDoesNotOverflow",
