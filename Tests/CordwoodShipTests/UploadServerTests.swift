@@ -156,6 +156,25 @@ final class UploadServerTests: XCTestCase {
         XCTAssertEqual(try StoreFiles.list(store.paths.archives), [])
     }
 
+    /// What an archive says of others counts only if it covers them, and only what it has is
+    /// removed for it.
+    func testNobodyIsReplacedByWhatLacksTheRecords() throws {
+        let server = try FaultServer()
+        let store = try TestStore()
+        for number in 1...3 { store.addArchive(number) }
+        try store.addContainer(1...2, covering: 7...7)
+        let service = try store.service(coveredMs: 50)
+        _ = try service.addTarget(store.target(server.url))
+        XCTAssertEqual(service.pass().1.uploaded, 4)
+        XCTAssertEqual(try StoreFiles.list(store.paths.archives), [])
+        for number in 4...5 { store.addArchive(number) }
+        try store.addContainer(4...5, lacking: 1)
+        _ = service.pass()
+        XCTAssertTrue(store.hasArchive(5))
+        XCTAssertEqual(try CompactionLeftovers.remove(directory: FilePath(store.root)), 0)
+        XCTAssertTrue(store.hasArchive(5))
+    }
+
     func testConflictIsRetriedAtCollectorOnly() throws {
         let (store, _, _, results) = try run(#"[{"status":409}]"#, passes: 2)
         XCTAssertEqual(results[0].1.waiting, 1)

@@ -59,6 +59,8 @@ final class TestStore: UploadDelegate, @unchecked Sendable {
     let events = Events()
     /// The archives' files, by number.
     private(set) var files: [Int: [UInt8]] = [:]
+    /// Their records.
+    private var staged: [Int: [Staged]] = [:]
     var paths: StorePaths { StorePaths(FilePath(root)) }
 
     /// - Parameter inMemory: for thousands of stores, even if there is little room.
@@ -79,8 +81,8 @@ final class TestStore: UploadDelegate, @unchecked Sendable {
     func addArchive(_ number: Int, content: String? = nil) {
         let lines = (content ?? "dummy archive \(number)").utf8.split(separator: 10)
         let process = CordwoodStore.ProcessInfo(
-            laneID: .zero, bootID: .zero, processID: 812, name: "test", createdRealtime: 0,
-            createdMonotonic: 0, resource: [])
+            laneID: TestStore.cover(number).laneID, bootID: .zero, processID: 812, name: "test",
+            createdRealtime: 0, createdMonotonic: 0, resource: [])
         let thread = ThreadInfo(process: process, serial: 1, threadID: 812, name: "main")
         let time = (clock.unixMs + UInt64(number)) * 1_000_000
         let records = lines.enumerated().map { index, line in
@@ -105,6 +107,7 @@ final class TestStore: UploadDelegate, @unchecked Sendable {
                 records, in: "\(paths.archives)", covers: [TestStore.cover(number)],
                 codec: method == .dense ? .zstd : .none, method: method, recipients: recipients)
             files[number] = readAll("\(made.path)")
+            staged[number] = records
         } catch {
             XCTFail("\(error)")
         }
@@ -151,16 +154,23 @@ final class TestStore: UploadDelegate, @unchecked Sendable {
         writeAll([], "\(paths.lanes)/\(cover.laneName)" + String(format: ".%08d-0001.seg", number))
     }
 
-    /// One archive that replaces them all, as a compacting program makes it.
-    func addContainer(_ numbers: ClosedRange<Int>) throws -> String {
-        var cover = TestStore.cover(numbers.lowerBound)
-        cover.last = UInt64(numbers.upperBound)
-        var maker = RecordMaker(seed: 9)
+    /// One archive that replaces them all, as a compacting program makes it; unless it covers
+    /// other segments, or lacks records.
+    @discardableResult
+    func addContainer(
+        _ numbers: ClosedRange<Int>, covering others: ClosedRange<Int>? = nil, lacking: Int = 0
+    ) throws -> String {
+        let covered = others ?? numbers
+        var cover = TestStore.cover(covered.lowerBound)
+        cover.last = UInt64(covered.upperBound)
+        let members = numbers.map { staged[$0] ?? [] }
         let made = try ArchiveWriter.write(
-            source: FakeSource(maker.records(10)), covers: [cover],
+            source: FakeSource(members.flatMap { $0 }.dropLast(lacking)), covers: [cover],
             archivesDirectory: paths.archives, codec: .none, level: 0, now: 42,
-            replaced: numbers.map {
-                ReplacedArchive(id: ArchiveIdentity.id([TestStore.cover($0)]), recordCount: 1)
+            replaced: zip(numbers, members).map { number, records in
+                ReplacedArchive(
+                    id: ArchiveIdentity.id([TestStore.cover(number)]),
+                    recordCount: UInt64(records.count))
             })
         return made.idText
     }

@@ -265,7 +265,42 @@ final class AgeArchiveTests: XCTestCase {
         let path = scratch.path + "/other.cwa"
         writeAll(bytes, path)
         let verified = try ArchiveVerifier.verify(path: FilePath(path), identities: [identity])
-        XCTAssertTrue(verified.problems.contains { $0.hasSuffix("told of outside") }, "\(verified)")
+        XCTAssertTrue(
+            verified.problems.contains { $0.hasSuffix("described outside") }, "\(verified)")
+    }
+
+    /// A program without the key has judged the covers outside: those inside hide nothing.
+    func testWhatItCoversInsideCountsForNothing() throws {
+        let scratch = Scratch()
+        var cover = coverForTests
+        cover.seals = [SegmentSeal(number: 3, digest: LaneID(high: 1, low: 2))]
+        let inside = try ArchiveWriter.write(
+            source: FakeSource(records(9, 5)), covers: [cover],
+            archivesDirectory: FilePath(scratch.path), codec: .none, level: 0, now: 1,
+            replaced: [ReplacedArchive(id: LaneID(high: 3, low: 4), recordCount: 5)])
+        for change in [
+            { $0.covers[0].last += 1 }, { $0.covers[0].seals = [] },
+            { $0.covers.append($0.covers[0]) }, { $0.replaced = [] },
+            { $0.id = LaneID(high: 1, low: 1) },
+        ] as [(inout SealedFacts) -> Void] {
+            let honest = SealedFacts(inside)
+            var other = honest
+            change(&other)
+            for (facts, isSame) in [(honest, true), (other, false)] {
+                let path = scratch.path + "/other"
+                writeAll(
+                    AgeFile.bytes(
+                        of: readAll("\(inside.path)"), to: [identity.recipient],
+                        stanzas: [try XCTUnwrap(facts.stanza)]), path)
+                let read = try ArchiveSource.open(path: FilePath(path), identities: [identity])
+                XCTAssertEqual(read.header.covers.isEmpty, !isSame)
+                XCTAssertEqual(read.header.replaced.isEmpty, !isSame)
+                XCTAssertEqual(read.header.id, facts.id)
+                XCTAssertEqual(read.header.recordCount, 5)
+                let peeked = try? ArchiveInfo.peek(path: FilePath(path), identities: [identity])
+                XCTAssertEqual(peeked != nil, isSame)
+            }
+        }
     }
 
     func testSummariesThatAreRefused() throws {

@@ -104,8 +104,8 @@ struct RecordMaker {
         random = SplitMix(seed)
         for process in 0..<processes {
             let info = CordwoodStore.ProcessInfo(
-                laneID: LaneID(high: random.next(), low: random.next()),
-                bootID: LaneID(high: random.next(), low: 7), processID: UInt32(100 + process),
+                laneID: coverForTests.laneID, bootID: LaneID(high: random.next(), low: 7),
+                processID: UInt32(100 + process),
                 name: "process-\(process)", createdRealtime: random.next() >> 2,
                 createdMonotonic: random.next() >> 20,
                 resource: (0..<process).map { ("key.\($0)", "värde \($0)") })

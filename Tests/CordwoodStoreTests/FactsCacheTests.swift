@@ -55,14 +55,15 @@ final class FactsCacheTests: XCTestCase {
     @discardableResult
     private func archive(
         _ number: Int, seed: UInt64? = nil, recipients: [AgeRecipient] = [],
-        replaced: [LaneID] = [], lane: Int? = nil
+        replaced: [LaneID] = [], lane: Int? = nil, covering lanes: Range<Int> = 0..<0
     ) throws -> ArchiveInfo {
         let segments = lane.map { _ in UInt64(number)...UInt64(number) } ?? 0...1
         let lane = lane ?? number
         var maker = RecordMaker(seed: seed ?? UInt64(number), processes: 1, threadsEach: 2)
         return try ArchiveWriter.write(
             source: FakeSource(maker.records(40)),
-            covers: [cover(lane, segments)], archivesDirectory: FilePath(store + "/archives"),
+            covers: lanes.map { cover($0, segments) } + [cover(lane, segments)],
+            archivesDirectory: FilePath(store + "/archives"),
             codec: .zstd, level: 1, now: 5, recipients: recipients,
             method: number % 8 == 0 ? .dense : .plain, blockBytes: 1_500,
             replaced: replaced.map { ReplacedArchive(id: $0, recordCount: 40) })
@@ -185,7 +186,7 @@ final class FactsCacheTests: XCTestCase {
         try fill()
         let all = try read(nil)
         let old = try (0..<3).map { try archive($0).id }
-        try archive(80, seed: 3, replaced: old)
+        try archive(80, seed: 3, replaced: old, covering: 0..<3)
         let plain = try read(nil)
         XCTAssertLessThan(plain.count, all.count)
         XCTAssertEqual(try learn(), plain)

@@ -133,3 +133,43 @@ mutation("owner", "attributes-without-a-limit", STORE + "Lanes/Catalog.swift",
          "        guard bytes - before + after <= Resource.halfBytes else { return false }\n", "",
          "swift ResourceVersionTests/testAttributesThatExceedTheLimitAreUnknown",
          "a damaged file makes its reader keep huge attributes for each version")
+mutation("id", "names-alone-replace", STORE + "Archive/ArchiveInfo.swift",
+         "            && old.covers.allSatisfy(segments.has)\n", "",
+         "swift UploadServerTests/testNobodyIsReplacedByWhatLacksTheRecords",
+         "an archive that names others keeps them from readers and targets")
+mutation("id", "covers-alone-replace", STORE + "Keep/CompactionLeftovers.swift",
+         "            return try ArchiveContents.has(new.path, all: old.path, "
+         "identities: identities) ?? false\n",
+         "            return true\n",
+         "swift UploadServerTests/testNobodyIsReplacedByWhatLacksTheRecords",
+         "an archive is removed for another one without its records")
+mutation("id", "an-inside-is-believed", STORE + "Archive/ArchiveIndex.swift",
+         "        if let facts = file.facts { try index.compare(facts, salvage: salvage) }\n", "",
+         "swift AgeArchiveTests/testWhatItCoversInsideCountsForNothing",
+         "an encrypted archive hides others by what only the key shows")
+mutation("id", "nobody-knows-and-it-goes", STORE + "Keep/CompactionLeftovers.swift",
+         "identities: identities) ?? false\n", "identities: identities) ?? true\n",
+         "swift CompactEncryptedTests/testWhatItReplacedGoesWithTheKey",
+         "an archive is removed for one that may not have its records")
+mutation("id", "claims-are-combined", STORE + "Keep/CompactionLeftovers.swift",
+         "        ).union(LaneRanges.sharing(infos).map(\\.id))\n", "        )\n",
+         "swift ClaimsTests/testMergedArchivesReplaceWhatEachReplaces",
+         "what two archives say is true of neither, and hides a third one once they are merged")
+mutation("id", "a-follower-knows-segments", STORE + "View/ReplacedArchives.swift",
+         "        ReplacedArchives.isCovered(info, members(of: info))\n",
+         "        ReplacedArchives.isCovered(info, Array(listed.joined()))\n",
+         "swift ClaimsTests/testAFollowerKnowsWhatIsReplaced",
+         "a follower passes over records for those of others that cover the same segments")
+mutation("id", "a-name-is-a-lane", STORE + "View/StoreView.swift",
+         "            chains[cover.laneName]?.laneID ?? cover.laneID == cover.laneID\n",
+         "            !cover.laneName.isEmpty\n",
+         "swift ClaimsTests/testLanesOfOneNameAreTwo",
+         "archives of another lane change the order of records")
+mutation("id", "names-are-merged", STORE + "Keep/StoreCompactor.swift",
+         "cover.laneName + ArchiveIdentity.text(cover.laneID)", "cover.laneName",
+         "swift ClaimsTests/testLanesOfOneNameAreTwo",
+         "a merged archive has the records of two lanes in no order")
+mutation("id", "neighbours-are-apart", STORE + "Archive/LaneRanges.swift",
+         "range.lowerBound <= last.upperBound + 1\n", "range.lowerBound <= last.upperBound\n",
+         "swift LaneRangesTests/testTheyAreSetsOfSegments",
+         "two archives beside each other do not have what one of both covers")

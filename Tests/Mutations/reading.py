@@ -240,7 +240,7 @@ mutation("read", "an-extract-begins-the-archive", STORE + "Archive/ArchiveSource
          "blocks.first?.isExtract == true ? extract?.firstMonotonic : nil\n", "nil\n",
          "swift ExtractTests/testTheArchiveBeginsWithItsFirstRecord",
          "an archive's place among others is that of its first severe record")
-mutation("read", "an-extract-is-verified-alone", STORE + "Archive/ArchiveVerifier.swift",
+mutation("read", "an-extract-is-verified-alone", STORE + "Archive/Checks/ArchiveVerifier.swift",
          "copies.recordCount != result.severeCount, result.isWhole {", "false {",
          "swift ExtractTests/testVerifyingComparesTheExtract",
          "an extract that has other records than the blocks is called whole")
@@ -381,13 +381,13 @@ mutation("read", "log-stops-at-a-level", "Sources/CordwoodCLI/Commands/LogComman
          "swift ReadingVerbTests/testLogObeysTheLevelOfTheStore",
          "a level of the store ends the pipe, and so the program that writes to it")
 mutation("read", "replaced-is-read", STORE + "View/ArchiveShelf.swift",
-         "        for info in found where !replaced.contains(info.id) {\n",
+         "        for info in found where !old.contains(info.id) {\n",
          "        for info in found {\n",
          "swift CompactTests/testWhatAnotherArchiveReplacesIsPassedOver",
          "records of archives that a compacted one replaces are shown twice")
 mutation("read", "compacted-is-new", STORE + "View/ArchiveShelf.swift",
-         "            if !info.replaced.isEmpty, hasSeen(info) {\n",
-         "            if info.replaced.isEmpty, hasSeen(info) {\n",
+         "            if !info.replaced.isEmpty, replaced.hasListed(info) {\n",
+         "            if info.replaced.isEmpty, replaced.hasListed(info) {\n",
          "swift CompactTests/testReadersBesideIt",
          "a follower shows the records of a compacted archive again")
 mutation("read", "replacement-for-each", STORE + "View/ArchiveShelf.swift",
@@ -415,8 +415,8 @@ mutation("read", "anybody-s-recipients", STORE + "Keep/StoreCompactor.swift",
          "archives become one that others may read than before")
 mutation("read", "replaced-needs-a-key", STORE + "Archive/SealedFacts.swift",
          "        info.replaced = replaced\n", "",
-         "swift CompactEncryptedTests/testWhatItReplacedGoesWithoutAKey",
-         "without the key archives stay that a compacted one replaces")
+         "swift CompactEncryptedTests/testWhatItReplacedGoesWithTheKey",
+         "without the key archives count that a compacted one replaces")
 
 mutation("read", "window-is-placed", STORE + "View/StoreReader.swift",
          "isStopped || isFound && placed > window.before {", "isStopped || isFound {",

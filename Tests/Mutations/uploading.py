@@ -37,7 +37,7 @@ mutation("many", "merged-after-a-denial", STORE + "Keep/StoreCompactor.swift",
          MANY + "testNothingIsMergedAfterADenial",
          "what was made before a denial of consent becomes something else")
 mutation("many", "replaced-is-merged-again", STORE + "Keep/StoreCompactor.swift",
-         "            if isMerge, try isReplaced(members) { return }\n", "",
+         "            if isMerge, try areUnsettled(members) { return }\n", "",
          MANY + "testWhatADeadProcessMergedIsNotMergedAgain", "records exist twice")
 mutation("many", "removals-are-missed", STORE + "Files/KeptListing.swift",
          "                if change.isAdded { add(change.name) } else { drop(change.name) }\n",

@@ -61,7 +61,7 @@ class Archive:
         replaced = [(source.take(16), source.u64()) for _ in range(u32(content, 68))]
         self.replaced = [identifier for identifier, _ in replaced]
         self.names = {cover[0]: cover[3].decode() for cover in self.covers}
-        words = b"".join(self.replaced) or words
+        words = b"".join(self.replaced) + words
         lost = content[64:68]
         if hashlib.sha256(b"cordwood archive 1" + lost + words).digest()[:16] != self.id:
             report(f"{path}: the archive id is not that of its records")

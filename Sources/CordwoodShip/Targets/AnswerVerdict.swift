@@ -37,7 +37,7 @@ enum AnswerVerdict: Equatable {
     case stray
 
     /// - Parameters:
-    ///   - isCollector: 409 means that an earlier attempt with the same id is being received.
+    ///   - isCollector: 409 means that an archive of the same segments is being judged.
     ///   - isOnlyIfAbsent: the request said `If-None-Match: *`, so 412 means already present.
     ///   - isEncodingProven: the body has no encoding, or the server has accepted this one before,
     ///     so a 400 is about the content.

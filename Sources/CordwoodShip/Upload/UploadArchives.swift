@@ -49,12 +49,31 @@ final class UploadArchives: @unchecked Sendable {
             do throws(UploadError) {
                 try refresh(kept)
                 guard let mine = known[stem] ?? nil else { return .success(false) }
-                return .success(
+                let isNamed =
                     replacers[mine.idText] != nil
-                        || mine.replaced.contains { ids[$0] != nil })
+                    || mine.replaced.contains { ids[$0] != nil }
+                return .success(isNamed && isReplacedOrReplaces(stem, mine))
             } catch { return .failure(error) }
         }
         return (try? answer.get()) ?? true
+    }
+
+    /// As their headers prove: an archive may name others that it does not cover.
+    private func isReplacedOrReplaces(_ stem: String, _ mine: ArchiveSummary) -> Bool {
+        let others = known.filter { _, other in
+            guard let other = other else { return false }
+            return other.replaced.contains(mine.idText) || mine.replaced.contains(other.idText)
+        }
+        let infos = (Array(others.keys) + [stem]).compactMap {
+            try? ArchiveInfo.peek(path: paths.archive($0), identities: identities)
+        }
+        // One that cannot be read is not known to be free.
+        guard infos.count == others.count + 1, let own = infos.last else { return true }
+        let replaced = ArchiveInfo.replacedIDs(infos)
+        return replaced.contains(own.id)
+            || infos.contains { old in
+                replaced.contains(old.id) && own.replaced.contains { $0.id == old.id }
+            }
     }
 
     /// nil: it is not known or cannot be read.

@@ -547,7 +547,7 @@ package final class UploadService: @unchecked Sendable {
         guard !ids.isEmpty,
             try archives().contains(where: { ids.contains($0.summary?.idText ?? "") })
         else { return }
-        _ = try? CompactionLeftovers.remove(directory: paths.root)
+        _ = try? CompactionLeftovers.remove(directory: paths.root, identities: identities)
     }
 
     /// nil: it cannot be read.

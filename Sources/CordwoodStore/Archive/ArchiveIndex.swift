@@ -31,6 +31,8 @@ struct ArchiveIndex {
     var footer: Footer?
     /// Set if the archive is encrypted and no key is available; `info` then holds its public facts.
     var locked: ReadProblem?
+    /// The archive inside an age file is not the one described outside.
+    private(set) var isOther = false
 
     /// `salvage`: looks for blocks even if the header is damaged.
     /// `seals`: also reads what each segment holds.
@@ -51,14 +53,29 @@ struct ArchiveIndex {
         }
         if let problem = file.problems.first, !salvage { throw problem }
         index.problems = file.problems
-        try index.loadHeader(file, salvage: salvage, seals: seals)
+        try index.loadHeader(file, salvage: salvage, seals: seals || file.facts != nil)
         try index.loadBlocks(file)
         if index.headerSpan == 0, index.blocks.isEmpty {
             throw .damaged("\(file.path): not an archive")
         }
-        index.info.isWhole = index.problems.isEmpty
         index.sum()
+        if let facts = file.facts { try index.compare(facts, salvage: salvage) }
+        if index.headerSpan > 0, !index.isOther { index.checkName(file.path) }
+        if !seals { index.info.covers.removeSeals() }
+        index.info.isWhole = index.problems.isEmpty
         return index
+    }
+
+    /// Programs without the key have judged the facts outside, so what the archive inside says
+    /// otherwise counts for nothing: no archive is hidden or removed for it.
+    private mutating func compare(_ facts: SealedFacts, salvage: Bool) throws(ReadProblem) {
+        if facts.agrees(with: info, sums: footer != nil) { return }
+        let problem = ReadProblem.damaged(
+            "\(info.path): the archive inside is not the one described outside")
+        guard salvage else { throw problem }
+        problems.append(problem)
+        isOther = true
+        (info.id, info.covers, info.replaced) = (facts.id, [], [])
     }
 
     private mutating func loadHeader(
@@ -66,9 +83,7 @@ struct ArchiveIndex {
     ) throws(ReadProblem) {
         var buffer = GrowingBytes()
         do throws(ReadProblem) {
-            guard let problem = try readHeader(file, &buffer, seals: seals) else {
-                return checkName(file.path)
-            }
+            guard let problem = try readHeader(file, &buffer, seals: seals) else { return }
             throw .damaged("\(file.path): \(problem)")
         } catch .damaged(let text) where salvage {
             // Its name says what it covers, except for the lane's id.
@@ -259,6 +274,12 @@ extension ArchiveCover {
             covers.append(cover)
         }
         return covers
+    }
+}
+
+extension [ArchiveCover] {
+    mutating func removeSeals() {
+        for index in indices { self[index].seals = [] }
     }
 }
 

@@ -82,9 +82,78 @@ package struct ArchiveInfo: Sendable {
 
     package var idText: String { ArchiveIdentity.text(id) }
 
-    /// The ids of all archives that any of these replaces.
+    /// The ids of those that another one of them replaces.
     package static func replacedIDs(_ all: [ArchiveInfo]) -> Set<LaneID> {
-        Set(all.lazy.flatMap(\.replaced).map(\.id))
+        let new = all.filter { !$0.replaced.isEmpty }
+        if new.isEmpty { return [] }
+        let old = Dictionary(grouping: all, by: \.id)
+        var ids: Set<LaneID> = []
+        for info in new {
+            let replacing = Replacing(info)
+            for (id, _) in replacing.recordCounts {
+                if let old = old[id], old.allSatisfy(replacing.has) { ids.insert(id) }
+            }
+        }
+        return ids
+    }
+
+    func replaces(_ old: ArchiveInfo) -> Bool {
+        replaced.contains { $0.id == old.id } && Replacing(self).has(old)
+    }
+
+    /// Whether it says that it has every segment of `part`, which are read with their seals.
+    func hasSegments(of part: ArchiveInfo) -> Bool {
+        guard lostPlaces == 0, part.recordCount == 0 || part.covers.allSatisfy(\.isSealed) else {
+            return false
+        }
+        let wanted = LaneSeals.of(part.covers.filter(\.isSealed))
+        let found = LaneSeals.of(covers)
+        return wanted.allSatisfy { lane, part in
+            // Of equal segments, the archive with more refused records was made later. One that
+            // goes on may not report them yet.
+            guard let whole = found[lane], whole.seals.isSuperset(of: part.seals) else {
+                return false
+            }
+            return part.gap == 0
+                || whole.seals.count == part.seals.count && whole.gap >= part.gap
+        }
+    }
+}
+
+extension ArchiveCover {
+    fileprivate var isSealed: Bool { !seals.isEmpty }
+}
+
+/// What an archive says that it has of a lane.
+private struct LaneSeals {
+    var seals: Set<SegmentSeal> = []
+    var gap: UInt64 = 0
+
+    static func of(_ covers: [ArchiveCover]) -> [LaneID: LaneSeals] {
+        var lanes: [LaneID: LaneSeals] = [:]
+        for cover in covers {
+            lanes[cover.laneID, default: LaneSeals()].seals.formUnion(cover.seals)
+            lanes[cover.laneID]?.gap &+= cover.gap
+        }
+        return lanes
+    }
+}
+
+/// Which archives one replaces: those that it names, if it covers all that they cover. What it says
+/// of others counts for nothing (FORMAT §11).
+struct Replacing {
+    fileprivate let recordCounts: [LaneID: UInt64]
+    private let segments: LaneRanges
+
+    init(_ info: ArchiveInfo) {
+        recordCounts = Dictionary(
+            info.replaced.map { ($0.id, $0.recordCount) }, uniquingKeysWith: { first, _ in first })
+        segments = LaneRanges(info.covers)
+    }
+
+    func has(_ old: ArchiveInfo) -> Bool {
+        recordCounts[old.id] == old.recordCount
+            && old.covers.allSatisfy(segments.has)
     }
 }
 
@@ -105,7 +174,7 @@ package enum ArchiveError: Error, Sendable {
 package enum ArchiveIdentity {
     /// FORMAT §11: the same records always give the same id, whoever archives them.
     /// - Parameters:
-    ///   - replaced: of a merged archive, whose id follows from theirs.
+    ///   - replaced: of a merged archive. Others may name the same ones, so covers count, too.
     ///   - lostPlaces: an archive that lacks records is another one.
     package static func id(
         _ covers: [ArchiveCover], replaced: [ReplacedArchive] = [], lostPlaces: UInt32 = 0
@@ -114,7 +183,7 @@ package enum ArchiveIdentity {
         content.append("cordwood archive 1")
         content.append(word: lostPlaces)
         for archive in replaced { content.append(id: archive.id) }
-        for cover in covers where replaced.isEmpty {
+        for cover in covers {
             content.append(id: cover.laneID)
             content.append(word: cover.gap)
             content.append(word: UInt32(cover.seals.count))

@@ -138,7 +138,7 @@ struct SealedFacts: Equatable {
     func fill(_ info: inout ArchiveInfo, seals: Bool) {
         info.id = id
         info.covers = covers
-        if !seals { for index in info.covers.indices { info.covers[index].seals = [] } }
+        if !seals { info.covers.removeSeals() }
         info.replaced = replaced
         info.lostPlaces = lostPlaces
         info.createdRealtime = createdRealtime
@@ -151,12 +151,14 @@ struct SealedFacts: Equatable {
         info.kinds = .max
     }
 
-    /// True if the archive inside matches the facts outside.
-    func agrees(with info: ArchiveInfo) -> Bool {
+    /// True if the archive inside, which is read with its seals, matches the facts outside.
+    /// - Parameter sums: false: its footer is damaged, and it may have held more.
+    func agrees(with info: ArchiveInfo, sums: Bool) -> Bool {
         id == info.id && covers == info.covers && replaced == info.replaced
             && lostPlaces == info.lostPlaces && createdRealtime == info.createdRealtime
-            && recordCount == info.recordCount && timeMin == info.timeMin
-            && timeMax == info.timeMax && writtenMin == info.writtenMin
-            && writtenMax == info.writtenMax
+            && (!sums
+                || recordCount == info.recordCount && timeMin == info.timeMin
+                    && timeMax == info.timeMax && writtenMin == info.writtenMin
+                    && writtenMax == info.writtenMax)
     }
 }

@@ -6,24 +6,29 @@ import CordwoodCore
 
 package enum CompactionLeftovers {
     /// Removes those that are not being sent, if the archive that replaces them is whole. CRASH:
-    /// the next call removes the others.
+    /// the next call removes the others. Encrypted ones stay unless an identity opens both.
     /// - Returns: the number removed.
     @discardableResult
-    package static func remove(directory: FilePath) throws(CordwoodError) -> Int {
+    package static func remove(
+        directory: FilePath, identities: [AgeIdentity] = []
+    ) throws(CordwoodError) -> Int {
         guard let names = Directories.list(directory + "/archives") else {
             throw Directories.failure("list", directory + "/archives")
         }
         let infos = names.sorted().filter { $0.hasSuffix(".cwa") }.compactMap {
-            try? ArchiveInfo.peek(path: directory + "/archives/\($0)")
+            try? ArchiveInfo.peek(path: directory + "/archives/\($0)", identities: identities)
         }
         var removed = 0
         for new in infos where !new.replaced.isEmpty {
-            let ids = Set(new.replaced.map(\.id))
-            let old = infos.filter { ids.contains($0.id) }
-            guard !old.isEmpty, (try? ArchiveVerifier.verify(path: new.path))?.isWhole == true
+            var old = infos.filter(Replacing(new).has)
+            guard !old.isEmpty,
+                let verified = try? ArchiveVerifier.verify(path: new.path, identities: identities),
+                verified.isWhole
             else {
                 continue
             }
+            old.removeAll { !mayGo($0, for: new, identities) }
+            if old.isEmpty { continue }
             let stems = old.compactMap(stem)
             do throws(UploadError) {
                 guard let stem = stem(new),
@@ -64,18 +69,30 @@ package enum CompactionLeftovers {
         return true
     }
 
+    /// The new archive has its records. Of those that no identity opens, nobody knows it.
+    private static func mayGo(
+        _ old: ArchiveInfo, for new: ArchiveInfo, _ identities: [AgeIdentity]
+    ) -> Bool {
+        do throws(ReadProblem) {
+            return try ArchiveContents.has(new.path, all: old.path, identities: identities) ?? false
+        } catch {
+            return false
+        }
+    }
+
     private static func stem(_ info: ArchiveInfo) -> String? {
         StorePaths.stem(ofFile: String(info.path.lastName))
     }
 
-    /// The ids of replaced archives that could not be removed yet, and of those that replace them.
-    /// They must not be merged, or records would exist twice.
-    static func unsettled(_ names: [String], directory: FilePath) -> Set<LaneID> {
-        let infos = names.compactMap { try? ArchiveInfo.peek(path: directory + "/archives/\($0)") }
+    /// The ids of archives that must not be merged. Replaced ones that could not be removed yet,
+    /// and those that replace them: records would exist twice. And those that share segments: what
+    /// one says that it replaces or has, and what another one covers, would together say that the
+    /// merged archive has the records of a third one.
+    static func unsettled(_ infos: [ArchiveInfo]) -> Set<LaneID> {
         let replaced = ArchiveInfo.replacedIDs(infos)
-        let old = Set(infos.map(\.id)).intersection(replaced)
-        return old.union(
-            infos.filter { !old.isDisjoint(with: $0.replaced.map(\.id)) }.map(\.id))
+        return replaced.union(
+            infos.filter { !replaced.isDisjoint(with: $0.replaced.map(\.id)) }.map(\.id)
+        ).union(LaneRanges.sharing(infos).map(\.id))
     }
 
     /// Removes what a compacting program was writing when it died. If the lane still exists, its

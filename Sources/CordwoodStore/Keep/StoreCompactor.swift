@@ -62,7 +62,8 @@ public enum StoreCompactor {
         if let file = try? StoreFile.read(storeDirectory: directory), file.consent == .denied {
             return summary
         }
-        summary.archivesLeft = try CompactionLeftovers.remove(directory: directory)
+        summary.archivesLeft = try CompactionLeftovers.remove(
+            directory: directory, identities: identities)
         do throws(UploadError) {
             try Outbox(paths: StorePaths(directory)).removeOrphans(ofArchives: true)
         } catch {
@@ -212,8 +213,12 @@ private struct Compacting {
             throw CordwoodError(error.status.rawValue, error.text)
         }
         listed = Set(names)
-        let unsettled = CompactionLeftovers.unsettled(names, directory: directory)
+        let unsettled = CompactionLeftovers.unsettled(peek(names))
         return groups(names, unsettled, states, until: until, &summary)
+    }
+
+    private func peek(_ names: [String]) -> [ArchiveInfo] {
+        names.compactMap { try? ArchiveInfo.peek(path: directory + "/archives/\($0)") }
     }
 
     /// - Parameter unsettled: the ids of archives that must stay apart.
@@ -272,6 +277,7 @@ private struct Compacting {
             // If a target has begun an archive, it may have part of it: the archive keeps its id.
             mayMerge: states.values.allSatisfy(\.isDone)
                 && info.rawBytes <= memberBytesMax)
+        let lanes = Set(info.covers.map(\.laneID))
         var origins: Set<String> = []
         for entry in index.blocks where candidate.mayMerge {
             _ = try loader.load(entry, of: file, parts: .processes)
@@ -279,7 +285,10 @@ private struct Compacting {
                 throw .damaged("\(path): processes of the block at \(entry.offset)")
             }
             for process in found { origins.insert(Compacting.text(process)) }
+            // Merged, it would spoil the others for whoever verifies them.
+            if !found.allSatisfy({ lanes.contains($0.laneID) }) { candidate.mayMerge = false }
         }
+        if !candidate.mayMerge { return candidate }
         // Servers take one resource per body.
         candidate.mayMerge = origins.count == 1
         candidate.origin = origins.first ?? ""
@@ -355,7 +364,7 @@ private struct Compacting {
             }
             defer { withExtendedLifetime(held) {} }
             guard members.count == group.count || members.count > 1 else { return }
-            if isMerge, try isReplaced(members) { return }
+            if isMerge, try areUnsettled(members) { return }
             try write(members, &summary)
         } catch {
             let text = error.text
@@ -419,13 +428,12 @@ private struct Compacting {
         summary.bytesOut += made.fileBytes
     }
 
-    /// Whether an archive that was made since the listing has a member's records, because its
-    /// maker died before it removed them. The caller has the locks of archives/ and the members.
-    private func isReplaced(_ members: [Candidate]) throws(UploadError) -> Bool {
+    /// Whether an archive that came since the listing keeps a member apart: its maker may have died
+    /// before it removed the member. The caller has the locks of archives/ and the members.
+    private func areUnsettled(_ members: [Candidate]) throws(UploadError) -> Bool {
         let fresh = try StoreFiles.list(paths.archives).filter { !listed.contains($0) }
-        let replaced = ArchiveInfo.replacedIDs(
-            fresh.compactMap { try? ArchiveInfo.peek(path: directory + "/archives/\($0)") })
-        return members.contains { replaced.contains($0.info.id) }
+        let unsettled = CompactionLeftovers.unsettled(peek(fresh) + members.map(\.info))
+        return members.contains { unsettled.contains($0.info.id) }
     }
 
     /// After a denial, waiting archives are removed, so none may be merged into a younger one.
@@ -469,9 +477,11 @@ private struct Compacting {
             let merge = MergeSource()
             var lanes: [String: [Candidate]] = [:]
             for member in members {
-                let isOfOne = member.info.covers.count == 1
-                lanes[isOfOne ? member.info.covers[0].laneName : member.name, default: []]
-                    .append(member)
+                var lane = member.name
+                if member.info.covers.count == 1, let cover = member.info.covers.first {
+                    lane = cover.laneName + ArchiveIdentity.text(cover.laneID)
+                }
+                lanes[lane, default: []].append(member)
             }
             for (order, lane) in lanes.keys.sorted().enumerated() {
                 let parts = (lanes[lane] ?? []).sorted {

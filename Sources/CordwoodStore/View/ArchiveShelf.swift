@@ -20,10 +20,6 @@ final class ArchiveShelf {
     private var known: Set<FilePath> = []
     /// The archives of the first listing, and the paths of those that could not be opened.
     private(set) var atFirst: (opened: [ArchiveInfo], others: [FilePath])?
-    /// The covers of all archives seen; `unsorted` are those not entered yet, because few stores
-    /// need them.
-    private var seen: [LaneID: [ClosedRange<UInt64>]] = [:]
-    private var unsorted: [[ArchiveInfo]] = []
     /// Archives seen but not read so far, because the lanes' own files supplied their records.
     private(set) var passedOver: [ArchiveInfo] = []
     private let replaced: ReplacedArchives
@@ -76,8 +72,8 @@ final class ArchiveShelf {
             facts?.fail()
             report(error)
         }
-        replaced.list(found)
         let whole = withoutReplaced(found)
+        replaced.list(found)
         if atFirst == nil { atFirst = (whole, others) }
         return whole
     }
@@ -105,45 +101,20 @@ final class ArchiveShelf {
     /// Leaves out archives that another one replaces, and a replacement of archives seen before:
     /// its records were or will be read from these, or from the lanes that they cover.
     private func withoutReplaced(_ found: [ArchiveInfo]) -> [ArchiveInfo] {
-        defer { unsorted.append(found) }
         if found.allSatisfy({ $0.replaced.isEmpty }) { return found }
-        let replaced = ArchiveInfo.replacedIDs(found)
-        sortSeen()
+        let old = ArchiveInfo.replacedIDs(found)
         var fresh: [ArchiveInfo] = []
-        for info in found where !replaced.contains(info.id) {
-            if !info.replaced.isEmpty, hasSeen(info) {
+        for info in found where !old.contains(info.id) {
+            if !info.replaced.isEmpty, replaced.hasListed(info) {
                 // Archives that wait until they are needed are gone, or about to go.
                 let all = passedOver.count
-                let ids = Set(info.replaced.map(\.id))
-                passedOver.removeAll { ids.contains($0.id) }
+                passedOver.removeAll(where: Replacing(info).has)
                 if passedOver.count < all { passedOver.append(info) }
             } else {
                 fresh.append(info)
             }
         }
         return fresh
-    }
-
-    private func sortSeen() {
-        for info in unsorted.joined() {
-            for cover in info.covers where cover.first <= cover.last {
-                seen[cover.laneID, default: []].append(cover.first...cover.last)
-            }
-        }
-        unsorted = []
-    }
-
-    /// Each cover consists of covers seen before.
-    private func hasSeen(_ info: ArchiveInfo) -> Bool {
-        info.covers.allSatisfy { cover in
-            var next = cover.first
-            let ranges = (seen[cover.laneID] ?? []).sorted { $0.lowerBound < $1.lowerBound }
-            for range in ranges where range.lowerBound <= next && range.upperBound >= next {
-                if range.upperBound >= cover.last { return true }
-                next = range.upperBound + 1
-            }
-            return false
-        }
     }
 
     private func look(_ path: FilePath) throws(ReadProblem) -> ArchiveInfo {

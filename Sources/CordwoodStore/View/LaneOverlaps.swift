@@ -10,7 +10,7 @@ struct LaneOverlaps {
     private(set) var contained: Set<FilePath> = []
     private(set) var shared: [LaneID: SharedLane] = [:]
 
-    private typealias Cover = (range: ClosedRange<UInt64>, archive: Int)
+    private typealias Cover = LaneRanges.Cover
     private let archives: [ArchiveInfo]
     private let identities: [AgeIdentity]
     /// The covers of lanes that several files may hold.
@@ -136,19 +136,8 @@ struct LaneOverlaps {
     /// Archives of one lane: leaves out those that others contain, and finds out whether the rest
     /// overlap.
     private mutating func settle(_ lane: LaneID, _ list: [Cover]) {
-        let sorted = list.sorted {
-            ($0.range.lowerBound, $0.range.upperBound) < ($1.range.lowerBound, $1.range.upperBound)
-        }
-        var touched: Set<Int> = []
-        var reach: (last: UInt64, archive: Int)?
-        for cover in sorted {
-            if let reach, cover.range.lowerBound <= reach.last {
-                touched.formUnion([reach.archive, cover.archive])
-            }
-            if reach.map({ cover.range.upperBound > $0.last }) ?? true {
-                reach = (cover.range.upperBound, cover.archive)
-            }
-        }
+        let sorted = LaneRanges.sorted(list)
+        let touched = LaneRanges.sharing(sorted)
         guard touched.count > 1 else { return }
         let peeked = touched.sorted {
             archives[$0].path.description < archives[$1].path.description
@@ -173,18 +162,7 @@ struct LaneOverlaps {
 
     /// Whether `whole` can be read and has everything that `part` has.
     private static func contains(_ whole: ArchiveInfo, _ part: ArchiveInfo) -> Bool {
-        guard whole.isWhole, whole.lostPlaces == 0, !whole.isEncrypted || whole.blockCount > 0
-        else { return false }
-        return part.covers.allSatisfy { cover in
-            guard !cover.seals.isEmpty else { return part.recordCount == 0 }
-            let same = whole.covers.filter { $0.laneID == cover.laneID }
-            let seals = Set(same.flatMap(\.seals))
-            // Of equal segments, the archive with more refused records was made later. One that
-            // goes on may not report them yet.
-            return seals.isSuperset(of: cover.seals)
-                && (cover.gap == 0
-                    || seals.count == cover.seals.count
-                        && same.reduce(0) { $0 + $1.gap } >= cover.gap)
-        }
+        whole.isWhole && (!whole.isEncrypted || whole.blockCount > 0)
+            && whole.hasSegments(of: part)
     }
 }

@@ -37,8 +37,8 @@ final class ReplacedArchives {
         of missing: ArchiveInfo, _ options: ReaderOptions
     ) -> (any RecordSource)? {
         guard let (source, info) = find(missing) else { return nil }
-        let ids = Set(info.replaced.map(\.id))
-        let members = listed.joined().filter { ids.contains($0.id) }
+        let members = members(of: info)
+        let ids = Set(members.map(\.id))
         guard answered.isDisjoint(with: ids), ReplacedArchives.isCovered(info, members),
             let shares = shares(members)
         else { return nil }
@@ -58,7 +58,7 @@ final class ReplacedArchives {
         let known = Set(listed.lazy.joined().map(\.path))
         for path in (try? StoreFolder.archives(store)) ?? [] where !known.contains(path) {
             guard let info = try? ArchiveInfo.peek(path: path, identities: identities),
-                info.replaced.contains(where: { $0.id == missing.id }), info.isWhole,
+                info.replaces(missing), info.isWhole,
                 let source = try? ArchiveSource.open(path: path, identities: identities)
             else { continue }
             return (source, info)
@@ -66,19 +66,18 @@ final class ReplacedArchives {
         return nil
     }
 
+    /// Whether it replaces archives that were listed, and has no segments beyond theirs.
+    func hasListed(_ info: ArchiveInfo) -> Bool {
+        ReplacedArchives.isCovered(info, members(of: info))
+    }
+
+    private func members(of info: ArchiveInfo) -> [ArchiveInfo] {
+        listed.joined().filter(Replacing(info).has)
+    }
+
     /// Whether it has no segments beyond those of the members.
     private static func isCovered(_ info: ArchiveInfo, _ members: [ArchiveInfo]) -> Bool {
-        let covers = members.flatMap(\.covers)
-        return info.covers.allSatisfy { cover in
-            var next = cover.first
-            for part in covers.filter({ $0.laneID == cover.laneID })
-                .sorted(by: { $0.first < $1.first })
-            where part.first <= next && part.last >= next {
-                if part.last >= cover.last { return true }
-                next = part.last + 1
-            }
-            return false
-        }
+        info.covers.allSatisfy(LaneRanges(members.flatMap(\.covers)).has)
     }
 
     /// What was read, by lane; nil: that is unclear.

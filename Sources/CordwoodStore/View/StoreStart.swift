@@ -25,4 +25,9 @@ struct LaneChain {
     var process: ProcessInfo?
     /// Monotonic ns; none of its records is older.
     var created: UInt64 = 0
+
+    /// nil: it has nothing yet.
+    var laneID: LaneID? {
+        source?.laneID ?? later?.id ?? archives.first?.covers.first?.laneID
+    }
 }

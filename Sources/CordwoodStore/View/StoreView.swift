@@ -189,7 +189,7 @@ final class StoreView {
                         && asked.map({ shelf.mayHave(info, $0) }) ?? true
                         && !shelf.isAnswered(info, options)
             else { continue }
-            let name = info.covers.count == 1 ? info.covers[0].laneName : "\(info.path)"
+            let name = name(of: info, chains)
             chains[name, default: LaneChain(lane: name)].archives.append(info)
             if isShared { chains[name]?.isShared = true }
         }
@@ -200,6 +200,14 @@ final class StoreView {
         if !options.follow { self.own = Set(own.map(\.0)) }
         place(chains.values.sorted { $0.lane < $1.lane })
         hold()
+    }
+
+    /// Lanes are known by their ids: another one may have the name.
+    private func name(of info: ArchiveInfo, _ chains: [String: LaneChain]) -> String {
+        guard info.covers.count == 1, let cover = info.covers.first,
+            chains[cover.laneName]?.laneID ?? cover.laneID == cover.laneID
+        else { return "\(info.path)" }
+        return cover.laneName
     }
 
     private func isFollowed(_ source: LaneSource?) -> Bool {

@@ -1,6 +1,6 @@
 // Our collector: stored archives, unchanged, by POST to /v1/archives below the base URL. It answers
-// a repeated id with 2xx and stores it once. It answers 409 while it still receives an earlier
-// attempt with that id.
+// an archive that it has with 2xx and stores it once. It answers 409 while it judges another one of
+// the same segments, such as an earlier attempt.
 
 import CordwoodFormats
 import CordwoodStore

@@ -15,6 +15,8 @@ package struct ArchiveVerification: Sendable {
     package var unverifiedCount: UInt64 = 0
     /// Number of records severe enough for an extract.
     fileprivate var severeCount: UInt64 = 0
+    /// The lanes that it covers; nil: its header is damaged.
+    fileprivate var lanes: Set<LaneID>?
     /// Problems found, cut at 64 texts.
     package var problems: [String] = []
     package var problemCount = 0
@@ -46,12 +48,14 @@ package enum ArchiveVerifier {
             try look(file, index, locked, &result)
             return result
         }
-        if let facts = file.facts, !facts.agrees(with: index.info), index.problems.isEmpty {
-            result.report("\(path): the archive inside is not the one told of outside")
-        }
         for problem in index.problems { result.report(text(problem)) }
-        if index.headerSpan > 0 { checkID(index.info, &result) }
-        if let footer = index.footer { compare(footer, index, file.size, &result) }
+        if index.headerSpan > 0, !index.isOther {
+            checkID(index.info, &result)
+            result.lanes = Set(index.info.covers.map(\.laneID))
+        }
+        if let footer = index.footer, !index.isOther {
+            compare(footer, index, file.size, &result)
+        }
 
         guard index.blocks.allSatisfy({ $0.rawBytes <= rawBytesMax }),
             index.info.rawBytes <= rawBytesMax
@@ -90,6 +94,7 @@ package enum ArchiveVerifier {
         do throws(ReadProblem) {
             let head = try loader.load(extract.block, of: file)
             var copies = ArchiveVerification(info: result.info)
+            copies.lanes = result.lanes
             unsafe check(loader.payload, head, extract.block, &copies)
             for problem in copies.problems { result.report("\(problem) of the extract") }
             if copies.isWhole, copies.recordCount != result.severeCount, result.isWhole {
@@ -157,6 +162,11 @@ package enum ArchiveVerifier {
         guard var records = BlockRecords(payload, recordCount: head.recordCount) else {
             result.report("\(place): columns")
             return
+        }
+        if let lanes = result.lanes,
+            !records.dictionaries.processes.allSatisfy({ lanes.contains($0.laneID) })
+        {
+            result.report("\(place): a process of a lane that the archive does not cover")
         }
         var seen = BlockSummary()
         var record = RecordRef()

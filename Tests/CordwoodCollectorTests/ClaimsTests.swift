@@ -1,0 +1,117 @@
+// What archives say of others, where a program combines it: `compact`, a follower, and readers that
+// know lanes by their names. The archives lie in the folder; nobody has judged them.
+
+import CordwoodCore
+import Foundation
+import XCTest
+
+@testable import CordwoodStore
+
+final class ClaimsTests: CollectorCase {
+    private let lane = LaneID(high: 1, low: 2)
+    private let other = LaneID(high: 3, low: 4)
+    private let otherName = "20261121T081530Z-1-0000000000000003"
+
+    private func seal(_ number: UInt64, _ content: UInt64) -> SegmentSeal {
+        SegmentSeal(number: number, digest: LaneID(high: number, low: content))
+    }
+
+    private func cover(_ first: UInt64, _ last: UInt64, _ content: UInt64) -> ArchiveCover {
+        MadeArchive.cover(
+            lane, CollectorCase.lane, first, last,
+            seals: (first...last).map { seal($0, content) })
+    }
+
+    /// One record for each sequence.
+    @discardableResult
+    private func write(
+        _ text: String, _ sequences: [UInt64], of lane: LaneID? = nil, _ covers: [ArchiveCover],
+        replaced: [ReplacedArchive] = []
+    ) throws -> ArchiveInfo {
+        let made = try MadeArchive(
+            sequences.map {
+                MadeArchive.Record(lane: lane ?? self.lane, sequence: $0, message: "\(text) \($0)")
+            }, covers, replaced: replaced, in: directory + "-made")
+        let folder = directory + "/archives"
+        try FileManager.default.createDirectory(
+            atPath: folder, withIntermediateDirectories: true)
+        try Data(made.bytes).write(to: URL(fileURLWithPath: "\(folder)/\(made.name)"))
+        return made.info
+    }
+
+    private func messages() throws -> [String] {
+        let reader = try StoreReader(path: directory)
+        var found: [String] = []
+        while let record = reader.nextRecord() { found.append(record.message) }
+        return found
+    }
+
+    private func compact() throws -> Int {
+        try StoreCompactor.compact(directory: FilePath(directory), ageSeconds: 0).archivesOut
+    }
+
+    private func replaces(_ info: ArchiveInfo) -> [ReplacedArchive] {
+        [ReplacedArchive(id: info.id, recordCount: info.recordCount)]
+    }
+
+    /// One says that it replaces a third one, and another one covers its segments.
+    func testMergedArchivesReplaceWhatEachReplaces() throws {
+        let third = try write("third", [7], [cover(0, 0, 1)])
+        try write("covers", [1], [cover(0, 0, 2)])
+        try write(
+            "says", [2], of: other, [MadeArchive.cover(other, otherName, 0, 0)],
+            replaced: replaces(third))
+        for segment in [3, 4] as [UInt64] {
+            try write("apart", [segment], [cover(segment, segment, 1)])
+        }
+        let all = ["apart 3", "apart 4", "covers 1", "says 2", "third 7"]
+        XCTAssertEqual(try messages().sorted(), all)
+        XCTAssertEqual(try compact(), 1)
+        XCTAssertEqual(try messages().sorted(), all)
+    }
+
+    /// Each has some of a third one's segments, and something else.
+    func testMergedArchivesContainWhatEachContains() throws {
+        try write("third", [7, 8], [cover(0, 1, 1)])
+        try write("first", [1], [cover(0, 0, 1), cover(2, 2, 2)])
+        try write("last", [2], [cover(1, 1, 1), cover(3, 3, 2)])
+        let all = ["first 1", "last 2", "third 7", "third 8"]
+        XCTAssertEqual(try messages().sorted(), all)
+        XCTAssertEqual(try compact(), 0)
+        XCTAssertEqual(try messages().sorted(), all)
+    }
+
+    /// A follower has shown the records of archives that a new one replaces, not of any others that
+    /// cover the same.
+    func testAFollowerKnowsWhatIsReplaced() throws {
+        let first = try write("first", [1], [cover(0, 0, 1)])
+        try write("others", [2], [cover(0, 1, 2)])
+        var options = ReaderOptions()
+        options.follow = true
+        let reader = try StoreReader(path: directory, options: options)
+        func more() -> [String] {
+            var found: [String] = []
+            while let record = reader.nextRecord() { found.append(record.message) }
+            return found
+        }
+        XCTAssertEqual(more().sorted(), ["first 1", "others 2"])
+        try write("first", [1], [cover(0, 0, 1)], replaced: replaces(first))
+        XCTAssertEqual(more(), [])
+        let unseen = [ReplacedArchive(id: LaneID(high: 9, low: 9), recordCount: 1)]
+        try write("new", [3], [cover(1, 1, 1)], replaced: unseen)
+        XCTAssertEqual(more(), ["new 3"])
+    }
+
+    /// Archives of another lane have the name of a lane: neither changes the order of the other.
+    func testLanesOfOneNameAreTwo() throws {
+        let far = MadeArchive.cover(other, CollectorCase.lane, 0, 0)
+        try write("far", [900, 901], of: other, [far])
+        for segment in 1...3 as ClosedRange<UInt64> {
+            try write("near", [segment], [cover(segment, segment, 1)])
+        }
+        let all = ["near 1", "near 2", "near 3", "far 900", "far 901"]
+        XCTAssertEqual(try messages(), all)
+        XCTAssertEqual(try compact(), 1)
+        XCTAssertEqual(try messages(), all)
+    }
+}
