@@ -54,6 +54,13 @@ final class ClaimsTests: CollectorCase {
         [ReplacedArchive(id: info.id, recordCount: info.recordCount)]
     }
 
+    /// Two archives share a segment that neither's first cover has.
+    func testSharedSegmentsAreFoundInEachCover() throws {
+        try write("x", [5, 6], [MadeArchive.cover(other, otherName, 0, 0), cover(5, 6, 1)])
+        try write("x", [0, 6, 7], [cover(0, 0, 1), cover(6, 7, 2)])
+        XCTAssertEqual(try messages(), ["x 0", "x 5", "x 6", "x 7"])
+    }
+
     /// One says that it replaces a third one, and another one covers its segments.
     func testMergedArchivesReplaceWhatEachReplaces() throws {
         let third = try write("third", [7], [cover(0, 0, 1)])

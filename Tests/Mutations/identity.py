@@ -73,6 +73,11 @@ mutation("id", "contained-archives-are-read", STORE + "View/LaneOverlaps.swift",
          "                    contained.insert(info.path)\n", "                    _ = info\n",
          "swift CopiedLaneTests/testWhatIsProvenIsReadOnce",
          "an archive is read although another one has all of it")
+mutation("id", "first-covers-alone-overlap", STORE + "View/LaneOverlaps.swift",
+         "if covers[cover.laneID] != nil || lanes.contains(cover.laneID) {",
+         "if before != nil && before != index || lanes.contains(cover.laneID) {",
+         "swift ClaimsTests/testSharedSegmentsAreFoundInEachCover",
+         "records that two merged archives share come twice")
 mutation("id", "ids-are-forgotten-early", STORE + "Merge/RecordsSeen.swift",
          "            lane.named[lane.first].monotonicNs < bound - reach\n",
          "            lane.named[lane.first].monotonicNs < bound + reach\n",

@@ -33,7 +33,7 @@ struct LaneOverlaps {
                         $0.laneID == cover.laneID && $0.first <= $0.last
                     }.map { ($0.first...$0.last, before) }
                 }
-                if before != nil && before != index || lanes.contains(cover.laneID) {
+                if covers[cover.laneID] != nil || lanes.contains(cover.laneID) {
                     covers[cover.laneID, default: []].append((range, index))
                 }
             }
