@@ -9,6 +9,8 @@ struct Answer: Sendable {
     var body: String
     /// The reason for a refusal, in words.
     var reason = ""
+    /// Why an archive that was taken was put aside.
+    var asideFor: String?
     var headers: [(String, String)] = []
 
     /// `records`: of the archive with that id, which the client compares with its own.
@@ -35,11 +37,16 @@ struct Answer: Sendable {
     }
 
     static let busy = Answer.error(
-        .conflict, "this archive is being received", [("Retry-After", "1")])
+        .conflict, "an archive of the same segments is being checked", [("Retry-After", "1")])
 
     init(_ outcome: Depot.Reception) {
         switch outcome {
         case .stored(let id, let records): self = .stored(id, records: records)
+        case .aside(let id, let records, let reason):
+            self = .stored(id, records: records)
+            asideFor = "archive \(id): \(reason)"
+        case .crowded(let reason):
+            self = .error(.insufficientStorage, reason, [("Retry-After", "60")])
         case .refused(let reason): self = .error(.badRequest, reason)
         case .busy: self = .busy
         case .failed(let problem): self.init(problem)

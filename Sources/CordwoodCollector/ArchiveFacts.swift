@@ -1,6 +1,6 @@
 // The facts that the collector needs about an archive file: its identity, and whether it is intact.
 // The file's name is made only from these facts, after a check of their form, so nothing that a
-// client sends can reach a path. Pure, except for the two functions that are passed in.
+// client sends can reach a path. Pure, except for the functions that are passed in.
 
 import Cordwood
 
@@ -12,9 +12,9 @@ struct ArchiveFacts: Sendable {
     var last: UInt64
     /// Covers besides the first.
     var others = 0
+    /// Of all covers.
+    var segments = LaneRanges()
     var recordCount: UInt64 = 0
-    /// The archives whose records it has.
-    var replaced: [(id: String, recordCount: UInt64)] = []
     /// Inflated size; 0: unknown.
     var rawBytes: UInt64 = 0
 }
@@ -29,6 +29,10 @@ struct ArchiveInspector: Sendable {
     var verify: @Sendable (_ path: String) throws -> ArchiveFacts
     /// The header alone.
     var identify: @Sendable (_ path: String) throws -> ArchiveFacts
+    /// What one that arrives is to one that is stored.
+    var relate: @Sendable (_ path: String, _ stored: String) throws -> StoredArchive.Relation
+    /// Of every byte.
+    var fingerprint: @Sendable (_ path: String) throws -> String
 }
 
 enum StoredName {

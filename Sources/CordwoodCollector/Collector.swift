@@ -39,7 +39,12 @@ public final class Collector: Sendable {
         }
         guard lifetime.begin() else { throw .started }
         let tokens = try Tokens(options)
-        let depot = try Depot(directory: options.directory, inspector: inspector)
+        let depot = try Depot(options, inspector: inspector)
+        do throws(FileProblem) {
+            try tokens.begin(depot.senders)
+        } catch {
+            throw .directory(error.operation, errno: error.errno)
+        }
         let upkeep = Upkeep(tokens: tokens, depot: depot, notice: options.notice)
         var serving = Server.Options(
             headerBytesMax: options.headerBytesMax, limits: options.limits,

@@ -11,12 +11,15 @@ public struct CollectorOptions: Sendable {
     public var host = "127.0.0.1"
     /// 0: any free port; `start` returns it.
     public var port = 0
-    /// Clients send one of them. Without tokens and without a file of tokens, anyone who reaches
-    /// the port may store archives.
+    /// Each is a client's token, or several of them with blanks between them. Without tokens and
+    /// without a file of tokens, anyone who reaches the port may store archives.
     public var tokens: [String] = []
-    /// A file with more of them, one a line. Read again every second.
+    /// A file with more of them, a client a line. Read again every second.
     public var tokenFile: String?
     public var archiveBytesMax: UInt64 = 4 << 30
+    /// The limit of what is remembered: lanes that were sent, and covers of stored archives, each.
+    /// About 60 bytes for a lane, 400 for an archive with one cover, 32 for each further cover.
+    public var coversMax = 2 << 20
     /// The limit of all header fields of one request together.
     public var headerBytesMax = 16 << 10
     public var connectionsMax = 256

@@ -163,26 +163,21 @@ final class Connection: ChannelInboundHandler {
             } else {
                 state = .draining(answer)
             }
-        case .receive(let key, let length):
-            let upload = Upload(key: key, length: length, expectsContinue: expects)
+        case .receive(let key, let length, var sender):
+            sender.address = client
+            let upload = Upload(
+                key: key, length: length, sender: sender, expectsContinue: expects)
             state = .receiving(upload)
             admit(context, upload)
         }
     }
 
     private func admit(_ context: ChannelHandlerContext, _ upload: Upload) {
-        let key = upload.key
-        run(context, upload, { [depot] in depot.admit(key: key) }) { admission in
-            switch admission {
-            case .open(let file):
-                upload.file = file
-                upload.isClaimed = upload.key != nil
-                guard self.isCurrent(upload) else { return self.abandon(upload) }
-                if upload.expectsContinue { self.writeContinue(context) }
-                self.pump(context, upload)
-            case .closed(let outcome):
-                self.reject(context, upload, Answer(outcome))
-            }
+        run(context, upload, { [depot] in try depot.admit() }) { file in
+            upload.file = file
+            guard self.isCurrent(upload) else { return self.abandon(upload) }
+            if upload.expectsContinue { self.writeContinue(context) }
+            self.pump(context, upload)
         }
     }
 
@@ -229,7 +224,7 @@ final class Connection: ChannelInboundHandler {
         state = .storing(upload)
         deadline.cancel()
         service.connections.set(.busy, of: place)
-        let key = upload.key
+        let (key, sender) = (upload.key, upload.sender)
         let largeChecks = service.largeChecks
         // Even if the client has gone by now: it learns the result when it comes again.
         run(context, upload, { [depot] in depot.isLarge(file) }) { isLarge in
@@ -244,10 +239,9 @@ final class Connection: ChannelInboundHandler {
                 context, upload, on: pool,
                 { [depot = self.depot] in
                     defer { if isLarge { largeChecks.end() } }
-                    return depot.take(file, key: key)
+                    return depot.take(file, key: key, from: sender)
                 }
             ) { outcome in
-                self.release(upload)
                 if self.isCurrent(upload) { self.respond(context, Answer(outcome)) }
             }
         }
@@ -300,7 +294,6 @@ final class Connection: ChannelInboundHandler {
     }
 
     private func abandon(_ upload: Upload) {
-        release(upload)
         guard let file = upload.file else { return }
         upload.file = nil
         service.connections.hold(place)
@@ -308,12 +301,6 @@ final class Connection: ChannelInboundHandler {
             file.discard()
             connections.release(place)
         }
-    }
-
-    private func release(_ upload: Upload) {
-        guard upload.isClaimed, let key = upload.key else { return }
-        upload.isClaimed = false
-        depot.table.release(key)
     }
 
     // MARK: Answers
@@ -329,6 +316,8 @@ final class Connection: ChannelInboundHandler {
         if case .closing = state { return }
         if answer.status.code >= 400 {
             service.log.tell(client, "\(answer.status.code) \(answer.reason)")
+        } else if let reason = answer.asideFor {
+            service.log.tell(client, reason, did: "put aside what came from")
         }
         hasAnswered = true
         if case .storing = state { waitingSince = .now() }

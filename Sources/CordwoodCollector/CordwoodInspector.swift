@@ -20,12 +20,22 @@ extension ArchiveInspector {
                 try judged { () throws(StoredArchiveProblem) in
                     try StoredArchive.identify(path: path)
                 })
+        },
+        relate: { path, stored in
+            try judged { () throws(StoredArchiveProblem) in
+                try StoredArchive.relation(of: path, toStored: stored)
+            }
+        },
+        fingerprint: { path in
+            try judged { () throws(StoredArchiveProblem) in
+                try StoredArchive.fingerprint(path: path)
+            }
         })
 
     /// A failing disk is our fault, anything else the file's.
-    private static func judged(
-        _ look: () throws(StoredArchiveProblem) -> StoredArchive
-    ) throws -> StoredArchive {
+    private static func judged<Found>(
+        _ look: () throws(StoredArchiveProblem) -> Found
+    ) throws -> Found {
         do throws(StoredArchiveProblem) {
             return try look()
         } catch {
@@ -42,7 +52,7 @@ extension ArchiveFacts {
         self.init(
             id: archive.id, laneName: archive.laneName, first: archive.firstSegment,
             last: archive.lastSegment, others: archive.otherCovers,
-            recordCount: archive.recordCount, replaced: archive.replaced,
+            segments: archive.segments, recordCount: archive.recordCount,
             rawBytes: archive.rawBytes)
     }
 }

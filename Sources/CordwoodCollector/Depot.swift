@@ -8,30 +8,43 @@ import Synchronization
 final class Depot: Sendable {
     enum Reception: Sendable {
         case stored(id: String, records: UInt64)
+        /// Kept outside of the store, which readers do not see.
+        case aside(id: String, records: UInt64, reason: String)
         case refused(String)
-        /// Another request is sending the same archive right now.
+        /// Another archive of the same segments is being judged.
         case busy
+        case crowded(String)
         case failed(FileProblem)
-    }
-
-    enum Admission: Sendable {
-        case open(IncomingFile)
-        case closed(Reception)
     }
 
     /// What the disk must take before it counts as well again.
     private static let trialBytes = 1 << 20
+    /// Limits on what one archive is compared with.
+    static let rivalsMax = 256
+    private static let comparedBytesMax: UInt64 = 16 << 30
+    /// How often a full table is compared with the disk: as clients come again.
+    private static let tidySeconds: UInt64 = 60
 
-    let table = ArchiveTable()
+    let senders: Senders
+    private let table: ArchiveTable
     private let inspector: ArchiveInspector
+    private let directory: String
     private let folder: String
+    private let quarantine: Quarantine
     private let lock: Int32
     /// What kept the last archive from the disk; nil: the disk took it.
     private let failed = Mutex<FileProblem?>(nil)
+    /// When the table was last compared with the disk; nil: not since the start.
+    private let tidied = Mutex<UInt64?>(nil)
 
-    init(directory: String, inspector: ArchiveInspector) throws(CollectorError) {
+    init(_ options: CollectorOptions, inspector: ArchiveInspector) throws(CollectorError) {
+        let directory = options.directory
+        self.directory = directory
+        let table = ArchiveTable(coversMax: options.coversMax)
+        self.table = table
         self.inspector = inspector
         folder = "\(directory)/archives"
+        quarantine = Quarantine(directory: directory, inspector: inspector)
         do throws(CordwoodError) {
             try StoreSettings.make(directory: directory)
         } catch {
@@ -46,31 +59,28 @@ final class Depot: Sendable {
             FileCalls.close(lock)
             throw .inUse(directory)
         }
+        do throws(CollectorError) {
+            senders = try Senders(directory: directory) { table.own($0, $1) }
+        } catch {
+            FileCalls.close(lock)
+            throw error
+        }
         do throws(FileProblem) {
             try rebuild()
         } catch {
             throw .directory(error.operation, errno: error.errno)
         }
+        table.tidyUp()
     }
 
     deinit { FileCalls.close(lock) }
 
-    /// Called before the body: an archive that is stored, or on its way, is not received again.
-    /// With `.open` the caller holds a claim on `key`.
-    func admit(key: String?) -> Admission {
-        if let key {
-            var claim = table.claim(key)
-            if case .stored = claim {
-                if let records = holds(key) { return .closed(.stored(id: key, records: records)) }
-                claim = table.claim(key)
-            }
-            guard case .granted = claim else { return .closed(.busy) }
-        }
+    func admit() throws(FileProblem) -> IncomingFile {
         do throws(FileProblem) {
-            return .open(try IncomingFile(folder: folder))
+            return try IncomingFile(folder: folder)
         } catch {
-            if let key { table.release(key) }
-            return .closed(fail(error))
+            failed.withLock { $0 = error }
+            throw error
         }
     }
 
@@ -112,23 +122,19 @@ final class Depot: Sendable {
         return .failed(problem)
     }
 
-    /// The number of the archive's records; nil: it is not stored, or its file is gone.
-    func holds(_ id: String) -> UInt64? {
-        guard let (name, records) = table.find(id) else { return nil }
-        if Files.exists(following: FilePath("\(folder)/\(name)")) { return records }
-        table.forget(id)
-        // `cordwood compact` may have put others in its place.
-        guard let names = try? DepotFiles.names(in: folder) else { return nil }
+    /// Finds what others put into the folder: `cordwood compact` replaces archives.
+    private func lookAround() {
+        guard let names = try? DepotFiles.names(in: folder) else { return }
         for name in names where !table.has(name: name) { know(name) }
-        return table.find(id)?.records
     }
 
     /// Adds an archive that lies in the folder.
     private func know(_ name: String) {
         guard name.hasSuffix(".cwa"), !name.hasPrefix("."),
-            let facts = try? inspector.identify("\(folder)/\(name)")
+            let facts = try? inspector.identify("\(folder)/\(name)"),
+            let key = LaneID(uuid: facts.id)
         else { return }
-        table.add(facts, name: name)
+        table.add(facts, key, name: name)
     }
 
     /// Whether checking and storing this file takes long. A file of unknown size may.
@@ -138,8 +144,8 @@ final class Depot: Sendable {
         return facts.rawBytes >= Pools.largeBytesMin
     }
 
-    /// `key` is the id that the client gave and claimed, nil if it gave none.
-    func take(_ file: IncomingFile, key: String?) -> Reception {
+    /// `key` is the id that the client gave, nil if it gave none.
+    func take(_ file: IncomingFile, key: String?, from sender: Sender) -> Reception {
         defer { file.discard() }
         let facts: ArchiveFacts
         do {
@@ -151,43 +157,137 @@ final class Depot: Sendable {
         } catch {
             return .refused("not an archive: \(error)")
         }
-        if let key {
-            guard key == facts.id else {
-                return .refused("Idempotency-Key is \(key), the archive's id is \(facts.id)")
-            }
-            return publish(file, facts)
-        }
-        switch table.claim(facts.id) {
-        case .busy: return .busy
-        case .stored:
-            if let records = holds(facts.id) { return .stored(id: facts.id, records: records) }
-            guard case .granted = table.claim(facts.id) else { return .busy }
-        case .granted: break
-        }
-        defer { table.release(facts.id) }
-        return publish(file, facts)
-    }
-
-    private func publish(_ file: IncomingFile, _ facts: ArchiveFacts) -> Reception {
-        guard let name = StoredName.make(facts) else {
+        guard let name = StoredName.make(facts), let id = LaneID(uuid: facts.id) else {
             return .refused("the archive's lane name or segment range is not valid")
         }
-        guard table.reserve(name: name) else {
-            return .refused("an archive of another id has this name: \(name)")
+        if let key, key != facts.id {
+            return .refused("Idempotency-Key is \(key), the archive's id is \(facts.id)")
+        }
+        let new = NewArchive(file: file, facts: facts, name: name, id: id, sender: sender)
+        var reception = judge(new)
+        if reception == nil {
+            lookAround()
+            reception = judge(new)
+        }
+        if case .crowded = reception, tidyUp() { reception = judge(new) }
+        return reception ?? .busy
+    }
+
+    /// Forgets what others removed from the folder. Listing it takes a while, and so does asking
+    /// again at once.
+    /// - Returns: false: it was done just now.
+    private func tidyUp() -> Bool {
+        let now = Machine.monotonicNs() / 1_000_000_000
+        let isDue = tidied.withLock { last in
+            if let last, now - last < Depot.tidySeconds { return false }
+            last = now
+            return true
+        }
+        guard isDue else { return false }
+        // Before the listing: what is published meanwhile is not in it.
+        let stored = table.stored
+        guard let names = try? DepotFiles.names(in: folder) else { return false }
+        let there = Set(names)
+        for archive in stored where !there.contains(archive.name) { table.forget(archive) }
+        for name in names where !table.has(name: name) { know(name) }
+        table.tidyUp()
+        return true
+    }
+
+    /// nil: archives that it was to be compared with are gone, and perhaps others in their place.
+    private func judge(_ new: NewArchive) -> Reception? {
+        switch table.enter(new.facts, new.id, from: new.sender.client, senders) {
+        case .busy: return .busy
+        case .foreign(let lane, let owner, let twin):
+            switch compare(new, twin.map { [$0] } ?? []) {
+            case .gone: return nil
+            case .known: return new.stored
+            case .failed(let problem): return .failed(problem)
+            case .other, .contradiction:
+                let client = new.sender.client
+                return putAside(
+                    new, "lane \(lane.hex) is of client \(owner), and client \(client) sends it")
+            }
+        case .entered(let number, let rivals, let claims):
+            defer { table.leave(number, new.facts) }
+            switch compare(new, rivals) {
+            case .gone: return nil
+            case .known: return new.stored
+            case .failed(let problem): return .failed(problem)
+            case .contradiction(let reason): return putAside(new, reason)
+            case .other:
+                guard table.hasRoom(number, claims: claims, senders) else {
+                    return .crowded("the collector remembers as much of this client as it may")
+                }
+                return publish(new, number, claims)
+            }
+        }
+    }
+
+    private func compare(_ new: NewArchive, _ rivals: [ArchiveTable.Rival]) -> Comparison {
+        if forgetGone(rivals) { return .gone }
+        var bytes: UInt64 = 0
+        for (index, rival) in rivals.enumerated() {
+            // One that has its id comes first, and is always compared.
+            bytes &+= new.facts.rawBytes &+ rival.bytes
+            if index > 0, index >= Depot.rivalsMax || bytes > Depot.comparedBytesMax {
+                return .contradiction(
+                    "it has segments of \(rivals.count) archives, too much to compare")
+            }
+            do {
+                switch try inspector.relate(new.file.path, "\(folder)/\(rival.name)") {
+                case .other: break
+                case .known: return .known
+                case .contradiction(let reason): return .contradiction("\(rival.name): \(reason)")
+                }
+            } catch {
+                // `cordwood compact` removed it meanwhile.
+                if forgetGone([rival]) { return .gone }
+                if let error = error as? FileProblem { return .failed(error) }
+                return .contradiction("\(rival.name): it cannot be read")
+            }
+        }
+        // What was made of them meanwhile may say more than each of them.
+        return forgetGone(rivals) ? .gone : .other
+    }
+
+    /// - Returns: true: one of them is gone.
+    private func forgetGone(_ rivals: [ArchiveTable.Rival]) -> Bool {
+        let gone = rivals.filter { !Files.exists(following: FilePath("\(folder)/\($0.name)")) }
+        gone.forEach(table.forget)
+        return !gone.isEmpty
+    }
+
+    private func publish(
+        _ new: NewArchive, _ number: UInt64, _ claims: Set<LaneID>
+    ) -> Reception {
+        guard table.reserve(name: new.name) else {
+            return putAside(new, "\(new.name): an archive of another id has this name")
         }
         do throws(FileProblem) {
-            try file.sync()
-            // CRASH: before the rename, an incoming file that the next start removes; after it, a
-            // complete archive that was not acknowledged: the client sends it again and gets 200.
-            try file.publish(as: "\(folder)/\(name)")
+            try new.file.sync()
+            // CRASH: until the rename, lanes without an archive, and an incoming file that the next
+            // start removes; after it, a complete archive that was not acknowledged: the client
+            // sends it again and gets 200.
+            if !claims.isEmpty { try senders.note(claims, new.sender) }
+            try new.file.publish(as: "\(folder)/\(new.name)")
             try DepotFiles.syncDirectory(folder)
         } catch {
-            table.cancel(name: name)
+            table.cancel(name: new.name)
             return fail(error)
         }
         failed.withLock { $0 = nil }
-        table.add(facts, name: name)
-        return .stored(id: facts.id, records: facts.recordCount)
+        table.settle(number, name: new.name, claims: claims)
+        return new.stored
+    }
+
+    private func putAside(_ new: NewArchive, _ reason: String) -> Reception {
+        do throws(FileProblem) {
+            try quarantine.keep(new, reason)
+        } catch {
+            return fail(error)
+        }
+        return .aside(id: new.facts.id, records: new.facts.recordCount, reason: reason)
     }
 
     private func rebuild() throws(FileProblem) {
@@ -200,7 +300,29 @@ final class Depot: Sendable {
             }
         }
         // The last run may have been killed right after a rename: a listed name need not be on the
-        // disk yet.
+        // disk yet. Nor need that of the senders, or of the quarantine.
         try DepotFiles.syncDirectory(folder)
+        try DepotFiles.syncDirectory(directory)
     }
+}
+
+/// A whole archive that was received.
+struct NewArchive {
+    var file: IncomingFile
+    var facts: ArchiveFacts
+    var name: String
+    var id: LaneID
+    var sender: Sender
+
+    fileprivate var stored: Depot.Reception {
+        .stored(id: facts.id, records: facts.recordCount)
+    }
+}
+
+private enum Comparison {
+    case other, known
+    case contradiction(String)
+    /// An archive that was to be compared with.
+    case gone
+    case failed(FileProblem)
 }

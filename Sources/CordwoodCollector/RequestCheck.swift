@@ -7,8 +7,9 @@ import NIOHTTP1
 import Synchronization
 
 enum RequestDecision: Sendable {
-    /// Accept the body; the key is the id that the client gave, if any.
-    case receive(key: String?, length: UInt64)
+    /// Accept the body; the key is the id that the client gave, if any. The sender lacks its
+    /// address.
+    case receive(key: String?, length: UInt64, Sender)
     /// Only a trusted client is given time to finish an unwanted body.
     case answer(Answer, isTrusted: Bool)
 }
@@ -29,16 +30,17 @@ final class RequestCheck: Sendable {
     /// - Parameter problem: what kept the last archive from the disk; nil: archives are stored.
     func decide(_ head: HTTPRequestHead, problem: FileProblem?) -> RequestDecision {
         let path = head.uri.prefix { $0 != "?" }
-        let isTrusted = isAuthorised(head.headers)
+        let client = client(head.headers)
+        let isTrusted = client != nil
         let answer: Answer
         switch (path, head.method) {
         case (RequestCheck.archivesPath[...], .POST):
-            guard isTrusted else {
+            guard let client else {
                 answer = .error(
                     .unauthorized, "token missing or wrong", [("WWW-Authenticate", "Bearer")])
                 break
             }
-            return upload(head.headers)
+            return upload(head.headers, Sender(client: client, store: mark(head.headers)))
         case (RequestCheck.archivesPath[...], _):
             answer = .error(.methodNotAllowed, "use POST", [("Allow", "POST")])
         case (RequestCheck.healthPath[...], .GET), (RequestCheck.healthPath[...], .HEAD):
@@ -50,7 +52,7 @@ final class RequestCheck: Sendable {
         return .answer(answer, isTrusted: isTrusted)
     }
 
-    private func upload(_ headers: HTTPHeaders) -> RequestDecision {
+    private func upload(_ headers: HTTPHeaders, _ sender: Sender) -> RequestDecision {
         func refuse(_ answer: Answer) -> RequestDecision { .answer(answer, isTrusted: true) }
         if isRefusedForTest() {
             let seconds = String(options.retryAfterSeconds)
@@ -69,10 +71,10 @@ final class RequestCheck: Sendable {
             return refuse(.error(.payloadTooLarge, "the limit is \(limit) bytes"))
         }
         switch headers["Idempotency-Key"].count {
-        case 0: return .receive(key: nil, length: length)
+        case 0: return .receive(key: nil, length: length, sender)
         case 1:
             guard let key = RequestCheck.key(headers["Idempotency-Key"][0]) else { fallthrough }
-            return .receive(key: key, length: length)
+            return .receive(key: key, length: length, sender)
         default: return refuse(.error(.badRequest, "Idempotency-Key is not one quoted UUID"))
         }
     }
@@ -91,13 +93,23 @@ final class RequestCheck: Sendable {
         return lower
     }
 
-    private func isAuthorised(_ headers: HTTPHeaders) -> Bool {
-        if tokens.isOpen { return true }
+    /// The number of the client whose token it is, 0 if none is needed; nil: it has none.
+    private func client(_ headers: HTTPHeaders) -> UInt32? {
+        if tokens.isOpen { return 0 }
         let values = headers["Authorization"]
         guard values.count == 1, values[0].utf8.count > 7,
             values[0].prefix(7).lowercased() == "bearer "
-        else { return false }
-        return tokens.has(Array(values[0].utf8.dropFirst(7)))
+        else { return nil }
+        return tokens.client(Array(values[0].utf8.dropFirst(7)))
+    }
+
+    /// Some clients say which store sends.
+    private func mark(_ headers: HTTPHeaders) -> String {
+        let values = headers["Cordwood-Upload"]
+        guard values.count == 1, values[0].utf8.count == 16, Hex.bytes(values[0].utf8) != nil else {
+            return "-"
+        }
+        return values[0]
     }
 
     private func isRefusedForTest() -> Bool {

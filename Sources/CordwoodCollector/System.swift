@@ -29,6 +29,12 @@ enum DepotFiles {
         guard error == 0 else { throw FileProblem(operation: "write", errno: error) }
     }
 
+    static func writeAll(_ descriptor: Int32, _ bytes: [UInt8]) throws(FileProblem) {
+        // SAFETY: the array outlives the call.
+        let error = unsafe bytes.withUnsafeBytes { unsafe Files.write(descriptor, $0) }
+        guard error == 0 else { throw FileProblem(operation: "write", errno: error) }
+    }
+
     static func sync(_ descriptor: Int32) throws(FileProblem) {
         while !Files.sync(descriptor) {
             if Errno.last != Errno.EINTR {

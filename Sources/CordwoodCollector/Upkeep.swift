@@ -20,7 +20,7 @@ final class Upkeep: Sendable {
 
     func look() {
         depot.tryAgain()
-        let problem = tokens.lookAgain()
+        let problem = tokens.lookAgain(depot.senders)
         guard let notice, told.withLock({ $0 }) != problem else { return }
         let text = problem.map { "\($0): those read last still count" } ?? "tokens read again"
         if notice(text) { told.withLock { $0 = problem } }

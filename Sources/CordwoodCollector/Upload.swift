@@ -16,11 +16,11 @@ final class Upload {
     /// INVARIANT: at most one job on the pool, so the file is never used by two threads.
     var isJobRunning = false
     var isComplete = false
-    /// We hold `key` in the depot's table.
-    var isClaimed = false
+    let sender: Sender
 
-    init(key: String?, length: UInt64, expectsContinue: Bool) {
+    init(key: String?, length: UInt64, sender: Sender, expectsContinue: Bool) {
         self.key = key
+        self.sender = sender
         self.length = length
         self.expectsContinue = expectsContinue
     }

@@ -19,7 +19,9 @@ package final class RefusalLog: Sendable {
 
     package init(_ notice: (@Sendable (String) -> Bool)?) { self.notice = notice }
 
-    package func tell(_ peer: String, _ what: String, now: NIODeadline = .now()) {
+    package func tell(
+        _ peer: String, _ what: String, did: String = "refused", now: NIODeadline = .now()
+    ) {
         guard let notice else { return }
         flush(now: now)
         let isWithin = content.withLock { content in
@@ -30,7 +32,7 @@ package final class RefusalLog: Sendable {
             content.lines += 1
             return true
         }
-        guard isWithin, !notice("refused \(peer): \(what)") else { return }
+        guard isWithin, !notice("\(did) \(peer): \(what)") else { return }
         content.withLock { $0.leftOut += 1 }
     }
 

@@ -189,6 +189,24 @@ final class ReadingVerbTests: CommandCase {
         XCTAssertEqual(sums.map { $0["records"] as? Int }, [1, 30])
     }
 
+    /// Archives that contradict those of a collector's store lie in quarantine/, each with a text.
+    func testStatsCountWhatLiesAside() throws {
+        try log("line\n")
+        func aside() throws -> Int? {
+            try run("stats", "--json", store).objects().first?["aside"] as? Int
+        }
+        XCTAssertEqual(try aside(), 0)
+        XCTAssertFalse(try run("stats", store).text.contains("\naside "))
+        try FileManager.default.createDirectory(
+            atPath: store + "/quarantine", withIntermediateDirectories: false)
+        for name in ["a.cwa", "a.why", "b.cwa", "b.why"] {
+            try Data().write(to: URL(fileURLWithPath: "\(store)/quarantine/\(name)"))
+        }
+        XCTAssertEqual(try aside(), 2)
+        XCTAssertTrue(
+            try run("stats", store).text.contains("\naside     2 archives in quarantine/\n"))
+    }
+
     private func keep(_ json: String, allow: Int) throws {
         let policy =
             "cordwood policy\nformat 1\nurl \(String(repeating: "0", count: 32))\n"

@@ -387,7 +387,7 @@ final class VerbTests: CommandCase {
         defer { try? FileManager.default.removeItem(atPath: words) }
         try "# ours\nt older\n".write(toFile: words, atomically: true, encoding: .utf8)
         let two = try run("upload", store, "--to", url, "--token-file", words)
-        XCTAssertTrue(two.code == 2 && two.error.contains("words: line 2 has a"), two.error)
+        XCTAssertTrue(two.code == 2 && two.error.contains("words: the first line"), two.error)
         XCTAssertEqual(try run("upload", store, "--to", url, "--token", "t").code, 5, "503")
         var sent = try run("upload", store, "--to", url, "--token-file", token, "--json")
         for _ in 0..<150 {

@@ -1,6 +1,8 @@
 // A collector on a fresh directory with a stand-in for archives: text `id lane first last state`,
 // so that tests can make any archive, even impossible ones, and hold one while it is verified.
 
+import Cordwood
+import CordwoodStore
 import CordwoodTestSupport
 import Foundation
 import Glibc
@@ -75,30 +77,60 @@ class CollectorCase: XCTestCase {
     }
 }
 
+extension LaneRanges {
+    init(_ lane: LaneID, _ ranges: [ClosedRange<UInt64>]) {
+        self.init(
+            ranges.map {
+                ArchiveCover(laneID: lane, first: $0.lowerBound, last: $0.upperBound, laneName: "")
+            })
+    }
+}
+
 extension ArchiveInspector {
-    static let text = ArchiveInspector(verify: parse, identify: parse)
+    static let text = ArchiveInspector(
+        verify: parse, identify: parse, relate: relate,
+        fingerprint: { try String(Text($0).line.utf8.reduce(1 << 60) { $0 &* 31 &+ UInt64($1) }) })
 
     /// Checks an archive once the gate opens; each signal lets one archive through.
     static func waiting(for gate: DispatchSemaphore) -> ArchiveInspector {
-        ArchiveInspector(
-            verify: {
-                gate.wait()
-                return try parse($0)
-            }, identify: parse)
+        var inspector = text
+        inspector.verify = {
+            gate.wait()
+            return try parse($0)
+        }
+        return inspector
     }
 
-    @Sendable static func parse(_ path: String) throws -> ArchiveFacts {
-        let text = try String(contentsOfFile: path, encoding: .utf8)
-        let parts = text.prefix { $0 != "\n" }.split(separator: " ")
-        guard parts.count >= 5, parts[4] == "whole", let first = UInt64(parts[2]),
-            let last = UInt64(parts[3])
-        else { throw ArchiveRefused(reason: "damaged") }
-        var facts = ArchiveFacts(
-            id: String(parts[0]), laneName: String(parts[1]), first: first, last: last)
-        facts.recordCount = 7
-        // `+n`, then the ids of the archives that it replaces, each of one record.
-        if parts.count > 5 { facts.others = Int(parts[5].dropFirst()) ?? 0 }
-        facts.replaced = parts.dropFirst(6).map { (String($0), 1) }
-        return facts
+    @Sendable static func parse(_ path: String) throws -> ArchiveFacts { try Text(path).facts }
+
+    private struct Text {
+        var line: Substring
+        var facts: ArchiveFacts
+        var replaced: [String] = []
+
+        init(_ path: String) throws {
+            let text = try String(contentsOfFile: path, encoding: .utf8)
+            line = text.prefix { $0 != "\n" }
+            let parts = line.split(separator: " ")
+            guard parts.count >= 5, parts[4] == "whole", let first = UInt64(parts[2]),
+                let last = UInt64(parts[3])
+            else { throw ArchiveRefused(reason: "damaged") }
+            facts = ArchiveFacts(
+                id: String(parts[0]), laneName: String(parts[1]), first: first, last: last)
+            facts.recordCount = 7
+            let lane = parts[1].utf8.reduce(0) { $0 &* 31 &+ UInt64($1) }
+            facts.segments = LaneRanges(LaneID(high: lane, low: 1), [first...max(first, last)])
+            // `+n`, then the ids of the archives that it replaces.
+            if parts.count > 5 { facts.others = Int(parts[5].dropFirst()) ?? 0 }
+            replaced = parts.dropFirst(6).map(String.init)
+        }
+    }
+
+    /// Archives of one id are the same; one has what it says that it replaces.
+    @Sendable private static func relate(
+        _ path: String, _ stored: String
+    ) throws -> StoredArchive.Relation {
+        let (new, old) = (try Text(path), try Text(stored))
+        return old.facts.id == new.facts.id || old.replaced.contains(new.facts.id) ? .known : .other
     }
 }

@@ -85,23 +85,19 @@ final class CollectorTests: CollectorCase {
         XCTAssertEqual(stored(), [CollectorTests.mergedName])
     }
 
-    func testTheSameIdTwiceAtOnceIsAConflict() throws {
+    /// A client that is slow, or a stranger who knows the id, keeps nobody from sending it.
+    func testABodyUnderWayKeepsNobodyFromItsId() throws {
         let port = try start()
         let first = try RawClient(port: port)
         let whole = archive(padding: 1000)
-        first.send(post(String(whole.prefix(500)), key: CollectorCase.id, length: 1000 + 96))
+        first.send(post(String(whole.prefix(500)), key: CollectorCase.id, length: whole.count))
         eventually("the first upload is received") { stored().count == 1 }
         let second = try RawClient(port: port)
         second.send(post(archive(), key: CollectorCase.id))
-        let answer = try XCTUnwrap(second.answer())
-        XCTAssertEqual(answer.status, 409)
-        XCTAssertTrue(answer.head.contains("Retry-After"))
-        // The first one gives up: the id is free again.
-        first.endSending()
-        XCTAssertEqual(first.answer()?.status, 400)
-        second.send(post(archive(), key: CollectorCase.id))
         XCTAssertEqual(second.answer()?.status, 200)
-        XCTAssertEqual(stored(), [CollectorCase.name])
+        first.send(String(whole.dropFirst(500)))
+        XCTAssertEqual(first.answer()?.status, 200)
+        eventually("it is there once") { stored() == [CollectorCase.name] }
     }
 
     func testPipelinedRequestsAreAnsweredInOrder() throws {
@@ -126,8 +122,10 @@ final class CollectorTests: CollectorCase {
         _ = FileManager.default.createFile(atPath: leftover, contents: Data([1]))
         client = try RawClient(port: try start())
         XCTAssertEqual(stored(), [CollectorCase.name])
-        // The body would be refused, but the id alone is enough.
+        // The id alone proves nothing.
         client.send(post("damaged", key: CollectorCase.id))
+        XCTAssertEqual(client.answer()?.status, 400)
+        client.send(post(archive(), key: CollectorCase.id))
         XCTAssertEqual(client.answer()?.status, 200)
         XCTAssertEqual(stored(), [CollectorCase.name])
     }

@@ -151,17 +151,17 @@ final class CrowdTests: CollectorCase {
     /// As many huge archives as a file pool has threads, and more.
     func testHugeArchivesHoldUpNobody() throws {
         let gate = DispatchSemaphore(value: 0)
-        let inspector = ArchiveInspector(
-            verify: {
-                let facts = try ArchiveInspector.parse($0)
-                if facts.first > 1 { gate.wait() }
-                return facts
-            },
-            identify: {
-                var facts = try ArchiveInspector.parse($0)
-                facts.rawBytes = facts.first > 1 ? 1 << 40 : 1
-                return facts
-            })
+        var inspector = ArchiveInspector.text
+        inspector.verify = {
+            let facts = try ArchiveInspector.parse($0)
+            if facts.first > 1 { gate.wait() }
+            return facts
+        }
+        inspector.identify = {
+            var facts = try ArchiveInspector.parse($0)
+            facts.rawBytes = facts.first > 1 ? 1 << 40 : 1
+            return facts
+        }
         let port = try start(inspector: inspector) { $0.stopTimeoutMs = 10_000 }
         let huge = try (2..<10).map { number in
             let client = try RawClient(port: port)
@@ -181,16 +181,12 @@ final class CrowdTests: CollectorCase {
     /// A quarter of the connections may bring them; one more is refused.
     func testLargeArchivesThatWaitHaveABound() throws {
         let gate = DispatchSemaphore(value: 0)
-        let inspector = ArchiveInspector(
-            verify: {
-                gate.wait()
-                return try ArchiveInspector.parse($0)
-            },
-            identify: {
-                var facts = try ArchiveInspector.parse($0)
-                facts.rawBytes = 1 << 40
-                return facts
-            })
+        var inspector = ArchiveInspector.waiting(for: gate)
+        inspector.identify = {
+            var facts = try ArchiveInspector.parse($0)
+            facts.rawBytes = 1 << 40
+            return facts
+        }
         let port = try start(inspector: inspector) {
             $0.connectionsMax = 12
             $0.stopTimeoutMs = 10_000

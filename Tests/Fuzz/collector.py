@@ -63,7 +63,8 @@ class Server:
             if done.returncode != 0:
                 raise Broken(f"{path.name} was taken and is not whole: {done.stdout!r}")
         names = {path.name for path in self.store.iterdir()}
-        if not names <= {"store", "lanes", "archives", ".collector", "targets", "queue"}:
+        if not names <= {"store", "lanes", "archives", ".collector", "targets", "queue", "senders",
+                         "quarantine"}:
             raise Broken(f"in the depot: {names}")
 
     def stop(self):

@@ -148,14 +148,29 @@ mutation("id", "covers-alone-replace", STORE + "Keep/CompactionLeftovers.swift",
          "            return true\n",
          "swift UploadServerTests/testNobodyIsReplacedByWhatLacksTheRecords",
          "an archive is removed for another one without its records")
+mutation("id", "strange-lanes-are-merged", STORE + "Keep/StoreCompactor.swift",
+         "            if !found.allSatisfy({ lanes.contains($0.laneID) }) "
+         "{ candidate.mayMerge = false }\n", "",
+         "swift RealArchiveTests/testLanesOfBlocksAreCovered",
+         "one archive with a lane that it does not cover spoils those that it is merged with")
 mutation("id", "an-inside-is-believed", STORE + "Archive/ArchiveIndex.swift",
          "        if let facts = file.facts { try index.compare(facts, salvage: salvage) }\n", "",
          "swift AgeArchiveTests/testWhatItCoversInsideCountsForNothing",
+         "an encrypted archive hides others by what only the key shows")
+mutation("id", "covers-inside-are-believed", STORE + "Archive/ArchiveIndex.swift",
+         "        (info.id, info.covers, info.replaced) = (facts.id, [], [])\n", "",
+         "swift ClientsTests/testEachClientsRecordsAreAsItSentThem",
          "an encrypted archive hides others by what only the key shows")
 mutation("id", "nobody-knows-and-it-goes", STORE + "Keep/CompactionLeftovers.swift",
          "identities: identities) ?? false\n", "identities: identities) ?? true\n",
          "swift CompactEncryptedTests/testWhatItReplacedGoesWithTheKey",
          "an archive is removed for one that may not have its records")
+mutation("id", "a-merged-id-has-no-lanes", STORE + "Archive/ArchiveInfo.swift",
+         "        for cover in covers {\n            content.append(id: cover.laneID)\n",
+         "        for cover in covers where replaced.isEmpty {\n"
+         "            content.append(id: cover.laneID)\n",
+         "swift RealArchiveTests/testAMergedArchiveWithAnothersNameIsStoredBesideIt",
+         "whoever sends first an archive with the name of a device's merged one keeps it out")
 mutation("id", "claims-are-combined", STORE + "Keep/CompactionLeftovers.swift",
          "        ).union(LaneRanges.sharing(infos).map(\\.id))\n", "        )\n",
          "swift ClaimsTests/testMergedArchivesReplaceWhatEachReplaces",

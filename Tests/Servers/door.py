@@ -10,6 +10,7 @@ import socket
 import subprocess
 
 import page
+import forged
 from away import Words, interposer
 from clouds import Collector
 from frame import CORDWOOD, Certificates, Failed, Server, equal, find, full, holds, until
@@ -177,7 +178,7 @@ def tokens_of_a_file(place):
               ["one", "two", *(["old", "older"] if turn % 2 == 0 else ["older", "new"])])
         write("older\nnew" if turn % 2 == 0 else "old\nolder\n")
         until(lambda: takes("new") == (turn % 2 == 0), "the file's tokens")
-    for text, why in (("", "has no token"), ("new\nwith blank\n", "line 2 has a blank")):
+    for text, why in (("", "has no token"), ("new\nwith\ttab\n", "line 2 has a character beyond")):
         write(text)
         until(lambda: why in server.said(), why)
         holds(takes("old") and not takes("new"), "the tokens read last count")
@@ -188,6 +189,119 @@ def tokens_of_a_file(place):
     write("new\n")
     until(lambda: "tokens read again" in server.said(), "the file is well again")
     holds(takes("new") and takes("two") and not takes("old"), "its tokens count")
+    write("new  newer\n")
+    until(lambda: takes("newer"), "two tokens of a line")
+    holds(takes("new"), "the line's other token")
+
+
+# ── Devices that speak for others ──
+
+def give(server, token, archive):
+    """The answer to a device's archive."""
+    data = archive.data()
+    words = (f"{HEAD}Authorization: Bearer {token}\r\nContent-Length: {len(data)}\r\n"
+             f"Idempotency-Key: \"{archive.id_text()}\"\r\nConnection: close\r\n\r\n")
+    with socket.create_connection(("127.0.0.1", server.port), 20) as client:
+        client.sendall(words.encode() + data)
+        head, _, text = answer(client).partition("\r\n\r\n")
+    return int(head.split()[1]), json.loads(text)
+
+
+def device(place, name, *words):
+    """A store of one archive."""
+    store = Store(place, name).log([f"{name} {word}".encode() for word in words]).archive()
+    return store, forged.Archive(store.archives()[0].read_bytes())
+
+
+def aside(server):
+    return sorted((server.central / "quarantine").glob("*.cwa"))
+
+
+def strangers(place, tokens):
+    """B says that its archives have A's records, before and after A sends them. A's records are in
+    the collector's store all the same, before and after a restart and `compact`."""
+    server = Collector(place, token=tokens[0], more=(
+        () if len(set(tokens)) == 1 else ("--token", tokens[1]))).start()
+    a, first = device(place, "a", "evidence", "more")
+    later, second = device(place, "later", "evidence")
+    wanted = a.lines()
+
+    def lies(victim, number):
+        """Each says something else about the victim's archive."""
+        only, wide, named, junk = (
+            device(place, f"{kind}{number}", "noise")[1]
+            for kind in ("only", "wide", "name", "junk"))
+        only.replaced = wide.replaced = [(victim.id(), victim.records)]
+        wide.covers = sorted(wide.covers + victim.covers, key=lambda cover: cover.name)
+        named.covers[0].name = victim.covers[0].name
+        junk.covers = victim.covers
+        return only, wide, named, junk
+
+    def whole(where):
+        same_lines(where, [line for line in a.lines(where=server.central)
+                           if b'"message":"a ' in line], wanted)
+
+    only, wide, named, junk = lies(first, 0)
+    equal("before A", [give(server, tokens[1], lie)[0] for lie in (only, named, junk)],
+          [200, 200, 400])
+    before = sorted(server.archives().values())
+    equal("aside before A", len(aside(server)), 0)
+    sent = {path.name: path.read_bytes() for path in a.archives()}
+    equal("A's upload", a.upload(server.url, "collector", token=tokens[0]).code, 0)
+    a.is_empty()
+    whole("after A")
+    equal("with A", sorted(server.archives().values()), sorted(before + list(sent.values())))
+    equal("A has all", give(server, tokens[1], wide)[0], 200)
+    only, again, named, junk = lies(first, 1)
+    equal("after A", [give(server, tokens[1], lie)[0] for lie in (only, again, named, junk)],
+          [200, 200, 200, 400])
+    equal("aside", sorted(path.read_bytes() for path in aside(server)),
+          sorted(lie.data() for lie in (wide, again)))
+    holds(all("because" in path.with_suffix(".why").read_text() for path in aside(server)), "why")
+    until(lambda: server.said().count("put aside what came from 127.0.0.1: archive ") == 2,
+          "a line for each")
+    holds(b"aside     2 archives in quarantine/" in a.tool("stats", server.central), "stats")
+    whole("after the lies")
+    server.stop()
+    server.start()
+    whole("after a restart")
+    a.tool("compact", server.central, "--hours", "0")
+    whole("after compact")
+    a.tool("verify", server.central)
+    equal("A's name", give(server, tokens[1], lies(second, 2)[2])[0], 200)
+    equal("later", later.upload(server.url, "collector", token=tokens[0]).code, 0)
+    later.is_empty()
+    place.note(f"{len(aside(server))} aside")
+
+
+def strangers_of_two_tokens(place):
+    strangers(place, ("one", "two"))
+
+
+def strangers_of_one_token(place):
+    strangers(place, ("one", "one"))
+
+
+def many_replaced(place):
+    """What an archive says of others costs the collector no memory."""
+    server = Collector(place, token=TOKEN).start()
+
+    def memory():
+        with open(f"/proc/{server.process.pid}/status", encoding="ascii") as status:
+            return int(re.search(r"VmRSS:\s+(\d+)", status.read())[1])
+
+    def lie(number):
+        _, made = device(place, f"b{number}", "noise")
+        made.replaced = [(os.urandom(16), 1) for _ in range(65_000)]
+        equal("taken", give(server, TOKEN, made)[0], 200)
+
+    for number in range(4):
+        lie(number)
+    before = memory()
+    for number in range(4, 16):
+        lie(number)
+    holds(memory() - before < 16 << 10, f"{memory() - before} KiB for 12 archives")
+    place.note(f"{memory() - before} KiB for 12 archives of 65,000 ids")
 
 
 def limits_of_the_command(place):
@@ -195,7 +309,7 @@ def limits_of_the_command(place):
     for words, what in (
             (["--connections", "0"], "take positive numbers"),
             (["--connections-per-address=-1"], "take positive numbers"),
-            (["--token", ""], "a token is empty, or has a blank"),
+            (["--token", ""], "a token is empty, or has a character beyond"),
             (["--token-file", place.directory / "none"], "none: cannot be read"),
             (["--connections", "999999999"], "takes 3000000189 file descriptors; the limit is ")):
         done = subprocess.run(
@@ -307,5 +421,7 @@ CASES = {
     "bodies_without_a_token": bodies_without_a_token,
     "names_outlast_a_start": names_outlast_a_start,
     "limits_of_the_command": limits_of_the_command, "readiness": readiness,
-    "tokens_of_a_file": tokens_of_a_file, "behind_nginx": behind_nginx,
+    "tokens_of_a_file": tokens_of_a_file, "strangers_of_two_tokens": strangers_of_two_tokens,
+    "strangers_of_one_token": strangers_of_one_token, "many_replaced": many_replaced,
+    "behind_nginx": behind_nginx,
     "behind_caddy": behind_caddy, "behind_haproxy": behind_haproxy}

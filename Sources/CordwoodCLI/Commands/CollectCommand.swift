@@ -15,7 +15,8 @@ struct CollectCommand: ParsableCommand {
             exits with 0. The directory is a store: every reading verb opens it, also while \
             archives arrive. An archive is checked and synced before it is acknowledged; one sent \
             twice is kept once. Nothing is deleted, so watch the disk. Each refusal is a line on \
-            stderr, at most ten in ten seconds.
+            stderr, at most ten in ten seconds. A lane belongs to the client, known by its token, \
+            that sent it first. What contradicts an archive that is there lies in quarantine/.
 
             There is no TLS: for clients on other machines, put a web server before it \
             (docs/UPLOADS.md). Without a token, everybody who reaches the address may store \
@@ -39,15 +40,15 @@ struct CollectCommand: ParsableCommand {
 
     @Option(
         help: """
-            Bearer token that clients must send; one of them, if it is given several times. Safer \
-            in the variable CORDWOOD_TOKEN, or in a file.
+            Bearer token of a client; may be given several times. Several with blanks between them \
+            are one client's. Safer in the variable CORDWOOD_TOKEN, or in a file.
             """)
     var token: [String] = []
 
     @Option(
         help: """
-            A file with more tokens, one a line; lines that begin with # are skipped. It is read \
-            again every second, so tokens come and go without a restart.
+            A file with more tokens, a client a line; lines that begin with # are skipped. It is \
+            read again every second, so tokens come and go without a restart.
             """)
     var tokenFile: String?
 

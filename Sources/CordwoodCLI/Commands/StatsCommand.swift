@@ -84,6 +84,10 @@ struct StatsCommand: ParsableCommand {
             text += Counted.text(removed.archives, "archive") + ", deleted: \(removed.reason.word)"
             text += "; \(timeText(removed.timeMin)) to \(timeText(removed.timeMax))\n"
         }
+        let aside = StatsCommand.aside(path)
+        if aside > 0 {
+            text += "aside     " + Counted.text(aside, "archive") + " in quarantine/\n"
+        }
         if !unclean.isEmpty {
             text += "ended without closing:\n"
             for lane in unclean.prefix(StatsCommand.uncleanMax) {
@@ -100,6 +104,11 @@ struct StatsCommand: ParsableCommand {
             text += "); once their programs have ended, cordwood archive --foreign adopts them\n"
         }
         return text
+    }
+
+    /// Archives that contradict those of a collector's store (UPLOADS, collector).
+    private static func aside(_ path: String) -> Int {
+        DirectoryListing(FilePath("\(path)/quarantine")).names.count { $0.hasSuffix(".cwa") }
     }
 
     private func services(_ stats: StoreStats) -> RecordCounts<String> {
@@ -227,6 +236,7 @@ struct StatsCommand: ParsableCommand {
                 entry.add("last", timeText(removed.timeMax))
                 return entry
             })
+        object.add("aside", UInt64(StatsCommand.aside(path)))
         object.add("limits", Limits(path).object)
         object.add("problems", stats.problems)
         object.add("encrypted", stats.encrypted)

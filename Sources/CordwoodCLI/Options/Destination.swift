@@ -131,10 +131,13 @@ struct Destination: ParsableArguments {
     private func authToken() throws(Failure) -> String? {
         guard let tokenFile else { return token ?? Machine.environment("CORDWOOD_TOKEN") }
         guard token == nil else { throw Failure(.usage, "--token and --token-file: give one") }
-        do throws(TokenFileProblem) {
-            return String(decoding: try Tokens.read(tokenFile)[0], as: UTF8.self)
-        } catch {
+        let tokens: Tokens.Client
+        do throws(TokenFileProblem) { tokens = try Tokens.read(tokenFile)[0] } catch {
             throw Failure(error.isUnreadable ? .cannotOpen : .usage, error.text)
         }
+        guard tokens.count == 1 else {
+            throw Failure(.usage, "\(tokenFile): the first line has several tokens")
+        }
+        return String(decoding: tokens[0], as: UTF8.self)
     }
 }

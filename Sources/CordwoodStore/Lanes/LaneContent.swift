@@ -94,9 +94,16 @@ extension LaneFiles {
     }
 }
 
-enum SHA256 {
+package enum SHA256 {
+    package static func first16(_ text: String) -> LaneID {
+        var content = GrowingBytes()
+        var text = text
+        text.withUTF8 { content.append(UnsafeRawBufferPointer($0)) }
+        return first16(content)
+    }
+
     /// The first half of the sum.
-    static func first16(_ content: borrowing GrowingBytes) -> LaneID {
+    package static func first16(_ content: borrowing GrowingBytes) -> LaneID {
         var hash = [UInt8](repeating: 0, count: 32)
         // SAFETY: `content` outlives the call, which fills the 32 bytes of `hash`.
         let input = unsafe content.base.assumingMemoryBound(to: UInt8.self)

@@ -21,8 +21,8 @@ public struct StoredArchive: Sendable {
     public var lastSegment: UInt64
     /// Covers besides the first.
     public var otherCovers: Int
-    /// Archives that it replaces: their ids, likewise, and their numbers of records.
-    public var replaced: [(id: String, recordCount: UInt64)]
+    /// The segments of lanes that it says it has.
+    package var segments: LaneRanges
     public var recordCount: UInt64
     public var fileBytes: UInt64
     /// Sum over all payloads, inflated; 0 for an encrypted archive.
@@ -31,6 +31,16 @@ public struct StoredArchive: Sendable {
     public var isEncrypted: Bool
     /// Problems that `verify` found, without the file's path; empty: the archive is intact.
     public var problems: [String] = []
+
+    /// What an archive that arrives is to one that is there.
+    public enum Relation: Sendable, Equatable {
+        /// Neither says that it has the other's records, or the one that arrives has them all.
+        case other
+        /// Its records are there.
+        case known
+        /// One says that it has the other's records, and has not: the reason.
+        case contradiction(String)
+    }
 
     /// Reads header and footer.
     public static func identify(path: String) throws(StoredArchiveProblem) -> StoredArchive {
@@ -55,13 +65,60 @@ public struct StoredArchive: Sendable {
         }
     }
 
+    /// Compares the records, as far as the headers say that both have the same ones. Encrypted
+    /// archives are the same only if every byte is.
+    public static func relation(
+        of path: String, toStored stored: String
+    ) throws(StoredArchiveProblem) -> Relation {
+        let (path, stored) = (FilePath(path), FilePath(stored))
+        do throws(ReadProblem) {
+            let new = try ArchiveInfo.peek(path: path, seals: true)
+            let old = try ArchiveInfo.peek(path: stored, seals: true)
+            let isSame = new.id == old.id
+            if isSame || old.replaces(new) || old.hasSegments(of: new) {
+                let what = isSame ? "has its id" : "says that it has its records"
+                if isSame, new.covers != old.covers || new.recordCount != old.recordCount {
+                    return .contradiction("an archive with other covers or records \(what)")
+                }
+                switch try ArchiveContents.has(stored, all: path) {
+                case true?: return .known
+                case false?: return .contradiction("an archive without its records \(what)")
+                case nil:
+                    let prints = try [path, stored].map { path throws(ReadProblem) in
+                        try ArchiveContents.fingerprint(path)
+                    }
+                    return isSame && prints[0] == prints[1]
+                        ? .known : .contradiction("an archive that is encrypted \(what)")
+                }
+            }
+            guard new.replaces(old) || new.hasSegments(of: old) else { return .other }
+            switch try ArchiveContents.has(path, all: stored) {
+            case true?: return .other
+            case false?:
+                return .contradiction("it says that it has records of another archive, and has not")
+            case nil:
+                return .contradiction(
+                    "it says that it has records of another archive, and one of them is encrypted")
+            }
+        } catch {
+            throw problem(error, "\(path)")
+        }
+    }
+
+    /// SHA-256 of the file, in hex digits.
+    public static func fingerprint(path: String) throws(StoredArchiveProblem) -> String {
+        do throws(ReadProblem) { return try ArchiveContents.fingerprint(FilePath(path)) } catch {
+            throw problem(error, path)
+        }
+    }
+
     private init(_ info: ArchiveInfo) {
         id = info.idText
         laneName = info.covers.first?.laneName ?? ""
         firstSegment = info.covers.first?.first ?? 0
         lastSegment = info.covers.first?.last ?? 0
         otherCovers = max(0, info.covers.count - 1)
-        replaced = info.replaced.map { (ArchiveIdentity.text($0.id), $0.recordCount) }
+        segments = LaneRanges(info.covers)
         recordCount = info.recordCount
         fileBytes = info.fileBytes
         rawBytes = info.rawBytes
