@@ -1,6 +1,8 @@
-/* Whom the files of a store belong to. */
+/* Which user owns the files that a store gets. */
+#define _GNU_SOURCE 1
 #include "CShims.h"
 
+#include <dirent.h>
 #include <sys/stat.h>
 
 enum { SHARED = S_ISGID | S_IRGRP | S_IXGRP };
@@ -32,16 +34,59 @@ int cwi_open_at(int directory, const char *name, int flags, mode_t mode) {
     }
 }
 
-int cwi_make_directory_at(int directory, const char *name) {
-    struct stat parent, made;
-    if (mkdirat(directory, name, 0700) != 0) return errno;
-    if (directory == AT_FDCWD || fstat(directory, &parent) != 0) return 0;
-    if (!is_others(&parent) && (parent.st_mode & SHARED) != SHARED) return 0;
+static bool is_empty(int fd) {
+    _Alignas(struct dirent64) char names[512];
+    long count;
+    while ((count = syscall(SYS_getdents64, fd, names, sizeof names)) > 0)
+        for (long at = 0; at < count;) {
+            const struct dirent64 *entry = (const void *)(names + at);
+            if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) return false;
+            at += entry->d_reclen;
+        }
+    return count == 0;
+}
+
+/* The directory that this process has just made. Others may have put another one in its place, but
+ * none of ours that is closed to them, unless it was in the same folder: then it has names. */
+static int open_made(int directory, const char *name) {
+    struct stat made;
     int fd = openat(directory, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    /* Another directory may have taken the name. One of ours that is closed to everybody else was
-     * not moved here by others. */
-    if (fd >= 0 && fstat(fd, &made) == 0 && made.st_uid == geteuid() && !(made.st_mode & 0077))
-        (void)take_after(&parent, fd, geteuid() == 0, SHARED | S_IRWXU);
-    if (fd >= 0) close(fd);
+    if (fd >= 0 && (fstat(fd, &made) != 0 || made.st_uid != geteuid() || (made.st_mode & 0077) ||
+                    !is_empty(fd))) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static int make_like(const struct stat *model, int directory, const char *name) {
+    if (mkdirat(directory, name, 0700) != 0) return errno;
+    if (!is_others(model) && (model->st_mode & SHARED) != SHARED) return 0;
+    int fd = open_made(directory, name);
+    if (fd < 0) return 0;
+    (void)take_after(model, fd, geteuid() == 0, SHARED | S_IRWXU);
+    close(fd);
     return 0;
+}
+
+int cwi_make_directory_at(int directory, const char *name) {
+    struct stat parent;
+    if (directory != AT_FDCWD && fstat(directory, &parent) == 0)
+        return make_like(&parent, directory, name);
+    return mkdirat(directory, name, 0700) == 0 ? 0 : errno;
+}
+
+int cwi_make_directory_again(char *path, uid_t owner, gid_t group) {
+    const struct stat model = {.st_uid = owner, .st_gid = group};
+    char *slash = strrchr(path, '/');
+    if (slash == NULL) return ENOENT;
+    *slash = 0;
+    int parent =
+        openat(AT_FDCWD, slash == path ? "/" : path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int error = parent < 0 ? errno : 0;
+    *slash = '/';
+    if (parent < 0) return error;
+    error = make_like(&model, parent, slash + 1);
+    close(parent);
+    return error;
 }

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -71,6 +73,46 @@ static void case_log(void) {
     cw_consent_set(engine, CW_CONSENT_DENIED);
     NEED(cw_close(&engine, 60000) == CW_OK);
     printf("logged, archived: %s\n", cw_status_name(status));
+}
+
+/* Until standard input ends. */
+static void log_on(cw_logger *log) {
+    struct pollfd input = {.fd = 0, .events = POLLIN};
+    while (poll(&input, 1, 1) == 0) cw_write(log, CW_LEVEL_INFO, "again", 5);
+}
+
+static void delete_store(void) {
+    char command[4200];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    NEED(system(command) == 0);
+}
+
+static void case_deleted(void) {
+    cw_logger *log;
+    cw_engine *engine = open_engine(0, &log);
+    delete_store();
+    log_on(log);
+    NEED(cw_close(&engine, 20000) == CW_OK);
+}
+
+/* A child that has not logged yet begins at the path of a store that was deleted. */
+static void case_deleted_child(void) {
+    cw_logger *log;
+    cw_engine *engine = open_engine(0, &log);
+    int go[2], status;
+    char byte = 0;
+    NEED(pipe(go) == 0);
+    pid_t child = fork();
+    NEED(child >= 0);
+    if (child == 0) {
+        NEED(read(go[0], &byte, 1) == 1);
+        log_on(log);
+        _exit(0);
+    }
+    NEED(cw_close(&engine, 20000) == CW_OK);
+    delete_store();
+    NEED(write(go[1], &byte, 1) == 1);
+    NEED(waitpid(child, &status, 0) == child && status == 0);
 }
 
 /* Everything that opens files, for the preloaded recorder. */
@@ -268,7 +310,8 @@ int main(int count, char **arguments) {
         const char *name;
         void (*run)(void);
     } cases[] = {{"log", case_log},         {"life", case_life}, {"threads", case_threads},
-                 {"signals", case_signals}, {"exit", case_exit}, {"steady", case_steady}};
+                 {"signals", case_signals}, {"exit", case_exit}, {"steady", case_steady},
+                 {"deleted", case_deleted}, {"deleted_child", case_deleted_child}};
     for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++)
         if (!strcmp(cases[i].name, arguments[1])) {
             cases[i].run();

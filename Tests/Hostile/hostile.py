@@ -27,6 +27,7 @@ import cases  # noqa: E402
 import cuts  # noqa: E402
 import makers  # noqa: E402
 import seeds  # noqa: E402
+import strangers  # noqa: E402
 from cases import Failed, full, sized  # noqa: E402
 from harness import CORDWOOD, LIBRARY, run, tool  # noqa: E402
 
@@ -504,7 +505,7 @@ def sockets(suite):
 
 CASES = [special_files, linked_directories, linked_root, sockets, numbers, large_records,
          unknown_names, long_catalogs, long_journal, inflating_archives, junk, terminal, unclean,
-         modes, opens, threads, signals, steady, exits, *cuts.CASES]
+         modes, opens, threads, signals, steady, exits, *cuts.CASES, *strangers.CASES]
 
 
 def main():

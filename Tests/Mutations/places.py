@@ -86,8 +86,8 @@ mutation("room", "everybody-is-private", SHIMS + "made.c",
          "    (void)shared;\n",
          "processes shared", "the group of a store cannot read it")
 mutation("room", "folders-stay-roots", SHIMS + "made.c",
-         "        (void)take_after(&parent, fd, geteuid() == 0, SHARED | S_IRWXU);\n",
-         "        errno = 0;\n",
+         "    (void)take_after(model, fd, geteuid() == 0, SHARED | S_IRWXU);\n",
+         "    errno = 0;\n",
          "processes dropped", "nothing can be made in lanes/ after privileges were dropped")
 mutation("room", "threads-start-blindly", SHIMS + "shims.c",
          "    return syscall(SYS_rseq, NULL, 0, 0, 0) == 0 || errno == EINVAL;\n",

@@ -229,6 +229,8 @@ typedef struct cwi_engine {
     uint64_t refusal;      /* A26: why the system refused last: GapCause << 32 | errno */
     uint64_t refusal_ns;   /* A26: when */
     uint32_t holds_time;   /* 1: `held_ticks` may be set; fixed at open */
+    uint32_t lanes_owner;  /* of `lanes_fd`, as it was at open */
+    uint32_t lanes_group;  /* likewise */
     uint64_t held_ticks;   /* A41: time of records until it is taken back; 0: the clock's */
     uint8_t *resource;     /* two halves; one has the current attributes, as catalog payloads */
     uint64_t resource_now; /* A44: how often it changed << 32 | its bytes; odd: the second half */

@@ -175,6 +175,9 @@ static inline bool cw_is_privileged(void) { return getauxval(AT_SECURE) != 0; }
 int cwi_open_at(int directory, const char *name, int flags, mode_t mode);
 /* 0700 if the group may not read. Returns 0 or an errno. */
 int cwi_make_directory_at(int directory, const char *name);
+/* In the place of a directory that was deleted: if root makes it, it gets that one's owner. The
+ * path has a slash, and is as it was afterwards. Returns 0 or an errno. */
+int cwi_make_directory_again(char *path, uid_t owner, gid_t group);
 /* The raw system call: glibc would emulate it by writing, which may leave holes. */
 static inline int cw_fallocate(int fd, int mode, off_t offset, off_t length) {
     return (int)syscall(SYS_fallocate, fd, mode, offset, length);

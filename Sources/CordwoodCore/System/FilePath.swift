@@ -181,6 +181,12 @@ extension FilePath: Hashable {
         return now == nil ? -1 : unsafe known.pointee.descriptor
     }
 
+    /// What the system said about it when it was opened.
+    private var opened: FileFacts {
+        // ORDER: acquire, as in `descriptor`.
+        unsafe current.load(ordering: .acquiring).pointee.facts
+    }
+
     /// It was deleted, or the host closed it, and the path leads nowhere.
     package var isGone: Bool {
         let number = descriptor
@@ -221,6 +227,16 @@ extension FilePath: Hashable {
         let wanted = S_ISGID | S_IRGRP | S_IXGRP, number = descriptor
         guard let mode = FileFacts(of: number)?.mode else { return false }
         return mode & wanted == wanted || fchmod(number, mode | wanted) == 0
+    }
+
+    /// Makes one at its path again, for the same owner. True also if there is something.
+    package func makeAgain() -> Bool {
+        let former = opened
+        var text = Array(path.utf8CString)
+        let error = unsafe text.withUnsafeMutableBufferPointer {
+            unsafe cwi_make_directory_again($0.baseAddress!, former.owner, former.group)
+        }
+        return error == 0 || error == EEXIST
     }
 
     /// Goes on with the directory that the path leads to now. False: it leads nowhere.

@@ -202,8 +202,8 @@ extension Services {
             if store.isGone {
                 let path = FilePath(store.path)
                 guard FileFacts(following: path.parent) != nil else { return nil }
-                try Directories.make(path, lasts: true)
-                guard store.beginAnew() else { return nil }
+                guard store.makeAgain(), store.beginAnew() else { return nil }
+                _ = Directories.sync(path.parent + "/.")
             }
             // Read first: a directory that is lost from here on is another loss.
             let losses = store.losses

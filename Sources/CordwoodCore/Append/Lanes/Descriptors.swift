@@ -12,8 +12,11 @@ enum Descriptors {
 
     /// Records the directory's identity and path. The path is absolute, or none.
     static func noteLanes(_ engine: EngineBlock, path: String) {
-        unsafe cwi_fd_identity(
-            engine.pointee.lanes_fd, &engine.pointee.lanes_device, &engine.pointee.lanes_inode)
+        guard let lanes = unsafe FileFacts(of: engine.pointee.lanes_fd) else { return }
+        unsafe engine.pointee.lanes_device = lanes.device
+        unsafe engine.pointee.lanes_inode = lanes.inode
+        unsafe engine.pointee.lanes_owner = lanes.owner
+        unsafe engine.pointee.lanes_group = lanes.group
         let bytes = Array(path.utf8)
         guard bytes.first == 47, bytes.count < Int(CWI_PATH_MAX) else { return }
         let target = unsafe cwi_engine_lanes_path_at(engine)
@@ -80,7 +83,10 @@ enum Descriptors {
             UnsafeMutableBufferPointer(
                 start: memory.assumingMemoryBound(to: CChar.self), count: bytes))
         unsafe name.add(path, strlen(path) - "/lanes".utf8.count)
-        guard unsafe FileCalls.makeDirectory(name.pointer) == 0 else { return }
+        let error = unsafe cwi_make_directory_again(
+            memory.assumingMemoryBound(to: CChar.self), engine.pointee.lanes_owner,
+            engine.pointee.lanes_group)
+        guard error == 0 || error == EEXIST else { return }
         // With the dot, a link of that name is followed, as at open.
         name.add("/.")
         let directory = unsafe FileCalls.openKept(name.pointer, .directory)
