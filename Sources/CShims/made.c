@@ -1,8 +1,12 @@
-/* Which user owns the files that a store gets. */
+/* Which user owns the files that a store gets, and how a name in it is reached where others may
+ * change it. */
 #define _GNU_SOURCE 1
-#include "CShims.h"
+#include "CFork.h"
 
 #include <dirent.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 
 enum { SHARED = S_ISGID | S_IRGRP | S_IXGRP };
@@ -89,4 +93,48 @@ int cwi_make_directory_again(char *path, uid_t owner, gid_t group) {
     error = make_like(&model, parent, slash + 1);
     close(parent);
     return error;
+}
+
+/* 0: not known yet. Else the user's number and one. */
+static uint64_t bound;
+
+uint32_t cwi_bound_user(void) {
+    /* ORDER: relaxed. Every thread finds the same (A46). */
+    uint64_t known = __atomic_load_n(&bound, __ATOMIC_RELAXED);
+    if (known != 0) return (uint32_t)(known - 1);
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct held[2];
+    uid_t real, effective, saved;
+    uint32_t user = CWI_NO_USER;
+    if (getauxval(AT_SECURE) == 0 && syscall(SYS_capget, &header, held) == 0 &&
+        (held[0].permitted | held[1].permitted) == 0 && getresuid(&real, &effective, &saved) == 0 &&
+        real == effective && real == saved && real != 0)
+        user = real;
+    __atomic_store_n(&bound, (uint64_t)user + 1, __ATOMIC_RELAXED);
+    return user;
+}
+
+int cwi_enter(int directory, const char *name, const char **last) {
+    int folder = directory;
+    for (const char *slash; (slash = strchr(name, '/')) != NULL; name = slash + 1) {
+        char part[NAME_MAX + 1];
+        size_t length = (size_t)(slash - name);
+        int next = -1;
+        if (length > NAME_MAX) {
+            errno = ENAMETOOLONG;
+        } else if (length == 2 && name[0] == '.' && name[1] == '.') {
+            errno = ELOOP;
+        } else {
+            memcpy(part, name, length);
+            part[length] = 0;
+            next = cwi_file_open_own(folder, part, O_PATH | O_DIRECTORY, 0);
+        }
+        int error = errno;
+        if (folder != directory) cwi_file_close(folder);
+        errno = error;
+        if (next < 0) return -1;
+        folder = next;
+    }
+    *last = name;
+    return folder;
 }

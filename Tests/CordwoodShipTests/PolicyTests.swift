@@ -154,11 +154,11 @@ final class PolicyTests: XCTestCase {
         let store = try TestStore()
         XCTAssertNil(try PolicyFile.read(storeDirectory: FilePath(store.root)))
         let source = try PolicySource(PolicyOptions(url: url))
-        XCTAssertNil(source.kept(storeDirectory: FilePath(store.root)))
+        XCTAssertNil(try source.kept(storeDirectory: FilePath(store.root)))
         let kept = file("{\"max_files\": 3}\n\n", etag: "\"a b\"", modified: "Fri, 04 Nov 2014")
         try source.keep(kept, storeDirectory: FilePath(store.root))
         XCTAssertEqual(try PolicyFile.read(storeDirectory: FilePath(store.root)), kept)
-        XCTAssertEqual(source.kept(storeDirectory: FilePath(store.root))?.0.filesMax, 3)
+        XCTAssertEqual(try source.kept(storeDirectory: FilePath(store.root))?.0.filesMax, 3)
         let text = String(decoding: kept.bytes, as: UTF8.self)
         XCTAssertFalse(text.contains("secret"))
         let path = store.root + "/policy"
@@ -166,7 +166,7 @@ final class PolicyTests: XCTestCase {
         XCTAssertEqual(mode as? Int, 0o600)
         // The policy of another URL is not ours.
         let other = try PolicySource(PolicyOptions(url: "http://127.0.0.1:9/policy?key=other"))
-        XCTAssertNil(other.kept(storeDirectory: FilePath(store.root)))
+        XCTAssertNil(try other.kept(storeDirectory: FilePath(store.root)))
         // Nor is one that is no longer valid, was cut, or is not our file.
         let whole = kept.bytes
         for count in 0..<whole.count {
@@ -176,7 +176,7 @@ final class PolicyTests: XCTestCase {
         XCTAssertNil(PolicyFile.parse(Array("cordwood store\nformat 1\n\n{}".utf8)))
         XCTAssertNil(PolicyFile.parse(Array("cordwood policy\nformat 2\n\n{}".utf8)))
         try source.keep(file("{\"max_files\": -3}"), storeDirectory: FilePath(store.root))
-        XCTAssertNil(source.kept(storeDirectory: FilePath(store.root)))
+        XCTAssertNil(try source.kept(storeDirectory: FilePath(store.root)))
         // Values that cannot go back in a header are not kept.
         XCTAssertEqual(file("{}", etag: "a\nb", modified: "é").etag, "")
         XCTAssertEqual(file("{}", etag: String(repeating: "x", count: 2_000)).etag, "")

@@ -76,7 +76,9 @@ final class QueueTests: XCTestCase {
     func testFilesBelongToTheOwnerOfTheirDirectory() throws {
         try XCTSkipIf(geteuid() != 0, "only root makes files for others")
         let store = try TestStore()
-        XCTAssertEqual(chown(store.root, 1234, 1235), 0)
+        for path in [store.root, "\(store.paths.queue)"] {
+            XCTAssertEqual(chown(path, 1234, 1235), 0)
+        }
         let queue = FilePath(try XCTUnwrap(OpenDirectory(store.root))) + "/queue"
         try StoreFiles.replace(
             queue + "/a", temporary: queue + "/.a", directory: queue, with: [1])

@@ -75,6 +75,18 @@ static void case_log(void) {
     printf("logged, archived: %s\n", cw_status_name(status));
 }
 
+/* Opens the store, with the policy of a URL, and says why not. */
+static void case_look(void) {
+    cw_options options = options_for();
+    options.policy_url = getenv("POLICY_URL");
+    cw_engine *engine = NULL;
+    cw_status status = cw_open(&options, &engine);
+    char why[400] = "";
+    if (status != CW_OK) cw_last_error(why, sizeof why);
+    printf("%s: %s\n", cw_status_name(status), why);
+    if (status == CW_OK) NEED(cw_close(&engine, 20000) == CW_OK);
+}
+
 /* Until standard input ends. */
 static void log_on(cw_logger *log) {
     struct pollfd input = {.fd = 0, .events = POLLIN};
@@ -113,6 +125,16 @@ static void case_deleted_child(void) {
     delete_store();
     NEED(write(go[1], &byte, 1) == 1);
     NEED(waitpid(child, &status, 0) == child && status == 0);
+}
+
+/* Ends by itself with a segment open. */
+static void case_segment(void) {
+    cw_logger *log;
+    open_engine(0, &log);
+    char line[300];
+    memset(line, 'x', sizeof line);
+    for (int i = 0; i < 400; i++) NEED(cw_write(log, CW_LEVEL_INFO, line, sizeof line) == CW_OK);
+    _exit(0);
 }
 
 /* Everything that opens files, for the preloaded recorder. */
@@ -311,6 +333,7 @@ int main(int count, char **arguments) {
         void (*run)(void);
     } cases[] = {{"log", case_log},         {"life", case_life}, {"threads", case_threads},
                  {"signals", case_signals}, {"exit", case_exit}, {"steady", case_steady},
+                 {"look", case_look},       {"segment", case_segment},
                  {"deleted", case_deleted}, {"deleted_child", case_deleted_child}};
     for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++)
         if (!strcmp(cases[i].name, arguments[1])) {

@@ -1,13 +1,27 @@
-"""Stores of other users, on which root's programs work. Cases of hostile.py; they need root."""
+"""Stores of other users: which users a program obeys, and what root's programs do on a user's
+store while its owner puts links in the place of what they work on. Cases of hostile.py; they need
+root."""
 
+import itertools
 import os
+import random
+import shutil
+import struct
 import subprocess
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
-from cases import Skipped, equal, until
-from harness import tool
+import cases
+from cases import Failed, Skipped, equal, holds, sized, until
+from harness import CORDWOOD, run, tool
 
-# The owner of the stores.
-USER = 65534
+HERE = Path(__file__).resolve().parent
+# The owner of the stores, and somebody else.
+USER, STRANGER = 65534, 4711
+AS_USER = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"]
+# The user, but with rights that its other processes lack.
+WITH_RIGHTS = [*AS_USER, "--inh-caps=+dac_override", "--ambient-caps=+dac_override"]
 NO_CACHE = {"CORDWOOD_CACHE": "off"}
 
 
@@ -16,9 +30,100 @@ def needs_root():
         raise Skipped("other users need root")
 
 
+def log(store, text, way=()):
+    """Logs a line from a process that has ended."""
+    return subprocess.run([*way, CORDWOOD, "log", "--store", store, "--logger", "app"],
+                          input=f"{text}\n".encode(), capture_output=True, check=False)
+
+
+def make(store, text):
+    """A store with an archive, a dead lane, a target and its queue."""
+    for turn in range(2):
+        equal("log ends", log(store, f"{text} {turn}").returncode, 0)
+        if turn == 0:
+            tool("archive", store, codes=(0,))
+    tool("http", "enable", store, codes=(0,))
+    tool("upload", store, "--to", "http://127.0.0.1:1", "--timeout", "2", codes=(5,))
+    equal("log ends", log(store, f"{text} 2").returncode, 0)
+
+
 def own(path, user=USER):
     for each in (path, *path.rglob("*")):
         os.lchown(each, user, user)
+
+
+# ── The users that a program obeys ──
+
+# What is not the user's own or root's, or may be changed by others, and its mode.
+PLACES = {"": 0o700, "lanes": 0o700, "archives": 0o700, "queue": 0o700, "targets": 0o700,
+          "store": 0o600, "control": 0o600, "policy": 0o600}
+
+
+def strangers(suite):
+    """A table of owners and modes: a program opens the store, or says what is wrong with what."""
+    needs_root()
+    store = suite.folder / "strangers"
+    make(store, "mine")
+    (store / "policy").write_text("cordwood policy\n\n{}")
+    (store / "policy").chmod(0o600)
+    own(store)
+    suite.host.chmod(0o755)
+    count = 0
+    for name, mode in PLACES.items():
+        path = store / name
+        is_folder = path.is_dir()
+        rows = [(USER, mode, None), (USER, 0o2750 if is_folder else 0o640, None),
+                (0, mode | 0o055 if is_folder else 0o644, None),
+                (STRANGER, mode | 0o055 if is_folder else 0o644, f"user {STRANGER}"),
+                # Others lose the right to change what is the user's own.
+                (USER, mode | 0o020, None), (USER, mode | 0o002, None),
+                (USER, mode | (0o2070 if is_folder else 0o060), None),
+                (0, mode | 0o077, f"mode is {mode | 0o077:o}")]
+        for owner, now, wrong in rows:
+            # In root's own folders the user makes nothing, which is another refusal.
+            if wrong is None and owner == 0 and is_folder:
+                continue
+            os.chown(path, owner, USER)
+            path.chmod(now)
+            done = log(store, "more", AS_USER)
+            said = done.stderr.decode()
+            asked = run(*AS_USER, suite.host, "look", store,
+                        environment={"POLICY_URL": "http://127.0.0.1:1/policy"}).text
+            what = f"{name or 'the store'} of {owner}, mode {now:o}: {said!r}, {asked!r}"
+            # Only with a URL does the policy that was kept decide anything.
+            holds((done.returncode == 0) == (wrong is None or name == "policy"), what)
+            holds(("CW_E_PERMISSION" in asked) == (wrong is not None), what)
+            holds(wrong or not path.stat().st_mode & 0o022, f"others may change it: {what}")
+            if wrong:
+                told = said if name != "policy" else asked
+                holds(wrong in told and str(path) in told, what)
+            count += 1
+        os.chown(path, USER, USER)
+        path.chmod(mode)
+    equal("log ends", log(store, "last", AS_USER).returncode, 0)
+    return f"{count} rows"
+
+
+def strangers_control(suite):
+    """A control file that somebody else wrote changes nothing in a program that runs."""
+    needs_root()
+    store = suite.folder / "obeying"
+    store.mkdir()
+    own(store)
+    with subprocess.Popen([*AS_USER, CORDWOOD, "log", "--store", store, "--logger", "app"],
+                          stdin=subprocess.PIPE, stderr=subprocess.PIPE) as host:
+        try:
+            until(lambda: list(store.glob("lanes/*.lane")), "the lane")
+            new = suite.folder / "control"
+            new.write_text("cordwood control\nformat 1\nlevel 255 \n")
+            os.chown(new, STRANGER, STRANGER)
+            new.rename(store / "control")
+            until(lambda: "who does not own the store" in tool("cat", store).text, "the report")
+            said = host.communicate(b"kept\n")[1]
+        finally:
+            host.kill()
+    equal("log ends", (host.returncode, said), (0, b""))
+    holds("app: kept" in tool("cat", store).text, "the record is missing")
 
 
 def deleted(suite):
@@ -39,4 +144,199 @@ def deleted(suite):
         equal("root's", [path for path in made if path.stat().st_uid == 0], [])
 
 
-CASES = [deleted]
+def unreadable_consent(suite):
+    """A store file that cannot be read, or a store of somebody else, stops what makes archives."""
+    needs_root()
+    store = suite.folder / "consent"
+    make(store, "mine")
+    own(store)
+    (store / "store").write_text("cordwood store\nformat 1\n")
+    before = seen(store / "archives")
+    done = tool("compact", "--hours", "0", store, codes=(4,), environment=NO_CACHE)
+    holds("no valid id" in done.text, done.text)
+    equal("archives", seen(store / "archives"), before)
+    store.chmod(0o755)
+    for verb in (["archive"], ["compact", "--hours", "0"]):
+        done = run("setpriv", f"--reuid={STRANGER}", f"--regid={STRANGER}", "--clear-groups",
+                   CORDWOOD, *verb, store, codes=(4,), environment=NO_CACHE)
+        holds(f"belongs to user {USER}" in done.text, done.text)
+
+
+# ── What is put in the place of what root works on ──
+
+VERBS = {
+    "cat": ["cat", "{}"], "tail": ["tail", "-n", "5", "{}"], "grep": ["grep", "mine", "{}"],
+    "stats": ["stats", "{}"], "verify": ["verify", "{}"], "http": ["http", "{}"],
+    "export": ["export", "--format", "ndjson", "{}"], "archive": ["archive", "{}"],
+    "compact": ["compact", "--hours", "0", "{}"], "queue": ["queue", "{}"],
+    "transactions": ["transactions", "{}"], "retry": ["queue", "{}", "retry"],
+    "targets": ["target", "{}", "list"], "remove": ["target", "{}", "remove", "nobody"],
+    "level": ["level", "{}", "debug"], "granted": ["consent", "{}", "granted"],
+    "denied": ["consent", "{}", "denied"], "policy": ["policy", "{}"],
+    "upload": ["upload", "{}", "--to", "http://127.0.0.1:1", "--timeout", "2"],
+}
+
+
+def seen(folder):
+    """Of root's own store, what nobody may change."""
+    found = {}
+    for path in (folder, *folder.rglob("*")):
+        facts = path.lstat()
+        found[str(path.relative_to(folder))] = (facts.st_mode, facts.st_uid, facts.st_size,
+                                                facts.st_mtime_ns, facts.st_nlink)
+    return found
+
+
+class Swaps:
+    """Runs of one program on copies of a store, each with one swap."""
+
+    def __init__(self, suite):
+        needs_root()
+        self.suite = suite
+        # Closed to the owner, so verbs stay root.
+        self.folder = Path(tempfile.mkdtemp(prefix="swaps-", dir=suite.folder))
+        self.library = self.folder / "swap.so"
+        subprocess.run(["cc", "-std=c11", "-D_GNU_SOURCE", "-O1", "-shared", "-fPIC", "-Wall",
+                        "-Wextra", "-Werror", HERE / "swap.c", "-o", self.library, "-ldl"],
+                       check=True)
+        self.model = self.folder / "model"
+        make(self.model, "mine")
+        self.names = sorted(str(path.relative_to(self.model)) for path in self.model.rglob("*"))
+
+    def run(self, verb, number, name="", is_link=True, owner=USER, way=(), is_open=False):
+        """Returns how many calls the program made."""
+        with tempfile.TemporaryDirectory(dir=self.folder) as place:
+            store, victim, words = (Path(place) / each for each in ("store", "victim", "words"))
+            # The same names, which the owner may choose.
+            for each in (store, victim):
+                shutil.copytree(self.model, each)
+            before = seen(victim)
+            own(store, owner)
+            if owner == 0:
+                store.chmod(0o777)
+            words.write_bytes(bytes(16))
+            if way or is_open:
+                # The owner has to come there.
+                for path in (self.folder, words.parent, words):
+                    path.chmod(0o777)
+                self.library.chmod(0o755)
+            program = [CORDWOOD, *VERBS[verb]] if verb in VERBS else [self.suite.host, verb, "{}"]
+            swap = {"LD_PRELOAD": self.library, "SWAP_WORDS": words, "SWAP_AT": number,
+                    "SWAP_STORE": store, "SWAP_OWNER": owner, "SWAP_VICTIM": victim,
+                    "SWAP_PATH": store / name,
+                    "SWAP_TO": victim / name if is_link else ""}
+            done = run(*way, "env", *(f"{key}={value}" for key, value in swap.items()),
+                       *(str(word).replace("{}", str(store)) for word in program), seconds=20,
+                       environment=NO_CACHE)
+            count, led = struct.unpack("2Q", words.read_bytes())
+            now = seen(victim)
+            changed = [path for path in sorted(before | now) if before.get(path) != now.get(path)]
+            if led or changed:
+                raise Failed(f"{verb}, call {number}, {name}, {'link' if is_link else 'FIFO'}, "
+                             f"store of {owner}: {led} of root's files opened, changed: "
+                             f"{changed}\n{done.text[-500:]}")
+            return count
+
+
+def swaps(suite):
+    """At each call by a name of each verb, and of a host, each directory and file becomes a link to
+    root's or a FIFO: nothing of root's is opened or changed, and the program ends."""
+    swaps_ = Swaps(suite)
+    chance = random.Random(cases.seed())
+    runs = []
+    for verb in (*VERBS, "log"):
+        calls = swaps_.run(verb, 0)
+        holds(calls > 1, f"{verb} makes {calls} calls")
+        runs += itertools.product([verb], range(1, calls + 1), swaps_.names,
+                                  [True, True, True, False])
+
+    def swap(verb, number, name, is_link):
+        # A store of the user's, or one of root's that all may change.
+        owner = chance.choice([USER, 0])
+        swaps_.run(verb, number, name, is_link, owner)
+    # All of them take an hour. Adopters wait.
+    some = chance.sample(runs, min(len(runs), sized(150, 1500, 20000)))
+    with ThreadPoolExecutor(8) as pool:
+        for done in [pool.submit(swap, *each) for each in some]:
+            done.result()
+    return f"{len(some)} of {len(runs)} swaps"
+
+
+def swaps_with_rights(suite):
+    """A process of the owner's own, but with rights that its other processes lack."""
+    if subprocess.run([*WITH_RIGHTS, "true"], capture_output=True, check=False).returncode != 0:
+        raise Skipped("setpriv passes no capabilities on")
+    swaps_ = Swaps(suite)
+    chance = random.Random(cases.seed())
+    calls = swaps_.run("archive", 0, way=WITH_RIGHTS)
+    for number in chance.sample(range(1, calls + 1), min(calls, sized(10, 100, 1000))):
+        name = chance.choice(["archives", "lanes"])
+        swaps_.run("archive", number, name, way=WITH_RIGHTS)
+
+
+def memory_links(suite):
+    """A link in lanes/ leads root's reader to a segment in root's memory only if it is root's."""
+    needs_root()
+    store = suite.folder / "memory"
+    run(suite.host, "segment", store, codes=(0,))
+    lanes = store / "lanes"
+    plain = tool("cat", store, environment=NO_CACHE).text
+    lane = next(lanes.glob("*.lane")).stem
+    # A segment of root's, whose name the owner has learnt.
+    memory = Path("/dev/shm/cordwood-segments-0")
+    memory.mkdir(mode=0o700, exist_ok=True)
+    segment = next(iter([*lanes.glob("*.seg"), *lanes.glob("*.sealed")]), None)
+    holds(segment is not None, f"no segment of {lane}: {os.listdir(lanes)}")
+    target = memory / f"{random.getrandbits(64):016x}"
+    try:
+        shutil.copy(segment, target)
+        segment.unlink()
+        segment.symlink_to(target)
+        equal("root's own", tool("cat", store, environment=NO_CACHE).text, plain)
+        os.chown(target, STRANGER, STRANGER)
+        holds(len(tool("cat", store, environment=NO_CACHE).text) < len(plain),
+              "somebody else's file stands for root's segment")
+        os.chown(target, 0, 0)
+        own(store)
+        holds(len(tool("cat", store, environment=NO_CACHE).text) < len(plain),
+              "the owner's link leads to root's memory")
+        tool("archive", store, codes=range(8))
+        holds(target.exists(), "root's segment was removed by the owner's link")
+    finally:
+        target.unlink(missing_ok=True)
+
+
+def led_away(suite):
+    """A follower of root's goes on with the store that its owner made again, but with none that
+    only a link of the owner's leads to."""
+    needs_root()
+    folder = suite.folder / "led"
+    folder.mkdir(mode=0o700)
+    store, victim, out = folder / "store", folder / "victim", folder / "out"
+    equal("log ends", log(victim, "root's").returncode, 0)
+
+    def begin(text):
+        equal("log ends", log(store, text).returncode, 0)
+        own(store)
+    begin("first")
+    with out.open("wb") as sink, subprocess.Popen(
+            [CORDWOOD, "tail", "-f", store], stdout=sink, env={**os.environ, **NO_CACHE}) as tail:
+        try:
+            until(lambda: "first" in out.read_text(), "the first record")
+            shutil.rmtree(store)
+            store.symlink_to(victim)
+            # It looks once a second.
+            try:
+                until(lambda: "root's" in out.read_text(), "root's record", seconds=2.5)
+            except Failed:
+                pass
+            store.unlink()
+            begin("again")
+            until(lambda: "again" in out.read_text(), "the record of the store made again")
+            holds("root's" not in out.read_text(), "root's records were shown")
+        finally:
+            tail.kill()
+
+
+CASES = [strangers, strangers_control, deleted, unreadable_consent, swaps, swaps_with_rights,
+         memory_links, led_away]

@@ -1,8 +1,68 @@
 """The mutations of stores of other users: see table.py."""
 
-from entry import SHIMS, mutation
+from entry import ENGINE, SHIMS, STORE, SYSTEM, mutation
 
+mutation("users", "links-are-followed", SYSTEM + "FilePath.swift",
+         "            base.isOurs\n", "            base.descriptor >= 0\n",
+         "hostile swaps", "a store's owner leads root's program into root's own directories")
+mutation("users", "open-to-others-is-ours", SYSTEM + "FileFacts.swift",
+         "    var isOurs: Bool { !isOpenToOthers && (owner", "    var isOurs: Bool { (owner",
+         "hostile swaps", "whoever may write to root's store leads root's program away")
+mutation("users", "rights-do-not-count", SHIMS + "made.c",
+         "        (held[0].permitted | held[1].permitted) == 0 && getresuid",
+         "        getresuid",
+         "hostile swaps_with_rights", "a user leads a process away that has rights of root's")
+mutation("users", "any-store-follows", SYSTEM + "FilePath.swift",
+         "        if let other = next, unsafe !other.facts.mayFollow("
+         "owner: known.pointee.facts.owner) {\n",
+         "        if let other = next, unsafe known.pointee.facts.inode == 0 {\n",
+         "hostile led_away", "root's follower shows the store that a link leads to")
+mutation("users", "memory-of-others", SYSTEM + "SegmentLink.swift",
+         "let (text, user) = text(path), FileFacts(at: path)?.owner == user else",
+         "let (text, _) = text(path) else",
+         "hostile memory_links", "a user's link shows root's memory to root's reader")
+mutation("users", "memory-by-others", STORE + "Lanes/ReadFile.swift",
+         "            target.map({ SegmentLink.isTarget(facts, $0) }) ?? true\n",
+         "            target.map({ SegmentLink.isTarget(facts, $0) }) != nil || target == nil\n",
+         "hostile memory_links", "somebody else's file stands for a segment in memory")
+mutation("users", "strangers-store", STORE + "Files/StoreOwner.swift",
+         "        guard user == 0 || user == facts.owner else {\n",
+         "        guard user == user else {\n",
+         "hostile strangers", "an engine obeys a store that another user owns")
+mutation("users", "strangers-files", STORE + "Files/StoreOwner.swift",
+         "        guard file.owner == 0 || path.isInDirectory(of: file.owner) else {\n",
+         "        guard file.owner == file.owner else {\n",
+         "hostile strangers", "a file that another user wrote decides what an engine does")
+mutation("users", "open-to-others", STORE + "Files/StoreOwner.swift",
+         "        guard !file.isOpenToOthers || Files.closeToOthers(path, file) else {\n",
+         "        guard file.mode <= 0o7777 else {\n",
+         "hostile strangers", "an engine obeys what everybody may change")
+mutation("users", "control-is-obeyed", STORE + "Files/ControlFile.swift",
+         "StoreFiles.read(path, isObeyed: true)", "StoreFiles.read(path)",
+         "hostile strangers_control", "somebody else's control file stops a user's records")
+mutation("users", "opening-takes-any-control", ENGINE + "Services/ControlKeeper.swift",
+         "            if case .notOurs = error, complain == nil { throw error }\n", "",
+         "hostile strangers", "an engine opens beside a control file that it must not obey")
 mutation("users", "root-makes-for-root", SHIMS + "made.c",
          "    const struct stat model = {.st_uid = owner, .st_gid = group};\n",
          "    const struct stat model = {.st_uid = owner & 0, .st_gid = group & 0};\n",
          "hostile deleted", "root's host never goes on in a user's store that was deleted")
+mutation("users", "others-keep-their-right", SYSTEM + "Files.swift",
+         "        return fchmod(descriptor, facts.mode & ~0o022) == 0 || errno",
+         "        return facts.mode != 0 || errno",
+         "hostile strangers", "others go on changing what a program obeys")
+mutation("users", "others-files-are-mended", SYSTEM + "Files.swift",
+         "        guard known.owner == Machine.userID() else { return false }\n", "",
+         "hostile strangers", "a program changes the mode of what another user owns, or obeys it")
+mutation("users", "fails-open", STORE + "Keep/StoreCompactor.swift",
+         "            if file?.consent == .denied { return summary }\n        } catch {\n"
+         "            throw CordwoodError(error.status.rawValue, error.text)\n",
+         "            if file?.consent == .denied { return summary }\n        } catch {\n",
+         "hostile unreadable_consent", "archives are merged though nobody knows of a denial")
+mutation("users", "archives-of-others", STORE + "Keep/StoreArchiver.swift",
+         "        try StoreOwner.check(storeDirectory: directory)\n", "",
+         "hostile unreadable_consent", "a verb works on a store that another user owns")
+mutation("users", "opens-later", SYSTEM + "FilePath.swift",
+         "            self.init(OpenDirectory(closed: path, refusal: refusal))\n",
+         "            self.init(path)\n",
+         "swift OpenedPathTests", "what a user puts at a path later is reached by links")

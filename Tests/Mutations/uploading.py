@@ -33,7 +33,7 @@ mutation("many", "merged-is-young", STORE + "Archive/PartFile.swift",
          MANY + "testAMergedArchiveIsAsOldAsItsMembers",
          "what was made before a denial of consent stays and is sent after the next consent")
 mutation("many", "merged-after-a-denial", STORE + "Keep/StoreCompactor.swift",
-         "consent != .denied\n    }", "consent != .granted || true\n    }",
+         "consent != .denied\n        }", "consent != .granted || true\n        }",
          MANY + "testNothingIsMergedAfterADenial",
          "what was made before a denial of consent becomes something else")
 mutation("many", "replaced-is-merged-again", STORE + "Keep/StoreCompactor.swift",

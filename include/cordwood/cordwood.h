@@ -94,7 +94,7 @@ enum {
     CW_E_NO_DIRECTORY = -6,  /* neither options.directory nor CORDWOOD_DIR names a store */
     CW_E_NOT_DIRECTORY = -7, /* the path of the store is not a directory */
     CW_E_NOT_FOUND = -8,     /* there is no such file, store, target or archive */
-    CW_E_PERMISSION = -9,    /* the system refused access */
+    CW_E_PERMISSION = -9,    /* the system refused access, or other users may change the store */
     CW_E_IO = -10,           /* a read, write or sync failed */
     CW_E_FULL = -11,         /* there is no room: the disk is full, or a quota or a limit of the
                                 process is reached. A record was not kept, and is counted.

@@ -178,6 +178,14 @@ int cwi_make_directory_at(int directory, const char *name);
 /* In the place of a directory that was deleted: if root makes it, it gets that one's owner. The
  * path has a slash, and is as it was afterwards. Returns 0 or an errno. */
 int cwi_make_directory_again(char *path, uid_t owner, gid_t group);
+enum { CWI_NO_USER = UINT32_MAX };
+/* The user that this process is and can only ever be; CWI_NO_USER: root, one that may become
+ * another, or one with rights that other processes of its user lack. Found out once. */
+uint32_t cwi_bound_user(void);
+/* The folder that holds the last part of the name: follows no link on the way there and never goes
+ * up. Without a slash it is the directory itself, else a descriptor for cwi_file_close. -1: errno
+ * says why. */
+int cwi_enter(int directory, const char *name, const char **last);
 /* The raw system call: glibc would emulate it by writing, which may leave holes. */
 static inline int cw_fallocate(int fd, int mode, off_t offset, off_t length) {
     return (int)syscall(SYS_fallocate, fd, mode, offset, length);

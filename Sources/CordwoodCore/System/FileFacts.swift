@@ -2,10 +2,14 @@
 // leads to. Any thread. `init?` returns nil with the reason in `Errno.last`.
 // SAFETY: each `stat` is lent to one call.
 
+import CShims
 import Glibc
 
 package struct FileFacts {
     private let status: stat
+
+    /// Of no file.
+    init() { status = stat() }
 
     package init?(of descriptor: Int32) {
         var status = stat()
@@ -50,8 +54,19 @@ package struct FileFacts {
     package var device: UInt64 { UInt64(status.st_dev) }
     /// Only its owner has permissions.
     package var isPrivate: Bool { status.st_mode & 0o077 == 0 }
+    /// Others than its owner and root may change it.
+    package var isOpenToOthers: Bool { status.st_mode & 0o022 != 0 }
+    /// Of a directory: only root, and the user that this process can only be, may change the names
+    /// in it.
+    var isOurs: Bool { !isOpenToOthers && (owner == 0 || owner == cwi_bound_user()) }
+    /// Whether a process goes on with it in the place of another user's. One that can only be one
+    /// user has no rights that could be led away; nor has one that has given root's up since.
+    func mayFollow(owner former: UInt32) -> Bool {
+        owner == former || cwi_bound_user() != UInt32(CWI_NO_USER)
+            || (owner != 0 && owner == Machine.userID())
+    }
     /// Its permissions.
-    var mode: mode_t { status.st_mode & 0o7777 }
+    package var mode: UInt32 { status.st_mode & 0o7777 }
     package var owner: UInt32 { status.st_uid }
     package var group: UInt32 { status.st_gid }
     package var bytes: UInt64 { UInt64(clamping: status.st_size) }

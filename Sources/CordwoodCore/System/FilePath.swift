@@ -1,5 +1,6 @@
 // A path, and the open directory that it starts from: the calls of this folder give both to the
-// kernel, so a file of an open store is found wherever the store has been moved. Any thread.
+// kernel, so a file of an open store is found wherever the store has been moved. Where others may
+// change the directory, a name is reached folder by folder, and no link is followed. Any thread.
 // SAFETY: a name is lent to one call.
 
 import CShims
@@ -21,9 +22,20 @@ package struct FilePath: Sendable, CustomStringConvertible, ExpressibleByStringL
         self.init(directory, "")
     }
 
-    /// If it is a directory that can be opened, it stays open.
+    /// A directory stays open. One that cannot be opened stays closed: its owner may put it, or a
+    /// link, there a moment later, and what is below it would be reached by links. Only a regular
+    /// file is a plain path.
     package init(opening path: String) {
-        self = OpenDirectory(path).map { FilePath($0) } ?? FilePath(path)
+        if let directory = OpenDirectory(path) {
+            self.init(directory)
+            return
+        }
+        let refusal = errno
+        if FileFacts(following: FilePath(path))?.isRegular == true {
+            self.init(path)
+        } else {
+            self.init(OpenDirectory(closed: path, refusal: refusal))
+        }
     }
 
     package init(stringLiteral path: StaticString) {
@@ -64,11 +76,41 @@ package struct FilePath: Sendable, CustomStringConvertible, ExpressibleByStringL
 
     /// Calls the body with a descriptor and a name, for the calls whose names end in `at`.
     func lend<Result>(_ body: (Int32, UnsafePointer<CChar>) -> Result) -> Result {
-        let base = directory?.descriptor ?? AT_FDCWD
-        return unsafe (name.isEmpty && directory != nil ? "." : name).withCString {
-            unsafe body(base, $0)
+        guard let directory else {
+            return unsafe name.withCString { unsafe body(AT_FDCWD, $0) }
+        }
+        let base = directory.base
+        return unsafe (name.isEmpty ? "." : name).withCString { text in
+            base.isOurs
+                ? unsafe body(base.descriptor, text)
+                : unsafe inside(base.descriptor, directory.refusal, text, body)
         }
     }
+
+    /// Somebody else may put a link in the place of a folder at any moment.
+    private func inside<Result>(
+        _ base: Int32, _ refusal: Int32, _ text: UnsafePointer<CChar>,
+        _ body: (Int32, UnsafePointer<CChar>) -> Result
+    ) -> Result {
+        guard base >= 0 else {
+            let result = unsafe body(base, text)
+            errno = refusal
+            return result
+        }
+        var last = unsafe Optional(text)
+        let folder = unsafe cwi_enter(base, text, &last)
+        var problem = errno
+        // If there is no such folder, the body's call fails, but not with the cause.
+        let result = unsafe body(folder, last ?? text)
+        if folder >= 0 { problem = errno }
+        if folder != base { cwi_file_close(folder) }
+        errno = problem
+        return result
+    }
+
+    /// Whether that user owns the open directory that the path starts from; true: it starts from
+    /// none.
+    package func isInDirectory(of user: UInt32) -> Bool { directory?.isOwned(by: user) ?? true }
 
     /// For readdir(3) and closedir(3). Below an open directory no link is followed. nil:
     /// `Errno.last` says why.
@@ -97,7 +139,8 @@ extension FilePath: Hashable {
 /// A directory that stays open, wherever it is moved. If the host closes its descriptor, as daemons
 /// do with all, the object opens it again: where it was, or where a lane file two levels below it
 /// is mapped. If it is deleted, or not found, the object goes on with the directory that its path
-/// leads to then. Forked children share it.
+/// leads to then. The user who deleted it may have left a link there, so a process with more rights
+/// than its user accepts only a directory of the same owner. Forked children share it.
 /// SAFETY: what `current` points to never changes, and is freed by deinit alone.
 @safe package final class OpenDirectory: @unchecked Sendable {
     @safe private struct Opened {
@@ -118,6 +161,9 @@ extension FilePath: Hashable {
                 })
         }
 
+        /// None.
+        init() { (descriptor, facts) = (-1, FileFacts()) }
+
         init?(_ descriptor: Int32) {
             guard descriptor >= 0, let facts = FileFacts(of: descriptor) else { return nil }
             (self.descriptor, self.facts) = (descriptor, facts)
@@ -135,8 +181,10 @@ extension FilePath: Hashable {
 
     /// By which it was opened.
     package let path: String
+    /// The errno of calls below it while it is closed.
+    let refusal: Int32
     private let current: Atomic<UnsafeMutablePointer<Opened>>
-    private let isClosed = Atomic(false)
+    private let isClosed: Atomic<Bool>
     private let acknowledged = Atomic<UInt64>(0)
     /// Monotonic ns. Before that, a lost directory is not looked for again.
     private let nextLook = Atomic<UInt64>(0)
@@ -144,8 +192,16 @@ extension FilePath: Hashable {
     /// nil: `Errno.last` says why.
     package init?(_ path: String) {
         guard let opened = Opened(path) else { return nil }
-        self.path = path
+        (self.path, refusal) = (path, EBADF)
+        isClosed = Atomic(false)
         unsafe current = Atomic(Self.kept(opened))
+    }
+
+    /// One that could not be opened, and never will be.
+    init(closed path: String, refusal: Int32) {
+        (self.path, self.refusal) = (path, refusal)
+        isClosed = Atomic(true)
+        unsafe current = Atomic(Self.kept(Opened()))
     }
 
     deinit {
@@ -170,21 +226,29 @@ extension FilePath: Hashable {
     }
 
     /// -1: it was closed, by us or by the host, and the path leads nowhere.
-    var descriptor: Int32 {
+    var descriptor: Int32 { base.descriptor }
+
+    /// Also whether nobody else may change the names in it.
+    var base: (descriptor: Int32, isOurs: Bool) {
         // ORDER: relaxed. A caller that comes too late gets no file either way.
-        if isClosed.load(ordering: .relaxed) { return -1 }
+        if isClosed.load(ordering: .relaxed) { return (-1, false) }
         // ORDER: acquire. Who sees the address sees what it points to.
         let known = unsafe current.load(ordering: .acquiring)
         let now = unsafe known.pointee.now
-        if let now, !now.isNameless { return unsafe known.pointee.descriptor }
-        if let other = unsafe goOn(from: known, isHeld: now != nil) { return other }
-        return now == nil ? -1 : unsafe known.pointee.descriptor
+        if let now, !now.isNameless { return (unsafe known.pointee.descriptor, now.isOurs) }
+        if let other = unsafe goOn(from: known, isHeld: now != nil) { return (other, false) }
+        return (now == nil ? -1 : unsafe known.pointee.descriptor, false)
     }
 
     /// What the system said about it when it was opened.
-    private var opened: FileFacts {
-        // ORDER: acquire, as in `descriptor`.
+    package var opened: FileFacts {
+        // ORDER: acquire, as in `base`.
         unsafe current.load(ordering: .acquiring).pointee.facts
+    }
+
+    /// As it was opened, or as it is now.
+    func isOwned(by user: UInt32) -> Bool {
+        opened.owner == user || FileFacts(of: descriptor)?.owner == user
     }
 
     /// It was deleted, or the host closed it, and the path leads nowhere.
@@ -203,7 +267,7 @@ extension FilePath: Hashable {
     /// How often that has happened.
     package var losses: UInt64 {
         _ = descriptor
-        // ORDER: acquire, as in `descriptor`.
+        // ORDER: acquire, as in `base`.
         return unsafe current.load(ordering: .acquiring).pointee.losses
     }
 
@@ -249,6 +313,10 @@ extension FilePath: Hashable {
     /// the path leads to now.
     private func goOn(from known: UnsafeMutablePointer<Opened>, isHeld: Bool) -> Int32? {
         var next = Opened(path)
+        if let other = next, unsafe !other.facts.mayFollow(owner: known.pointee.facts.owner) {
+            other.close()
+            next = nil
+        }
         let lost = unsafe isHeld ? nil : known.pointee.facts
         var isOther = false
         if let lost, next?.facts.isSameFile(as: lost) != true {

@@ -209,9 +209,24 @@ package enum Files {
     // MARK: Names
 
     package static func makeDirectory(_ path: FilePath) -> Bool {
-        let error = unsafe path.lend { unsafe cwi_make_directory_at($0, $1) }
-        if error != 0 { Errno.last = error }
-        return error == 0
+        unsafe path.lend {
+            let error = unsafe cwi_make_directory_at($0, $1)
+            if error != 0 { errno = error }
+            return error == 0
+        }
+    }
+
+    /// Takes back what others may change of this user's file or folder. True also on a file system
+    /// without modes, where the mount says who may change it (vfat, drvfs, CIFS).
+    package static func closeToOthers(_ path: FilePath, _ known: FileFacts) -> Bool {
+        guard known.owner == Machine.userID() else { return false }
+        let descriptor = open(path, [.read, .nonBlocking, .noTerminal])
+        guard descriptor >= 0 else { return false }
+        defer { close(descriptor) }
+        guard let facts = FileFacts(of: descriptor), facts.isSameFile(as: known) else {
+            return false
+        }
+        return fchmod(descriptor, facts.mode & ~0o022) == 0 || errno == EPERM || errno == EOPNOTSUPP
     }
 
     package static func move(_ from: FilePath, to: FilePath) -> Bool {

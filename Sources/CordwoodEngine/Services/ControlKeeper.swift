@@ -16,10 +16,11 @@ struct ControlKeeper {
     private var file = ControlFile()
 
     /// The changes to make; nil: none.
-    /// - Parameter complain: gets the reason a file cannot be read; nil: the file is checked again.
+    /// - Parameter complain: gets the reason a file cannot be read; nil: the file is checked again,
+    ///   and one that another user may have written throws.
     mutating func look(
         _ directory: FilePath, now: UInt64, complain: ((String) -> Void)?
-    ) -> ControlFile? {
+    ) throws(UploadError) -> ControlFile? {
         guard now >= next else { return nil }
         next = now &+ ControlKeeper.intervalNs
         let found = ControlFile.stamp(storeDirectory: directory)
@@ -32,6 +33,7 @@ struct ControlKeeper {
             return said
         } catch {
             if let complain { complain(error.text) } else { (stamp, next) = (nil, 0) }
+            if case .notOurs = error, complain == nil { throw error }
             return nil
         }
     }
@@ -39,12 +41,12 @@ struct ControlKeeper {
 
 extension Services {
     /// Called while an engine is being opened, before its first record.
-    func beginControl(_ keeper: inout ControlKeeper) {
-        if let said = keeper.look(directory, now: 0, complain: nil) { follow(said) }
+    func beginControl(_ keeper: inout ControlKeeper) throws(UploadError) {
+        if let said = try keeper.look(directory, now: 0, complain: nil) { follow(said) }
     }
 
     func followControl(_ keeper: inout ControlKeeper, now: UInt64) {
-        let said = keeper.look(directory, now: now) { [self] cause in
+        let said = try? keeper.look(directory, now: now) { [self] cause in
             report(
                 UploadDiagnostic(
                     level: 13, message: "the control file cannot be read; nothing was changed",

@@ -31,8 +31,8 @@ final class PolicyKeeper: @unchecked Sendable {
     }
 
     /// The policy that a program's last run left here; nil: none.
-    func begin() -> PolicyDocument? {
-        guard let (document, file) = source.kept(storeDirectory: directory) else { return nil }
+    func begin() throws(UploadError) -> PolicyDocument? {
+        guard let (document, file) = try source.kept(storeDirectory: directory) else { return nil }
         known = file
         begun = document
         return document

@@ -131,8 +131,12 @@ import CordwoodTrace
             engine: engine, directory: directory, settings: settings, uploads: uploads)
         uploads.delegate = self
         restoreNames()
-        beginPolicy()
-        beginControl(&control)
+        do {
+            try beginPolicy()
+            try beginControl(&control)
+        } catch {
+            throw CordwoodError(error.status.rawValue, error.text)
+        }
     }
 
     // MARK: Threads

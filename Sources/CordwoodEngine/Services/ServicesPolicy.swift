@@ -58,8 +58,8 @@ struct RunningLimits: Equatable, Sendable {
 
 extension Services {
     /// In a store being opened: applies the last run's policy before the first record.
-    func beginPolicy() {
-        let kept = policyKeeper?.begin()
+    func beginPolicy() throws(UploadError) {
+        let kept = try policyKeeper?.begin()
         // It was followed when it arrived.
         applying.locked { retryWord = kept?.retryQuarantined }
         put(RunningLimits(settings, kept))

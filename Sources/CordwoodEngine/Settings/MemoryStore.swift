@@ -39,7 +39,8 @@ public enum MemoryStore {
     /// Removes stores that killed processes left behind.
     private static func removeLeftovers() {
         for parent in Set(parents) {
-            let parent = FilePath(parent)
+            // Opened: others make names there, too, and no link below it is followed.
+            let parent = FilePath(opening: parent)
             for name in Directories.names(parent) where name.hasPrefix("cordwood-") {
                 let parts = name.split(separator: "-")
                 guard parts.count == 3, let owner = UInt32(parts[1]), owner != Machine.processID(),
@@ -51,14 +52,15 @@ public enum MemoryStore {
         }
     }
 
-    /// True if no process writes there. A forked child may outlive the process that made the store,
-    /// and the number of a process in another pid namespace means nothing here.
+    /// True if it is this user's and no process writes there. A forked child may outlive the
+    /// process that made the store, and the number of a process in another pid namespace means
+    /// nothing here.
     private static func isLeft(_ path: FilePath) -> Bool {
+        guard let file = FileFacts(at: path), file.owner == Machine.userID() else { return false }
         let lanes = Directories.names(path + "/lanes").filter { $0.hasSuffix(".lane") }
         guard lanes.isEmpty else {
             return !lanes.contains { LaneFiles.isLocked(path + "/lanes/\($0)") }
         }
-        guard let file = FileFacts(at: path) else { return false }
         return file.secondsSinceModified > unusedSecondsMin
     }
 

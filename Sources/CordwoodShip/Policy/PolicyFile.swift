@@ -49,7 +49,8 @@ package struct PolicyFile: Equatable, Sendable {
 
     /// nil: the file is missing, or has another version.
     package static func read(storeDirectory: FilePath) throws(UploadError) -> PolicyFile? {
-        guard let bytes = try StoreFiles.read(storeDirectory + "/" + fileName) else { return nil }
+        let path = storeDirectory + "/" + fileName
+        guard let bytes = try StoreFiles.read(path, isObeyed: true) else { return nil }
         return parse(bytes)
     }
 

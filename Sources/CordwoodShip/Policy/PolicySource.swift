@@ -102,9 +102,17 @@ package struct PolicySource: Sendable {
     }
 
     /// The policy that this source left in the store; nil: none, or no valid one.
-    package func kept(storeDirectory: FilePath) -> (PolicyDocument, PolicyFile)? {
-        guard let file = try? PolicyFile.read(storeDirectory: storeDirectory),
-            file.urlHash == PolicyFile.hash(url),
+    package func kept(
+        storeDirectory: FilePath
+    ) throws(UploadError) -> (PolicyDocument, PolicyFile)? {
+        let read: PolicyFile?
+        do throws(UploadError) {
+            read = try PolicyFile.read(storeDirectory: storeDirectory)
+        } catch {
+            if case .notOurs = error { throw error }
+            return nil
+        }
+        guard let file = read, file.urlHash == PolicyFile.hash(url),
             let document = try? PolicyDocument(json: file.json)
         else { return nil }
         return (document, file)

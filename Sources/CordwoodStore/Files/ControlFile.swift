@@ -28,8 +28,9 @@ public struct ControlFile: Equatable, Sendable {
 
     /// nil: there is no such file.
     package static func read(storeDirectory: FilePath) throws(UploadError) -> ControlFile? {
-        guard let bytes = try StoreFiles.read(storeDirectory + "/" + fileName) else { return nil }
-        return try parse(bytes, path: storeDirectory + "/" + fileName)
+        let path = storeDirectory + "/" + fileName
+        guard let bytes = try StoreFiles.read(path, isObeyed: true) else { return nil }
+        return try parse(bytes, path: path)
     }
 
     /// Changes the file, or makes it. Concurrent changes happen one after the other. A file that

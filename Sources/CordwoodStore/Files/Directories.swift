@@ -31,8 +31,11 @@ package enum Directories {
     private static func makeOwn(_ path: FilePath) throws(CordwoodError) {
         if Files.makeDirectory(path) { return }
         guard Errno.last == Errno.EEXIST else { throw failure("make directory", path) }
-        guard FileFacts(at: path)?.isDirectory == true else {
+        guard let facts = FileFacts(at: path), facts.isDirectory else {
             throw CordwoodError(Status.notDirectory, "\(path) is not a directory")
+        }
+        do throws(UploadError) { try StoreOwner.check(facts, path) } catch {
+            throw CordwoodError(error.status.rawValue, error.text)
         }
     }
 
@@ -68,7 +71,7 @@ package enum Directories {
     package static func sync(_ path: FilePath) -> Int32 {
         var descriptor = Files.openKept(path, [.read, .nonBlocking])
         if descriptor < 0, Errno.last == Errno.ELOOP, let target = SegmentLink.target(path) {
-            descriptor = Files.openKept(FilePath(target), [.read, .nonBlocking])
+            descriptor = Files.openKept(target, [.read, .nonBlocking])
         }
         guard descriptor >= 0 else { return Errno.last }
         defer { FileCalls.close(descriptor) }
@@ -112,6 +115,7 @@ package enum Directories {
         _ store: OpenDirectory, consent: Consent, groupReads: Bool
     ) throws(CordwoodError) -> Int32 {
         let path = FilePath(store)
+        try StoreOwner.check(store)
         if groupReads, !store.letGroupRead() {
             throw failure("let the group read", FilePath(store.path))
         }

@@ -46,7 +46,7 @@ package struct StoreFile: Equatable, Sendable {
     /// nil: there is no store file yet.
     package static func read(storeDirectory: FilePath) throws(UploadError) -> StoreFile? {
         let path = storeDirectory + "/" + fileName
-        guard let bytes = try StoreFiles.read(path) else { return nil }
+        guard let bytes = try StoreFiles.read(path, isObeyed: true) else { return nil }
         return try parse(bytes, path: path)
     }
 

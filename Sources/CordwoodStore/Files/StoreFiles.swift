@@ -52,9 +52,10 @@ package enum StoreFiles {
             throw UploadError.system(call: "mkdir", path: "\(path)", errno: Errno.last)
         }
         // Through a link, files would be made and removed elsewhere.
-        guard FileFacts(at: path)?.isDirectory == true else {
+        guard let facts = FileFacts(at: path), facts.isDirectory else {
             throw UploadError.system(call: "mkdir", path: "\(path)", errno: Errno.ENOTDIR)
         }
+        try StoreOwner.check(facts, path)
     }
 
     /// Unsorted names; hidden ones only on request. A missing directory has none.
@@ -94,8 +95,10 @@ package enum StoreFiles {
 
     /// nil: there is no file. Anything but a regular file counts as damage: reading a FIFO or a
     /// device would block.
+    /// - Parameter isObeyed: the content decides what programs do, so nobody but the store's owner
+    /// and root may have written it.
     package static func read(
-        _ path: FilePath, bytesMax: Int = readBytesMax
+        _ path: FilePath, bytesMax: Int = readBytesMax, isObeyed: Bool = false
     ) throws(UploadError) -> [UInt8]? {
         let opened = Files.open(path, [.read, .nonBlocking, .noTerminal])
         guard opened >= 0 else {
@@ -103,7 +106,10 @@ package enum StoreFiles {
             throw UploadError.system(call: "open", path: "\(path)", errno: Errno.last)
         }
         let file = FileDescriptor(owning: opened)
-        guard isRegular(opened) else { throw UploadError.damaged("\(path) is not a file") }
+        guard let facts = FileFacts(of: opened), facts.isRegular else {
+            throw UploadError.damaged("\(path) is not a file")
+        }
+        if isObeyed { try StoreOwner.check(facts, path) }
         var bytes = [UInt8](repeating: 0, count: 4096)
         var count = 0
         while true {

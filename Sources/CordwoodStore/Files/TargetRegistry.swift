@@ -102,7 +102,8 @@ package struct TargetRegistry: Sendable {
     package func list() throws(UploadError) -> [RegisteredTarget] {
         var targets: [RegisteredTarget] = []
         for fileName in try StoreFiles.list(paths.targets).sorted() {
-            guard let bytes = try StoreFiles.read(paths.targets + "/" + fileName) else { continue }
+            let path = paths.targets + "/" + fileName
+            guard let bytes = try StoreFiles.read(path, isObeyed: true) else { continue }
             targets.append(TargetRegistry.parse(bytes, key: TargetKey(fileName: fileName)))
         }
         return targets

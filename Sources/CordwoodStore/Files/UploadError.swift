@@ -37,6 +37,8 @@ public enum UploadError: Error, Equatable, Sendable {
     /// A newer, incompatible format: do not write.
     case version(String)
     case damaged(String)
+    /// Another user could have written it.
+    case notOurs(String)
     case notFound(String)
     case exists(String)
     /// libcurl is not available.
@@ -51,6 +53,7 @@ public enum UploadError: Error, Equatable, Sendable {
         case .argument: return .argument
         case .version: return .version
         case .damaged: return .damaged
+        case .notOurs: return .permission
         case .notFound: return .notFound
         case .exists: return .exists
         case .unsupported: return .unsupported
@@ -63,8 +66,9 @@ public enum UploadError: Error, Equatable, Sendable {
         switch self {
         case .system(let call, let path, let code):
             return "\(call) \(path): \(Errno.text(code))"
-        case .argument(let text), .version(let text), .damaged(let text), .notFound(let text),
-            .exists(let text), .unsupported(let text), .limit(let text), .locked(let text):
+        case .argument(let text), .version(let text), .damaged(let text), .notOurs(let text),
+            .notFound(let text), .exists(let text), .unsupported(let text), .limit(let text),
+            .locked(let text):
             return text
         }
     }

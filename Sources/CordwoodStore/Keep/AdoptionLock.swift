@@ -160,6 +160,8 @@ struct AdoptionLock {
             let descriptor = Files.open(path, [.read, .nonBlocking])
             guard descriptor >= 0 else { continue }
             defer { Files.close(descriptor) }
+            // A FIFO's writer might never end.
+            guard StoreFiles.isRegular(descriptor) else { continue }
             var crc: UInt32 = 0
             unsafe withUnsafeTemporaryAllocation(byteCount: 65_536, alignment: 8) { buffer in
                 while true {

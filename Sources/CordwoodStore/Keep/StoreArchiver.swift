@@ -73,6 +73,7 @@ public enum StoreArchiver {
         guard found.isDirectory else {
             throw CordwoodError(Status.notDirectory, "\(directory) is not a directory")
         }
+        try StoreOwner.check(storeDirectory: directory)
         for name in ["lanes", "archives"] {
             let path = directory + "/\(name)"
             guard FileFacts(at: path)?.isDirectory != false else {

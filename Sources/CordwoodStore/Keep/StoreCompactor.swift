@@ -58,9 +58,13 @@ public enum StoreCompactor {
         }
         var summary = CompactingSummary()
         guard FileFacts(at: directory + "/archives") != nil else { return summary }
+        try StoreOwner.check(storeDirectory: directory)
         // What was archived before a denial must go, so no archive may become younger.
-        if let file = try? StoreFile.read(storeDirectory: directory), file.consent == .denied {
-            return summary
+        do throws(UploadError) {
+            let file = try StoreFile.read(storeDirectory: directory)
+            if file?.consent == .denied { return summary }
+        } catch {
+            throw CordwoodError(error.status.rawValue, error.text)
         }
         summary.archivesLeft = try CompactionLeftovers.remove(
             directory: directory, identities: identities)
@@ -438,7 +442,11 @@ private struct Compacting {
 
     /// After a denial, waiting archives are removed, so none may be merged into a younger one.
     private var isAllowed: Bool {
-        (try? StoreFile.read(storeDirectory: directory))?.consent != .denied
+        do throws(UploadError) {
+            return try StoreFile.read(storeDirectory: directory)?.consent != .denied
+        } catch {
+            return false
+        }
     }
 
     /// Sorted; neighbours of a lane are joined.

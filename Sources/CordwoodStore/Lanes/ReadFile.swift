@@ -8,7 +8,7 @@ final class ReadFile {
     let path: FilePath
     private let file: OpenFile
     /// The link's target, if the name is a link to a segment in memory.
-    private let target: String?
+    private let target: FilePath?
     /// As the system last said.
     private var knownSize: UInt64
     /// Bytes of a file that nobody changes any more: one read serves several copies.
@@ -22,16 +22,18 @@ final class ReadFile {
     private init(path: FilePath, pool: OpenFiles?, isSegment: Bool) throws(ReadProblem) {
         var fd = ReadFile.open(path)
         target = fd < 0 && errno == ELOOP ? SegmentLink.target(path) : nil
-        if let target { fd = ReadFile.open(FilePath(target)) }
+        if let target { fd = ReadFile.open(target) }
         guard fd >= 0 else { throw .system("open \(path)", errno: errno) }
-        guard let facts = FileFacts(of: fd), facts.isRegular else {
+        guard let facts = FileFacts(of: fd), facts.isRegular,
+            target.map({ SegmentLink.isTarget(facts, $0) }) ?? true
+        else {
             Files.close(fd)
             throw .damaged("\(path): not a regular file")
         }
         self.path = path
         knownSize = facts.bytes
         file = OpenFile(
-            fd, facts, path: target.map { FilePath($0) } ?? path, isSegment: isSegment)
+            fd, facts, path: target ?? path, isSegment: isSegment)
         if let pool { file.join(pool) }
     }
 
@@ -65,7 +67,8 @@ final class ReadFile {
 
     /// Whether the name by which it was opened still leads to it.
     var hasItsName: Bool {
-        if let target, SegmentLink.target(path) != target { return false }
+        // By their names: each starts from a descriptor of its own.
+        if let target, SegmentLink.target(path).map({ "\($0)" }) != "\(target)" { return false }
         return file.lend { FileFacts.isNamed($0, file.path) } ?? false
     }
 

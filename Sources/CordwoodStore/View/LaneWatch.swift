@@ -15,7 +15,7 @@ public struct LaneWatch: Sendable {
 
     public init(paths: [String]) {
         let boot = BootID.running()
-        for path in paths.map({ FilePath($0) }) {
+        for path in paths.map({ FilePath(opening: $0) }) {
             guard StoreFolder.isDirectory(path + "/lanes"),
                 let lanes = try? LaneFiles.list(store: path)
             else {

@@ -226,7 +226,7 @@ public enum StoreInspector {
     }
 
     public static func stats(directory: String) throws(ReadProblem) -> StoreStats {
-        try StoreFolder.check(FilePath(directory))
+        try StoreFolder.check(FilePath(opening: directory))
         return try stats(path: directory)
     }
 

@@ -91,6 +91,10 @@ enum Descriptors {
         name.add("/.")
         let directory = unsafe FileCalls.openKept(name.pointer, .directory)
         defer { FileCalls.close(directory) }
+        // The user who deleted the store may have left a link to another one's directory.
+        guard let facts = FileFacts(of: directory),
+            unsafe facts.mayFollow(owner: engine.pointee.lanes_owner)
+        else { return }
         _ = unsafe cwi_make_directory_at(directory, "lanes")
         let again = unsafe FileCalls.openKept("lanes", in: directory, .directory)
         guard again >= 0 else { return }
