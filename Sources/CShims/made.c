@@ -114,6 +114,10 @@ uint32_t cwi_bound_user(void) {
     return user;
 }
 
+int cwi_step(int directory, const char *name) {
+    return openat(directory, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+}
+
 int cwi_enter(int directory, const char *name, const char **last) {
     int folder = directory;
     for (const char *slash; (slash = strchr(name, '/')) != NULL; name = slash + 1) {

@@ -17,7 +17,8 @@ struct CordwoodCommand: ParsableCommand {
             cat, tail, grep, stats, verify and export only read. They are safe at any time, also \
             while programs write. If you name no store, a verb takes the one in CORDWOOD_DIR. \
             Readers remember facts of archives in $XDG_CACHE_HOME/cordwood or ~/.cache/cordwood, \
-            so that large stores open fast; CORDWOOD_CACHE=off does without.
+            so that large stores open fast; CORDWOOD_CACHE=off does without. On a store of \
+            another user, root's verbs act as that user.
 
             Examples:
               my-program | cordwood log --store logs --logger my.program

@@ -131,7 +131,7 @@ final class ViewerConnection: ChannelInboundHandler {
         found.assumeIsolated().whenComplete {
             guard case .answering = self.state else { return }
             let user: UInt32? = if case .success(let user) = $0 { user } else { nil }
-            self.isOwnUser = user == Machine.userID()
+            self.isOwnUser = user == self.service.options.userID ?? Machine.userID()
             self.answer(context, head, body)
         }
     }

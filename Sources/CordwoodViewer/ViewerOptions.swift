@@ -13,6 +13,8 @@ public struct ViewerOptions: Sendable {
     public var port = 0
     /// A Unix socket instead, which only its owner can open.
     public var socketPath: String?
+    /// Only this user's browsers are answered; nil: those of the user that the process acts as.
+    public var userID: UInt32?
     /// Keys for encrypted archives.
     public var identities: [AgeIdentity] = []
     /// Remembers facts of archives between queries, as the command line does.

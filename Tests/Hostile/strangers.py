@@ -162,6 +162,81 @@ def unreadable_consent(suite):
         holds(f"belongs to user {USER}" in done.text, done.text)
 
 
+def verbs_as_owner(suite):
+    """Root's verbs act as the owner of the store; as root only where the owner cannot come."""
+    needs_root()
+    store, other = suite.folder / "owned", suite.folder / "other"
+    closed = suite.folder / "closed"
+    closed.mkdir(mode=0o700)
+    for place, user in ((store, USER), (other, STRANGER)):
+        make(place, "mine")
+        own(place, user)
+        for archive in (place / "archives").glob("*.cwa"):
+            # As a link to a file of root's would.
+            os.chown(archive, 0, 0)
+    shutil.copytree(store, closed / "backup")
+    own(closed / "backup")
+    for archive in (closed / "backup/archives").glob("*.cwa"):
+        os.chown(archive, 0, 0)
+    for verb in ("cat", "tail", "stats", "verify"):
+        tool(verb, store, environment=NO_CACHE, codes=(3, 4))
+        said = tool(verb, closed / "backup", environment=NO_CACHE, codes=(0,)).text
+        holds(f"works as root: user {USER}" in said and f"not enter {closed}" in said, said)
+    tool("archive", store, codes=range(8))
+    holds(all(path.lstat().st_uid in (0, USER) for path in store.rglob("*")), "owners")
+    equal("archives of the user",
+          sum(path.stat().st_uid == USER for path in (store / "archives").glob("*.cwa")), 1)
+    made = suite.folder / "made"
+    equal("log ends", log(made, "root's").returncode, 0)
+    equal("owner", made.stat().st_uid, 0)
+    # The owner does not decide that root stays root.
+    links = suite.folder / "links"
+    links.mkdir()
+    for name, target, user in (("own", store, USER), ("root's", made, USER), ("by", store, 0),
+                               ("up", suite.folder, USER), ("kept", closed / "backup", USER),
+                               ("kept by root", closed / "backup", 0)):
+        (links / name).symlink_to(target)
+        os.lchown(links / name, user, user)
+    for path, told in ((links / "own", None), (links / "by", None),
+                       (links / "root's", "follows no link"),
+                       (links / "up/made", "follows no link"),
+                       (links / "up/none", "follows no link"), (links / "none", "No such file")):
+        said = tool("cat", path, environment=NO_CACHE, codes=(3, 4)).text
+        holds(told in said if told else "follows" not in said, said)
+    # Nor is the verb led away from where the owner cannot come.
+    shut = suite.folder / "theirs/shut"
+    shut.mkdir(parents=True)
+    shutil.copytree(store, shut / "backup")
+    own(shut.parent)
+    os.chown(shut, 0, 0)
+    shut.chmod(0o700)
+    for path, told, code in ((links / "kept", "act as its owner", 4),
+                             (links / "kept by root", "works as root", 0),
+                             (shut / "backup", "act as its owner", 4)):
+        said = tool("cat", path, environment=NO_CACHE, codes=(code,)).text
+        holds(told in said, said)
+    for first, second in ((store, other), (store, made), (made, store)):
+        said = tool("cat", first, second, environment=NO_CACHE, codes=(4,)).text
+        holds("one user at a time" in said, said)
+    keeps = ["setpriv", "--securebits=+no_setuid_fixup"]
+    lacks = ["setpriv", "--bounding-set=-setgid"]
+    for way, told in ((keeps, "become root again"), (lacks, "not permitted")):
+        said = run(*way, CORDWOOD, "cat", store, environment=NO_CACHE, codes=(4,)).text
+        holds(f"act as its owner, user {USER}" in said and told in said, said)
+    own(store)
+    tool("cat", store, environment=NO_CACHE, codes=(0,))
+    for each in (store, store.parent / "home"):
+        if each != store:
+            each.mkdir()
+            store.rename(each / "store")
+            own(each)
+        each.chmod(0)
+        said = tool("cat", each if each == store else each / "store", environment=NO_CACHE,
+                    codes=(4,)).text
+        holds("Permission denied" in said, said)
+        each.chmod(0o700)
+
+
 # ── What is put in the place of what root works on ──
 
 VERBS = {
@@ -274,6 +349,17 @@ def swaps_with_rights(suite):
         swaps_.run("archive", number, name, way=WITH_RIGHTS)
 
 
+def swaps_of_the_store(suite):
+    """The owner of a store puts a link to root's in its place: the verb acts as the owner."""
+    swaps_ = Swaps(suite)
+    chance = random.Random(cases.seed())
+    for verb in ("upload", "archive", "cat", "level"):
+        calls = swaps_.run(verb, 0, is_open=True)
+        some = chance.sample(range(1, calls + 1), min(calls, sized(5, 100, 1000)))
+        for number in {*range(1, min(calls, 20) + 1), *some}:
+            swaps_.run(verb, number, is_open=True)
+
+
 def memory_links(suite):
     """A link in lanes/ leads root's reader to a segment in root's memory only if it is root's."""
     needs_root()
@@ -338,5 +424,5 @@ def led_away(suite):
             tail.kill()
 
 
-CASES = [strangers, strangers_control, deleted, unreadable_consent, swaps, swaps_with_rights,
-         memory_links, led_away]
+CASES = [strangers, strangers_control, deleted, unreadable_consent, verbs_as_owner, swaps,
+         swaps_with_rights, swaps_of_the_store, memory_links, led_away]

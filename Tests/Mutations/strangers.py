@@ -2,6 +2,8 @@
 
 from entry import ENGINE, SHIMS, STORE, SYSTEM, mutation
 
+CLI = "Sources/CordwoodCLI/"
+
 mutation("users", "links-are-followed", SYSTEM + "FilePath.swift",
          "            base.isOurs\n", "            base.descriptor >= 0\n",
          "hostile swaps", "a store's owner leads root's program into root's own directories")
@@ -43,6 +45,9 @@ mutation("users", "control-is-obeyed", STORE + "Files/ControlFile.swift",
 mutation("users", "opening-takes-any-control", ENGINE + "Services/ControlKeeper.swift",
          "            if case .notOurs = error, complain == nil { throw error }\n", "",
          "hostile strangers", "an engine opens beside a control file that it must not obey")
+mutation("users", "verbs-stay-root", CLI + "Options/Selection.swift",
+         "        try StoreUser.become(ownerOf: named, makes: makes)\n", "",
+         "hostile verbs_as_owner", "root's verbs read for a user what only root may read")
 mutation("users", "root-makes-for-root", SHIMS + "made.c",
          "    const struct stat model = {.st_uid = owner, .st_gid = group};\n",
          "    const struct stat model = {.st_uid = owner & 0, .st_gid = group & 0};\n",
@@ -54,6 +59,20 @@ mutation("users", "others-keep-their-right", SYSTEM + "Files.swift",
 mutation("users", "others-files-are-mended", SYSTEM + "Files.swift",
          "        guard known.owner == Machine.userID() else { return false }\n", "",
          "hostile strangers", "a program changes the mode of what another user owns, or obeys it")
+mutation("users", "links-of-others", SYSTEM + "Users.swift",
+         "        return strangeLink(way, but: way.end.owner) ?? .found(way)\n",
+         "        return .found(way)\n",
+         "hostile verbs_as_owner", "a user's link leads root's verb to root's store")
+mutation("users", "several-users", CLI + "Options/StoreUser.swift",
+         "        if let other = ways.first(where: { $0.end.owner != owner }) {\n",
+         "        if let other = ways.first(where: { $0.path.isEmpty }) {\n",
+         "hostile verbs_as_owner", "root's verb acts as one user on another one's store")
+mutation("users", "own-closed-folder", SYSTEM + "Users.swift",
+         "                if facts.owner == user { return nil }\n", "",
+         "hostile verbs_as_owner", "a user makes root's verb stay root, and leads it away")
+mutation("users", "root-again", SYSTEM + "Users.swift",
+         "        guard setuid(0) != 0 else", "        guard setuid(user) == 0 else",
+         "hostile verbs_as_owner", "a verb that acts as the owner can become root again")
 mutation("users", "fails-open", STORE + "Keep/StoreCompactor.swift",
          "            if file?.consent == .denied { return summary }\n        } catch {\n"
          "            throw CordwoodError(error.status.rawValue, error.text)\n",

@@ -186,6 +186,8 @@ uint32_t cwi_bound_user(void);
  * up. Without a slash it is the directory itself, else a descriptor for cwi_file_close. -1: errno
  * says why. */
 int cwi_enter(int directory, const char *name, const char **last);
+/* What has that name, a link itself too, without rights but to ask what it is; for close(2). */
+int cwi_step(int directory, const char *name);
 /* The raw system call: glibc would emulate it by writing, which may leave holes. */
 static inline int cw_fallocate(int fd, int mode, off_t offset, off_t length) {
     return (int)syscall(SYS_fallocate, fd, mode, offset, length);

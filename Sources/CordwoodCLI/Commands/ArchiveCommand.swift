@@ -70,8 +70,8 @@ struct ArchiveCommand: ParsableCommand {
         guard (1...StoreArchiver.timeStepNsMax).contains(timeStep) else {
             throw Failure(.usage, "--time-step takes 1 to \(StoreArchiver.timeStepNsMax)")
         }
-        let store = try Sources.resolved(directory.map { [$0] } ?? [])[0]
         let recipients = try encryption.recipients()
+        let store = try Sources.resolved(directory.map { [$0] } ?? [])[0]
         var summary = ArchivingSummary()
         let witness = AdoptionWitness(adoptsForeign: foreign)
         let opened = FilePath(opening: store)

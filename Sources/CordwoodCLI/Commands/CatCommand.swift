@@ -31,8 +31,8 @@ struct CatCommand: ParsableCommand {
     @OptionGroup var sources: Sources
 
     func run() throws {
-        let reading = try Reading(
-            paths: try sources.resolved(), options: try selection.readerOptions())
+        let options = try selection.readerOptions()
+        let reading = try Reading(paths: try sources.resolved(), options: options)
         let style = LineStyle(selection, text)
         var record = RecordRef()
         while reading.next(&record) { style.print(record) }

@@ -90,6 +90,7 @@ struct CollectCommand: ParsableCommand {
                 .usage, "--connections and --connections-per-address take positive numbers")
         }
         try FileLimit.raise(connections: connections)
+        try StoreUser.become(ownerOf: [directory], makes: true)
         options.connectionsMax = connections
         options.connectionsPerAddressMax = connectionsPerAddress
         options.notice = { Complaint.offer($0) }

@@ -43,8 +43,8 @@ struct HTTPShowCommand: ParsableCommand {
     }
 
     func run() throws {
-        let paths = try sources.resolved()
         var options = try selection.readerOptions()
+        let paths = try sources.resolved()
         options.kinds = ExchangeGatherer.kinds
         let watch = LaneWatch(paths: paths)
         let reading = try Reading(paths: paths, options: options)

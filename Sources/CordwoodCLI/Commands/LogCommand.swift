@@ -54,16 +54,16 @@ struct LogCommand: ParsableCommand {
     func run() throws {
         let number = try Selection.level(level)
         guard let recordLevel = Level(number: number) else { throw Failure(.usage, "no level") }
-        for path in files where path != "-" && !Files.isReadable(FilePath(path)) {
-            throw Failure(.cannotOpen, "\(path): \(Errno.text(Errno.last))")
-        }
-        let store = try Sources.resolved(self.store.map { [$0] } ?? [])[0]
+        try requireFiles()
+        _ = try encryption.recipients()
+        let store = try Sources.resolved(self.store.map { [$0] } ?? [], makes: true)[0]
+        // The store's owner may have fewer rights.
+        try requireFiles()
         var options = EngineOptions()
         options.level = .trace
         setLimits(&options, of: store)
         options.segmentBytes = LogCommand.segmentBytes
         options.holdsTime = true
-        _ = try encryption.recipients()
         options.encryptTo = encryption.text
         let engine: Engine
         let log: Logger
@@ -96,6 +96,12 @@ struct LogCommand: ParsableCommand {
                 .failed,
                 Counted.text(writer.cutCount, "line")
                     + (writer.cutCount == 1 ? " was" : " were") + " cut after \(limit) bytes")
+        }
+    }
+
+    private func requireFiles() throws(Failure) {
+        for path in files where path != "-" && !Files.isReadable(FilePath(path)) {
+            throw Failure(.cannotOpen, "\(path): \(Errno.text(Errno.last))")
         }
     }
 

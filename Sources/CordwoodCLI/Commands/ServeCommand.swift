@@ -49,13 +49,16 @@ struct ServeCommand: ParsableCommand {
     @OptionGroup var sources: Sources
 
     func run() throws {
-        var options = ViewerOptions(paths: try sources.resolved())
+        var options = ViewerOptions(paths: [])
         guard let address = ListenAddress(listen) else {
             throw Failure(.usage, "--listen takes ADDRESS:PORT")
         }
         (options.host, options.port) = (address.host, address.port)
         options.socketPath = socket
         options.identities = try keys.identities()
+        // The user who starts the server uses the browser, whoever owns the stores.
+        options.userID = Machine.userID()
+        options.paths = try sources.resolved()
         options.isReadOnly = readOnly
         options.notice = { Complaint.offer($0) }
         #if DEBUG

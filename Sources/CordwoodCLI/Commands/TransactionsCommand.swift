@@ -73,9 +73,10 @@ struct TransactionsCommand: ParsableCommand {
     }
 
     func run() throws {
+        let options = try selection.readerOptions()
         let paths = try sources.resolved()
         if !deleted.isEmpty || deleteAll { return try delete(paths) }
-        let source = TransactionSource(paths: paths, options: try selection.readerOptions())
+        let source = TransactionSource(paths: paths, options: options)
         if !ids.isEmpty { return try showRecords(source) }
         var gatherer = TransactionGatherer()
         var figures = TransactionFigures()

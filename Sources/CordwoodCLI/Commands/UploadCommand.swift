@@ -58,13 +58,13 @@ struct UploadCommand: ParsableCommand {
     var directory: String?
 
     func run() throws(Failure) {
-        let store = try Sources.resolved(directory.map { [$0] } ?? [])[0]
         let target = try destination.options(to: to)
         guard !bodies || dryRun, !watch || !dryRun else {
             throw Failure(.usage, "--bodies goes with --dry-run, and --dry-run without --watch")
         }
         let made = Keys(
             recipients: try encryption.recipients(), identities: try keys.identities())
+        let store = try Sources.resolved(directory.map { [$0] } ?? [])[0]
         if dryRun { return try plan(store, target, made) }
         let progress = UploadProgress(store)
         let session: StoreUploader.Session

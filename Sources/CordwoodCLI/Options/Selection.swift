@@ -154,10 +154,14 @@ struct Sources: ParsableArguments {
 
     func resolved() throws(Failure) -> [String] { try Sources.resolved(paths) }
 
-    static func resolved(_ paths: [String]) throws(Failure) -> [String] {
-        if !paths.isEmpty { return paths }
-        if let directory = environmentStore { return [directory] }
-        throw Failure(.usage, "no store: give a directory or set CORDWOOD_DIR")
+    /// Acts as the owner of the stores from then on (`StoreUser`).
+    static func resolved(_ paths: [String], makes: Bool = false) throws(Failure) -> [String] {
+        let named = paths.isEmpty ? environmentStore.map { [$0] } ?? [] : paths
+        guard !named.isEmpty else {
+            throw Failure(.usage, "no store: give a directory or set CORDWOOD_DIR")
+        }
+        try StoreUser.become(ownerOf: named, makes: makes)
+        return named
     }
 
     static var environmentStore: String? {

@@ -14,7 +14,7 @@ enum StoreWords {
         _ words: [String], isOther: (String) -> Bool
     ) throws(Failure) -> (store: String, rest: [String]) {
         if let first = words.first, !isOther(first) || isDirectoryWithoutOther(first) {
-            return (first, Array(words.dropFirst()))
+            return (try Sources.resolved([first])[0], Array(words.dropFirst()))
         }
         return (try Sources.resolved([])[0], words)
     }

@@ -48,6 +48,7 @@ package struct FileFacts {
     /// Its last name was removed.
     package var isNameless: Bool { status.st_nlink == 0 }
     package var isRegular: Bool { status.st_mode & S_IFMT == S_IFREG }
+    package var isLink: Bool { status.st_mode & S_IFMT == S_IFLNK }
     package var isDirectory: Bool { status.st_mode & S_IFMT == S_IFDIR }
     package var isPipe: Bool { status.st_mode & S_IFMT == S_IFIFO }
     package var inode: UInt64 { UInt64(status.st_ino) }
