@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -99,13 +100,25 @@ static void delete_store(void) {
     NEED(system(command) == 0);
 }
 
-static void case_deleted(void) {
+/* Slow while it is asked to be: meanwhile other threads may find the directory. */
+static bool slow_directories;
+int mkdirat(int directory, const char *name, mode_t mode) {
+    int made = (int)syscall(SYS_mkdirat, directory, name, mode);
+    if (slow_directories) usleep(100000);
+    return made;
+}
+
+static void goes_on(bool deletes) {
     cw_logger *log;
+    slow_directories = true;
     cw_engine *engine = open_engine(0, &log);
-    delete_store();
+    if (deletes) delete_store();
     log_on(log);
     NEED(cw_close(&engine, 20000) == CW_OK);
 }
+
+static void case_deleted(void) { goes_on(true); }
+static void case_beside(void) { goes_on(false); }
 
 /* A child that has not logged yet begins at the path of a store that was deleted. */
 static void case_deleted_child(void) {
@@ -334,7 +347,8 @@ int main(int count, char **arguments) {
     } cases[] = {{"log", case_log},         {"life", case_life}, {"threads", case_threads},
                  {"signals", case_signals}, {"exit", case_exit}, {"steady", case_steady},
                  {"look", case_look},       {"segment", case_segment},
-                 {"deleted", case_deleted}, {"deleted_child", case_deleted_child}};
+                 {"deleted", case_deleted}, {"beside", case_beside},
+                 {"deleted_child", case_deleted_child}};
     for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++)
         if (!strcmp(cases[i].name, arguments[1])) {
             cases[i].run();

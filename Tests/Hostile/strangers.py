@@ -127,19 +127,28 @@ def strangers_control(suite):
 
 
 def deleted(suite):
-    """A host of root's goes on in a user's store that was deleted, and makes it for that user."""
+    """Hosts of root's go on in a user's store that was deleted, and make it for that user; one may
+    find what the other has just made."""
     needs_root()
-    for case in ("deleted", "deleted_child"):
+    for case, others in (("deleted", ["beside"] * 3), ("deleted_child", [])):
         store = suite.folder / case
         store.mkdir()
         own(store)
-        with subprocess.Popen([suite.host, case, store], stdin=subprocess.PIPE) as host:
-            try:
-                until(lambda: "again" in tool("cat", store, environment=NO_CACHE).text, case)
+        hosts = [subprocess.Popen([suite.host, name, store], stdin=subprocess.PIPE)
+                 for name in others]
+        until(lambda: len(list((store / "lanes").glob("*.lane"))) == len(others), "lanes")
+        (store / "deleted").touch()
+        hosts.append(subprocess.Popen([suite.host, case, store], stdin=subprocess.PIPE))
+        try:
+            until(lambda: not (store / "deleted").exists()
+                  and len(list((store / "lanes").glob("*.lane"))) >= len(hosts), case)
+            until(lambda: "again" in tool("cat", store, environment=NO_CACHE).text, case)
+            for host in hosts:
                 host.communicate()
-            finally:
+        finally:
+            for host in hosts:
                 host.kill()
-        equal(f"{case} ends", host.returncode, 0)
+        equal(f"{case} ends", [host.returncode for host in hosts], [0] * len(hosts))
         made = (store, *store.rglob("*"))
         equal("root's", [path for path in made if path.stat().st_uid == 0], [])
 
