@@ -80,13 +80,43 @@ int cwi_make_directory_at(int directory, const char *name) {
     return mkdirat(directory, name, 0700) == 0 ? 0 : errno;
 }
 
+/* The directory of this name. A link leads there only out of a directory that root alone may
+ * change. */
+static int step_by_root(int folder, const char *name) {
+    struct stat in, found;
+    int next = cwi_step(folder, name);
+    if (next < 0 || fstat(next, &found) != 0 || !S_ISLNK(found.st_mode)) return next;
+    close(next);
+    if (found.st_uid == 0 && fstat(folder, &in) == 0 && in.st_uid == 0 && !(in.st_mode & 0022))
+        return openat(folder, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    errno = ELOOP;
+    return -1;
+}
+
+/* Where root makes a directory for somebody else. The path begins with a slash. */
+static int open_by_root(char *path) {
+    int folder = openat(AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    char *name = path, *slash;
+    while (folder >= 0 && *(name += strspn(name, "/")) != 0) {
+        if ((slash = strchr(name, '/')) != NULL) *slash = 0;
+        int next = step_by_root(folder, name), error = errno;
+        close(folder);
+        folder = next, errno = error;
+        if (slash == NULL) break;
+        *slash = '/', name = slash;
+    }
+    return folder;
+}
+
 int cwi_make_directory_again(char *path, uid_t owner, gid_t group) {
     const struct stat model = {.st_uid = owner, .st_gid = group};
     char *slash = strrchr(path, '/');
     if (slash == NULL) return ENOENT;
     *slash = 0;
-    int parent =
-        openat(AT_FDCWD, slash == path ? "/" : path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int parent = path[0] == '/' && owner != 0 && geteuid() == 0
+                     ? open_by_root(path)
+                     : openat(AT_FDCWD, slash == path ? "/" : path,
+                              O_PATH | O_DIRECTORY | O_CLOEXEC);
     int error = parent < 0 ? errno : 0;
     *slash = '/';
     if (parent < 0) return error;

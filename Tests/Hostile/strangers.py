@@ -78,7 +78,7 @@ def strangers(suite):
                 # Others lose the right to change what is the user's own.
                 (USER, mode | 0o020, None), (USER, mode | 0o002, None),
                 (USER, mode | (0o2070 if is_folder else 0o060), None),
-                (0, mode | 0o077, f"mode is {mode | 0o077:o}")]
+                (0, mode | 0o077, f"(mode {mode | 0o077:o}): name a directory")]
         for owner, now, wrong in rows:
             # In root's own folders the user makes nothing, which is another refusal.
             if wrong is None and owner == 0 and is_folder:
@@ -219,11 +219,22 @@ def verbs_as_owner(suite):
     own(shut.parent)
     os.chown(shut, 0, 0)
     shut.chmod(0o700)
+    # A group may change the way there: with the sticky bit, too, as the store is the user's.
+    teams = []
+    for mode in (0o770, 0o1770):
+        teams.append(suite.folder / f"team-{mode:o}")
+        teams[-1].mkdir()
+        teams[-1].chmod(mode)
+        shutil.copytree(store, teams[-1] / "backup")
+        own(teams[-1] / "backup")
     for path, told, code in ((links / "kept", "act as its owner", 4),
                              (links / "kept by root", "works as root", 0),
-                             (shut / "backup", "act as its owner", 4)):
+                             (shut / "backup", "act as its owner", 4),
+                             *((team / "backup", "act as its owner", 4) for team in teams)):
         said = tool("cat", path, environment=NO_CACHE, codes=(code,)).text
         holds(told in said, said)
+    said = tool("cat", store, closed / "backup", environment=NO_CACHE, codes=(4,)).text
+    holds(f"may enter {store}, but not {closed}" in said, said)
     for first, second in ((store, other), (store, made), (made, store)):
         said = tool("cat", first, second, environment=NO_CACHE, codes=(4,)).text
         holds("one user at a time" in said, said)

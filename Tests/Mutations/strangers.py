@@ -68,8 +68,18 @@ mutation("users", "several-users", CLI + "Options/StoreUser.swift",
          "        if let other = ways.first(where: { $0.path.isEmpty }) {\n",
          "hostile verbs_as_owner", "root's verb acts as one user on another one's store")
 mutation("users", "own-closed-folder", SYSTEM + "Users.swift",
-         "                if facts.owner == user { return nil }\n", "",
+         "                guard facts.owner == 0 else { return nil }\n", "",
          "hostile verbs_as_owner", "a user makes root's verb stay root, and leads it away")
+mutation("users", "the-group-leads-away", SYSTEM + "Users.swift",
+         "guard facts.mode & 0o022 == 0 || keepsNext else { return nil }", "",
+         "hostile verbs_as_owner", "a group makes root's verb stay root, and leads it away")
+mutation("users", "sticky-is-enough", SYSTEM + "Users.swift",
+         "facts.mode & 0o1000 != 0 && next.owner == 0", "facts.mode & 0o1000 != 0",
+         "hostile verbs_as_owner", "a user's own entry in a sticky directory leads root away")
+mutation("users", "one-closed-path-opens-all", SYSTEM + "Users.swift",
+         "        if let closed, let entered {\n",
+         "        if let closed, let entered, closed.isEmpty {\n",
+         "hostile verbs_as_owner", "root reads what the owner can lead elsewhere")
 mutation("users", "root-again", SYSTEM + "Users.swift",
          "        guard setuid(0) != 0 else", "        guard setuid(user) == 0 else",
          "hostile verbs_as_owner", "a verb that acts as the owner can become root again")

@@ -19,7 +19,8 @@ enum StoreUser {
             throw Failure(
                 .cannotOpen,
                 "\(first.path) belongs to user \(owner), \(other.path) to user "
-                    + "\(other.end.owner): root works on the stores of one user at a time")
+                    + "\(other.end.owner): root works on the stores of one user at a time; run it "
+                    + "once for each")
         }
         guard owner != 0 else { return }
         switch Users.become(owner, group: first.end.group, reaching: ways) {
@@ -44,7 +45,7 @@ enum StoreUser {
             throw Failure(
                 .cannotOpen,
                 "\(path): root follows no link that belongs to another user than what it leads to: "
-                    + name)
+                    + "\(name); name what it leads to")
         case .missing(let error):
             guard makes, error == Errno.ENOENT else {
                 throw Failure(.cannotOpen, "open \(path): \(Errno.text(error))")

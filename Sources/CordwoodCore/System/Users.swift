@@ -8,7 +8,7 @@ import Glibc
 package enum Users {
     package enum Change {
         case done
-        /// Still root: that user may not enter this directory of somebody else's.
+        /// Still root: that user may not enter this directory.
         case closed(String)
         /// The process may have some of the user's rights, and must end.
         case failed(String)
@@ -29,11 +29,17 @@ package enum Users {
         guard count >= 0, setgroups(0, nil) == 0, setegid(wanted) == 0, seteuid(user) == 0 else {
             return .failed(Errno.text(errno))
         }
-        var closed: String?
+        var closed: String?, entered: String?
         for way in ways {
-            guard let problem = problem(opening: way.path) else { continue }
+            guard let problem = problem(opening: way.path) else {
+                entered = way.path
+                continue
+            }
             guard let folder = way.obstacle(to: user, wanted) else { return .failed(problem) }
             closed = folder
+        }
+        if let closed, let entered {
+            return .failed("that user may enter \(entered), but not \(closed)")
         }
         guard seteuid(0) == 0 else { return .failed(Errno.text(errno)) }
         if let closed {
@@ -66,15 +72,18 @@ extension Users {
         /// The directories in which a name is looked up, and links.
         fileprivate var steps: [(name: String, facts: FileFacts)] = []
 
-        /// The first directory that this user may not enter. nil: there is none, or the user may
-        /// change the way there.
+        /// The first directory that this user may not enter. nil: there is none, or others than
+        /// root may change the way there.
         fileprivate func obstacle(to user: UInt32, _ group: UInt32) -> String? {
-            for (name, facts) in steps {
-                if facts.owner == user { return nil }
+            for (at, (name, facts)) in steps.enumerated() {
+                guard facts.owner == 0 else { return nil }
                 if facts.isLink { continue }
+                // In a directory with the sticky bit, others do not replace what is root's.
+                let next = at + 1 < steps.count ? steps[at + 1].facts : end
+                let keepsNext = facts.mode & 0o1000 != 0 && next.owner == 0
+                guard facts.mode & 0o022 == 0 || keepsNext else { return nil }
                 let rights = facts.group == group ? facts.mode >> 3 : facts.mode
                 if rights & 0o1 == 0 { return name }
-                if rights & 0o2 != 0, facts.mode & 0o1000 == 0 { return nil }
             }
             return nil
         }

@@ -39,8 +39,11 @@ package enum Directories {
         }
     }
 
-    /// The host may change its working directory as soon as a store is open.
+    /// The host may change its working directory as soon as a store is open. Without a slash at
+    /// the end, so that the path has a parent.
     package static func absolute(_ path: String) throws(CordwoodError) -> String {
+        var path = path
+        while path.count > 1, path.hasSuffix("/") { path.removeLast() }
         if path.hasPrefix("/") { return path }
         guard let here = Files.workingDirectory() else {
             throw failure("find the working directory for", FilePath(path))

@@ -44,6 +44,12 @@ package enum StoreOwner {
     static func check(_ file: FileFacts, _ path: FilePath) throws(UploadError) {
         guard !file.isOpenToOthers || Files.closeToOthers(path, file) else {
             let mode = String(file.mode, radix: 8)
+            let user = Machine.userID()
+            guard user == file.owner || user == 0 else {
+                throw .notOurs(
+                    "\(path) belongs to user \(file.owner), and others may change it, too (mode "
+                        + "\(mode)): name a directory below it, which then belongs to this user")
+            }
             throw .notOurs(
                 "other users may change \(path), whose mode is \(mode): chmod go-w \(path)")
         }
