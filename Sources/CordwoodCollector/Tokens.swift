@@ -6,6 +6,11 @@ import Cordwood
 import CordwoodServing
 import Synchronization
 
+extension CollectorOptions {
+    /// Throws if the tokens, or their file, cannot be used.
+    package func checkTokens() throws(CollectorError) { _ = try Tokens(self) }
+}
+
 package struct TokenFileProblem: Error {
     package let text: String
     /// False: it was read, and its content is wrong.

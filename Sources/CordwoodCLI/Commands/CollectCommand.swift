@@ -90,6 +90,10 @@ struct CollectCommand: ParsableCommand {
                 .usage, "--connections and --connections-per-address take positive numbers")
         }
         try FileLimit.raise(connections: connections)
+        // Impossible tokens are refused before a directory is made.
+        do throws(CollectorError) { try options.checkTokens() } catch {
+            throw Failure(.usage, error.description)
+        }
         try StoreUser.become(ownerOf: [directory], makes: true)
         options.connectionsMax = connections
         options.connectionsPerAddressMax = connectionsPerAddress
