@@ -69,7 +69,7 @@ final class ClientsTests: CollectorCase {
         for seed in SplitMix.seeds(36, core: 2) {
             for clients in [2, 1] as [UInt32] { try run(seed, clients: clients) }
         }
-        for what in ["stored", "aside", "known", "refused", "compacted", "disguised"] {
+        for what in ["stored", "aside", "known", "refused", "compacted", "disguised", "covering"] {
             XCTAssertGreaterThan(counts[what] ?? 0, 0, what)
         }
     }
@@ -97,6 +97,9 @@ final class ClientsTests: CollectorCase {
             // Of its own dice: what happens otherwise is the same with and without.
             swap(&random, &disguises)
             if random.chance(10), let piece = try disguised() { try submit(piece, clients, what) }
+            if random.chance(10) {
+                for piece in try covering() { try submit(piece, clients, what) }
+            }
             swap(&random, &disguises)
             if random.chance(20) { try restart(clients) }
             if random.chance(40) { try compact() }
@@ -297,6 +300,45 @@ final class ClientsTests: CollectorCase {
         counts["disguised", default: 0] += 1
         return Piece(
             archive: inside.disguised(as: outside, to: identity.recipient), records: made, by: by)
+    }
+
+    /// Archives that claim what is of others where nobody would look: by seals of segments that
+    /// they do not cover, which another one joins to these, or by a cover without segments.
+    private func covering() throws -> [Piece] {
+        guard let victim = pieces.randomElement(using: &random),
+            let theirs = victim.archive.info.covers.first
+        else { return [] }
+        let by = UInt32(1 + random.below(2))
+        let id = LaneID(high: random.next(), low: 5)
+        let name = "20261121T081530Z-9-\(Hex.text(id.high))"
+        let own = Lane(id: id, name: name, home: by, isEncrypted: random.chance(3))
+        var made: [Piece] = []
+        if random.chance(2) {
+            let far = theirs.last + 1 + UInt64(random.below(3))
+            let cover = MadeArchive.cover(
+                theirs.laneID, theirs.laneName, far, far, seals: theirs.seals + seals(far...far))
+            made.append(
+                try piece(junk(theirs.laneID, by), [cover], by, encrypted: own.isEncrypted))
+            let bridge = MadeArchive.cover(
+                theirs.laneID, theirs.laneName, theirs.last, far, seals: seals(far...far))
+            made.append(try piece(junk(theirs.laneID, by), [bridge], by, encrypted: false))
+        } else {
+            let first = theirs.first + 1
+            let none = MadeArchive.cover(theirs.laneID, theirs.laneName, first, first - 1)
+            made.append(
+                try piece(
+                    records(own, by, from: 0, 1) + junk(theirs.laneID, by),
+                    [MadeArchive.cover(id, name, 0, 0, seals: seals(0...0)), none], by,
+                    encrypted: own.isEncrypted))
+        }
+        made[0].isRefused = true
+        counts["covering", default: 0] += 1
+        return made
+    }
+
+    private func junk(_ lane: LaneID, _ by: UInt32) -> [MadeArchive.Record] {
+        let lane = Lane(id: lane, name: "", home: by, isEncrypted: false)
+        return records(lane, by, from: 1_000_000 + 4 * UInt64(number), 1)
     }
 
     // MARK: Sending and reading

@@ -56,6 +56,15 @@ final class LaneRangesTests: XCTestCase {
         XCTAssertFalse(end.has(cover(1, 2...3)))
     }
 
+    /// Of all that an archive without covers has, anything would be said.
+    func testNoCoversAreNoProof() {
+        let none = info(1, [])
+        let new = info(
+            2, [cover(1, 0...1)], replaced: [ReplacedArchive(id: none.id, recordCount: 5)])
+        XCTAssertFalse(new.replaces(none))
+        XCTAssertFalse(new.hasSegments(of: none))
+    }
+
     func testManyCoversAreComparedAtOnce() {
         let covers = (0..<UInt64(65_536)).map {
             let seal = SegmentSeal(number: 2 * $0, digest: LaneID(high: $0, low: 1))

@@ -193,3 +193,17 @@ mutation("id", "neighbours-are-apart", STORE + "Archive/LaneRanges.swift",
          "range.lowerBound <= last.upperBound + 1\n", "range.lowerBound <= last.upperBound\n",
          "swift LaneRangesTests/testTheyAreSetsOfSegments",
          "two archives beside each other do not have what one of both covers")
+mutation("id", "seals-are-anywhere", STORE + "Archive/ArchiveIndex.swift",
+         "                    number >= first, number <= last\n",
+         "                    number <= .max\n",
+         "swift ClientsTests/testEachClientsRecordsAreAsItSentThem",
+         "seals of segments that an archive does not cover hide another client's archive")
+mutation("id", "covers-of-nothing", STORE + "Archive/ArchiveIndex.swift",
+         "<= cursor.left / SegmentSeal.bytes, first <= last\n",
+         "<= cursor.left / SegmentSeal.bytes\n",
+         "swift ClientsTests/testEachClientsRecordsAreAsItSentThem",
+         "an archive has records of a lane without a segment of it, and nobody asks whose it is")
+mutation("id", "no-covers-are-proof", STORE + "Archive/ArchiveInfo.swift",
+         "== old.recordCount && !old.covers.isEmpty\n", "== old.recordCount\n",
+         "swift LaneRangesTests/testNoCoversAreNoProof",
+         "an archive whose covers are in doubt is hidden by any that names it")

@@ -54,6 +54,8 @@ class Archive:
             self.covers.append((lane, first, last, name))
             gap, seals = source.u64(), [(source.u64(), source.take(16))
                                         for _ in range(source.u32())]
+            if first > last or not all(first <= number <= last for number, _ in seals):
+                raise Damage(f"{path}: a cover, or its seals")
             words += struct.pack("<16sQI", lane, gap, len(seals)) + b"".join(
                 digest for _, digest in seals)
             if not seals:

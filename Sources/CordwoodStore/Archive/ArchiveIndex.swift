@@ -245,7 +245,9 @@ struct ArchiveIndex {
 }
 
 extension ArchiveCover {
-    /// The list of covers (FORMAT §11.1); nil if there are not exactly `count`.
+    /// The list of covers (FORMAT §11.1); nil if there are not exactly `count`, or if one has no
+    /// segment, or a seal of a segment that is not its own: such a seal would prove that records of
+    /// others are in the archive, and nobody would compare them.
     static func list(
         _ cursor: inout ByteCursor, count: UInt32, seals: Bool
     ) -> [ArchiveCover]? {
@@ -255,21 +257,15 @@ extension ArchiveCover {
             guard let lane = cursor.id(), let first = cursor.word(UInt64.self),
                 let last = cursor.word(UInt64.self), let name = cursor.text(),
                 let gap = cursor.word(UInt64.self), let sealCount = cursor.word(UInt32.self),
-                Int(sealCount) <= cursor.left / SegmentSeal.bytes
+                Int(sealCount) <= cursor.left / SegmentSeal.bytes, first <= last
             else { return nil }
             var cover = ArchiveCover(
                 laneID: lane, first: first, last: last, laneName: name, gap: gap)
-            if seals {
-                for _ in 0..<sealCount {
-                    guard let number = cursor.word(UInt64.self), let digest = cursor.id() else {
-                        return nil
-                    }
-                    cover.seals.append(SegmentSeal(number: number, digest: digest))
-                }
-            } else {
-                guard cursor.skip(UInt64(sealCount) * UInt64(SegmentSeal.bytes)) else {
-                    return nil
-                }
+            for _ in 0..<sealCount {
+                guard let number = cursor.word(UInt64.self), let digest = cursor.id(),
+                    number >= first, number <= last
+                else { return nil }
+                if seals { cover.seals.append(SegmentSeal(number: number, digest: digest)) }
             }
             covers.append(cover)
         }

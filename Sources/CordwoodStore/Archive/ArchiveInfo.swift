@@ -103,9 +103,9 @@ package struct ArchiveInfo: Sendable {
 
     /// Whether it says that it has every segment of `part`, which are read with their seals.
     func hasSegments(of part: ArchiveInfo) -> Bool {
-        guard lostPlaces == 0, part.recordCount == 0 || part.covers.allSatisfy(\.isSealed) else {
-            return false
-        }
+        guard lostPlaces == 0, !part.covers.isEmpty,
+            part.recordCount == 0 || part.covers.allSatisfy(\.isSealed)
+        else { return false }
         let wanted = LaneSeals.of(part.covers.filter(\.isSealed))
         let found = LaneSeals.of(covers)
         return wanted.allSatisfy { lane, part in
@@ -152,7 +152,7 @@ struct Replacing {
     }
 
     func has(_ old: ArchiveInfo) -> Bool {
-        recordCounts[old.id] == old.recordCount
+        recordCounts[old.id] == old.recordCount && !old.covers.isEmpty
             && old.covers.allSatisfy(segments.has)
     }
 }
