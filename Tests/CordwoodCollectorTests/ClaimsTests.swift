@@ -88,6 +88,35 @@ final class ClaimsTests: CollectorCase {
         XCTAssertEqual(try messages().sorted(), all)
     }
 
+    /// A few KiB may inflate to any number of reports of refused records.
+    func testReportsOfRefusedRecordsAreBounded() throws {
+        func path(_ name: String, _ records: Int, apart: Bool) throws -> FilePath {
+            let made = try MadeArchive(
+                (0..<UInt64(records)).map { number in
+                    let runs = (0..<UInt32(1_000)).map {
+                        Gap.Run(
+                            slot: $0, from: 10 * number, to: 10 * number + (apart ? 5 : 10))
+                    }
+                    return MadeArchive.Record(
+                        lane: lane, sequence: number, message: "", gap: runs)
+                }, [cover(0, 0, 1)], in: directory + "-made")
+            try FileManager.default.createDirectory(
+                atPath: directory, withIntermediateDirectories: true)
+            let path = "\(directory)/\(name)"
+            try Data(made.bytes).write(to: URL(fileURLWithPath: path))
+            return FilePath(path)
+        }
+        let together = try path("together", 70, apart: false)
+        XCTAssertEqual(try ArchiveContents.has(together, all: together), true)
+        let few = try path("few", 60, apart: true)
+        XCTAssertEqual(try ArchiveContents.has(few, all: few), true)
+        XCTAssertEqual(try ArchiveContents.has(together, all: few), true)
+        XCTAssertEqual(try ArchiveContents.has(few, all: together), false)
+        let many = try path("many", 70, apart: true)
+        XCTAssertEqual(try ArchiveContents.has(many, all: many), false)
+        XCTAssertEqual(try ArchiveContents.has(many, all: few), false)
+    }
+
     /// A follower has shown the records of archives that a new one replaces, not of any others that
     /// cover the same.
     func testAFollowerKnowsWhatIsReplaced() throws {

@@ -207,3 +207,12 @@ mutation("id", "no-covers-are-proof", STORE + "Archive/ArchiveInfo.swift",
          "== old.recordCount && !old.covers.isEmpty\n", "== old.recordCount\n",
          "swift LaneRangesTests/testNoCoversAreNoProof",
          "an archive whose covers are in doubt is hidden by any that names it")
+mutation("id", "any-number-of-refusals", STORE + "Archive/Checks/ArchiveContents.swift",
+         "        return count <= LaneGaps.piecesMax\n", "        return true\n",
+         "swift ClaimsTests/testReportsOfRefusedRecordsAreBounded",
+         "a few KiB that inflate to reports of refused records take the collector's memory")
+mutation("id", "reports-do-not-follow", STORE + "Archive/Checks/ArchiveContents.swift",
+         "if let last = list.last, last.upperBound == run.from {",
+         "if let last = list.last, last.upperBound == run.from, run.from == .max {",
+         "swift ClaimsTests/testReportsOfRefusedRecordsAreBounded",
+         "the archive of a lane that refused records for long is put aside")

@@ -8,7 +8,8 @@ import CordwoodFormats
 
 package enum ArchiveContents {
     /// Whether `whole` has all records of `part`, in their order; nil: that cannot be known,
-    /// because one of them is encrypted and no identity opens it. False also where one is damaged.
+    /// because one of them is encrypted and no identity opens it. False also where one is damaged,
+    /// or reports refused records in more pieces than an archive of ours.
     /// Refused records are compared by their running totals: an archive that was made later may
     /// report more of them at once.
     package static func has(
@@ -20,21 +21,23 @@ package enum ArchiveContents {
             var pair = RecordPair()
             var record = RecordRef()
             var found = RecordRef()
-            var missing: [(LaneID, [Gap.Run])] = []
+            var wantedGaps = LaneGaps()
             var gaps = LaneGaps()
             while try wanted.next(&record) {
                 if let gap = Gap(record) {
-                    missing.append((record.thread.process.laneID, gap.runs))
+                    guard wantedGaps.note(gap, record) else { return false }
                     continue
                 }
                 repeat {
                     guard try source.next(&found) else { return false }
-                    gaps.note(found)
+                    if let gap = Gap(found), !gaps.note(gap, found) { return false }
                 } while !pair.areSame(found, record)
             }
-            if missing.isEmpty { return true }
-            while try source.next(&found) { gaps.note(found) }
-            return missing.allSatisfy { gaps.note($0.1, of: $0.0).isEmpty }
+            if wantedGaps.isEmpty { return true }
+            while try source.next(&found) {
+                if let gap = Gap(found), !gaps.note(gap, found) { return false }
+            }
+            return gaps.have(wantedGaps)
         } catch {
             switch error {
             case .locked: return nil
@@ -72,18 +75,57 @@ package enum ArchiveContents {
     }
 }
 
-/// The refused records that an archive reports.
+/// The refused records that an archive reports: their running totals by drop slot.
 private struct LaneGaps {
-    private var lanes: [LaneID: GapsSeen] = [:]
-
-    mutating func note(_ record: borrowing RecordRef) {
-        guard let gap = Gap(record) else { return }
-        _ = note(gap.runs, of: record.thread.process.laneID)
+    private struct Slot: Hashable {
+        var lane: LaneID
+        var number: UInt32
     }
 
-    /// Returns those that are new.
-    mutating func note(_ runs: [Gap.Run], of lane: LaneID) -> [Gap.Run] {
-        lanes[lane, default: GapsSeen()].note(runs)
+    /// A few KiB may inflate to any number of reports.
+    private static let piecesMax = 65_536
+
+    private var pieces: [Slot: [Range<UInt64>]] = [:]
+    private var count = 0
+
+    var isEmpty: Bool { pieces.isEmpty }
+
+    /// Returns false beyond the limit.
+    mutating func note(_ gap: Gap, _ record: borrowing RecordRef) -> Bool {
+        for run in gap.runs {
+            let slot = Slot(lane: record.thread.process.laneID, number: run.slot)
+            var list = pieces[slot, default: []]
+            pieces[slot] = []
+            // A slot's reports follow one another.
+            if let last = list.last, last.upperBound == run.from {
+                list[list.count - 1] = last.lowerBound..<run.to
+            } else {
+                list.append(run.from..<run.to)
+                count += 1
+            }
+            pieces[slot] = list
+        }
+        return count <= LaneGaps.piecesMax
+    }
+
+    /// Whether all of the others' are among them.
+    func have(_ others: LaneGaps) -> Bool {
+        others.pieces.allSatisfy { slot, wanted in
+            var joined: [Range<UInt64>] = []
+            for piece in (pieces[slot] ?? []).sorted(by: { $0.lowerBound < $1.lowerBound }) {
+                if let last = joined.last, piece.lowerBound <= last.upperBound {
+                    joined[joined.count - 1] =
+                        last.lowerBound..<max(last.upperBound, piece.upperBound)
+                } else {
+                    joined.append(piece)
+                }
+            }
+            var place = joined[...]
+            return wanted.sorted { $0.lowerBound < $1.lowerBound }.allSatisfy { piece in
+                place = place.drop { $0.upperBound < piece.upperBound }
+                return place.first.map { $0.lowerBound <= piece.lowerBound } ?? false
+            }
+        }
     }
 }
 
