@@ -117,6 +117,28 @@ final class ClaimsTests: CollectorCase {
         XCTAssertEqual(try ArchiveContents.has(many, all: few), false)
     }
 
+    /// Two archives with as many lanes as one may have, and some of the same segments of each.
+    func testArchivesOfManyLanesAreComparedAtOnce() throws {
+        func covers(_ content: UInt64) -> [ArchiveCover] {
+            (0..<UInt64(65_536)).map {
+                var cover = MadeArchive.cover(
+                    LaneID(high: $0, low: 9), CollectorCase.lane, content, content + 1,
+                    seals: [seal(content, content)])
+                cover.gap = 1
+                return cover
+            }
+        }
+        let lane = LaneID(high: 0, low: 9)
+        let infos = try (0..<UInt64(2)).map {
+            try write("one", [$0], of: lane, covers($0))
+        }
+        let begin = clock()
+        let overlaps = LaneOverlaps(infos, lanes: [], [])
+        XCTAssertLessThan(Double(clock() - begin) / Double(CLOCKS_PER_SEC), 5)
+        XCTAssertEqual(overlaps.shared.count, 65_536)
+        XCTAssertEqual(overlaps.contained, [])
+    }
+
     /// A follower has shown the records of archives that a new one replaces, not of any others that
     /// cover the same.
     func testAFollowerKnowsWhatIsReplaced() throws {

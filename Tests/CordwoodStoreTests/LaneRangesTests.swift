@@ -65,6 +65,25 @@ final class LaneRangesTests: XCTestCase {
         XCTAssertFalse(new.hasSegments(of: none))
     }
 
+    func testArchivesArePairedThatShareSegments() {
+        for seed in SplitMix.seeds(2_000, core: 500) {
+            var random = SplitMix(seed)
+            let covers: [LaneRanges.Cover] = (0..<random.below(10)).map { _ in
+                let first = UInt64(random.below(20))
+                return (first...(first + UInt64(random.below(8))), random.below(4))
+            }
+            var found: [Int: Set<Int>] = [:]
+            LaneRanges.pair(LaneRanges.sorted(covers), &found)
+            var wanted: [Int: Set<Int>] = [:]
+            for a in covers {
+                for b in covers where a.archive != b.archive && a.range.overlaps(b.range) {
+                    wanted[a.archive, default: []].insert(b.archive)
+                }
+            }
+            XCTAssertEqual(found, wanted, "seed \(seed)")
+        }
+    }
+
     func testManyCoversAreComparedAtOnce() {
         let covers = (0..<UInt64(65_536)).map {
             let seal = SegmentSeal(number: 2 * $0, digest: LaneID(high: $0, low: 1))

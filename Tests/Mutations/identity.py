@@ -70,12 +70,12 @@ mutation("id", "clones-are-one", STORE + "Merge/RecordsSeen.swift",
          "swift CopiedLaneTests/testTwoCopiesThatWentOnAreBothShownAndTold",
          "a clone's records are hidden by the original's")
 mutation("id", "contained-archives-are-read", STORE + "View/LaneOverlaps.swift",
-         "                    contained.insert(info.path)\n", "                    _ = info\n",
+         "                contained.insert(info.path)\n", "                _ = info\n",
          "swift CopiedLaneTests/testWhatIsProvenIsReadOnce",
          "an archive is read although another one has all of it")
 mutation("id", "first-covers-alone-overlap", STORE + "View/LaneOverlaps.swift",
-         "if covers[cover.laneID] != nil || lanes.contains(cover.laneID) {",
-         "if before != nil && before != index || lanes.contains(cover.laneID) {",
+         "            for cover in info.covers {\n",
+         "            for cover in info.covers.prefix(1) {\n",
          "swift ClaimsTests/testSharedSegmentsAreFoundInEachCover",
          "records that two merged archives share come twice")
 mutation("id", "ids-are-forgotten-early", STORE + "Merge/RecordsSeen.swift",

@@ -84,6 +84,25 @@ extension LaneRanges {
         return sharing
     }
 
+    /// Of a lane's sorted covers, adds to each archive those that share segments with it.
+    static func pair(_ sorted: [Cover], _ sharing: inout [Int: Set<Int>]) {
+        // The last covers of archives, as far as the next ones may share their segments.
+        var reaching: [Cover] = []
+        for cover in sorted {
+            reaching.removeAll { $0.range.upperBound < cover.range.lowerBound }
+            for other in reaching where other.archive != cover.archive {
+                sharing[other.archive, default: []].insert(cover.archive)
+                sharing[cover.archive, default: []].insert(other.archive)
+            }
+            if let index = reaching.firstIndex(where: { $0.archive == cover.archive }) {
+                let last = max(reaching[index].range.upperBound, cover.range.upperBound)
+                reaching[index].range = cover.range.lowerBound...last
+            } else {
+                reaching.append(cover)
+            }
+        }
+    }
+
     /// Those that share segments with others.
     static func sharing(_ archives: [ArchiveInfo]) -> [ArchiveInfo] {
         var covers: [LaneID: [Cover]] = [:]

@@ -13,8 +13,13 @@ struct LaneOverlaps {
     private typealias Cover = LaneRanges.Cover
     private let archives: [ArchiveInfo]
     private let identities: [AgeIdentity]
-    /// The covers of lanes that several files may hold.
+    /// The covers of lanes that several files may hold, sorted.
     private var covers: [LaneID: [Cover]] = [:]
+    /// The names of these lanes.
+    private var names: [LaneID: String] = [:]
+    /// Archives that end one of these lanes and say how many records were refused: if the lane goes
+    /// on, it reports them, too.
+    private var reporting: [LaneID: Set<Int>] = [:]
     /// Lanes with segments of their own.
     private var own: Set<LaneID> = []
 
@@ -23,21 +28,24 @@ struct LaneOverlaps {
         self.archives = archives
         self.identities = identities
         // Of thousands of archives, few cover the same lane, and fewer what is still in lanes/.
+        var wanted = lanes
         var seen: [LaneID: Int] = [:]
         for (index, info) in archives.enumerated() {
-            for cover in info.covers where cover.first <= cover.last {
-                let range = cover.first...cover.last
+            for cover in info.covers {
                 let before = seen.updateValue(index, forKey: cover.laneID)
-                if covers[cover.laneID] == nil, let before, before != index {
-                    covers[cover.laneID] = archives[before].covers.filter {
-                        $0.laneID == cover.laneID && $0.first <= $0.last
-                    }.map { ($0.first...$0.last, before) }
-                }
-                if covers[cover.laneID] != nil || lanes.contains(cover.laneID) {
-                    covers[cover.laneID, default: []].append((range, index))
-                }
+                if let before, before != index { wanted.insert(cover.laneID) }
             }
         }
+        for (index, info) in archives.enumerated() {
+            for cover in info.covers
+            where cover.first <= cover.last && wanted.contains(cover.laneID) {
+                covers[cover.laneID, default: []].append((cover.first...cover.last, index))
+                names[cover.laneID] = cover.laneName
+                if cover.gap > 0 { reporting[cover.laneID, default: []].insert(index) }
+            }
+        }
+        covers = covers.mapValues(LaneRanges.sorted)
+        findContained()
         for (lane, list) in covers { settle(lane, list) }
     }
 
@@ -87,7 +95,7 @@ struct LaneOverlaps {
         }
         for (range, _) in list { source.exclude(range, except: kept) }
         if kept.contains(where: { number in list.contains { $0.range ~= number } })
-            || list.contains(where: { reportsRefusals($0, of: source.laneID) })
+            || reporting[source.laneID] != nil
         {
             share(source.laneID, source.lane)
             // A power cut may have taken the clock of a segment.
@@ -105,16 +113,10 @@ struct LaneOverlaps {
         meet(lane, name)
         let list = covers[lane] ?? []
         if segments.contains(where: { number in list.contains { $0.range ~= number } })
-            || list.contains(where: { reportsRefusals($0, of: lane) })
+            || reporting[lane] != nil
         {
             share(lane, name)
         }
-    }
-
-    /// Whether the archive ends the lane and says how many records were refused: if the lane goes
-    /// on, it reports them, too.
-    private func reportsRefusals(_ cover: Cover, of lane: LaneID) -> Bool {
-        archives[cover.archive].covers.contains { $0.laneID == lane && $0.gap > 0 }
     }
 
     private mutating func share(_ lane: LaneID, _ name: String) {
@@ -133,30 +135,38 @@ struct LaneOverlaps {
 
     // MARK: Archives
 
-    /// Archives of one lane: leaves out those that others contain, and finds out whether the rest
-    /// overlap.
-    private mutating func settle(_ lane: LaneID, _ list: [Cover]) {
-        let sorted = LaneRanges.sorted(list)
-        let touched = LaneRanges.sharing(sorted)
-        guard touched.count > 1 else { return }
-        let peeked = touched.sorted {
+    /// Leaves out archives that others contain. Each that shares segments is read once, and each
+    /// pair of these is compared once: both may have 65,536 lanes.
+    private mutating func findContained() {
+        var sharing: [Int: Set<Int>] = [:]
+        for list in covers.values where list.count > 1 { LaneRanges.pair(list, &sharing) }
+        let peeked = sharing.keys.sorted {
             archives[$0].path.description < archives[$1].path.description
-        }.compactMap {
-            try? ArchiveInfo.peek(path: archives[$0].path, identities: identities, seals: true)
+        }.compactMap { index in
+            (try? ArchiveInfo.peek(path: archives[index].path, identities: identities, seals: true))
+                .map { (index: index, info: $0) }
         }
-        for info in peeked {
-            for other in peeked where !contained.contains(other.path) && other.path != info.path {
-                if LaneOverlaps.contains(other, info) {
-                    contained.insert(info.path)
-                    break
-                }
+        let infos = Dictionary(uniqueKeysWithValues: peeked.map { ($0.index, $0.info) })
+        for (index, info) in peeked {
+            let others = (sharing[index] ?? []).lazy.compactMap { infos[$0] }
+            if others.contains(where: {
+                !contained.contains($0.path) && $0.path != info.path
+                    && LaneOverlaps.contains($0, info)
+            }) {
+                contained.insert(info.path)
             }
         }
-        let left = sorted.filter { !contained.contains(archives[$0.archive].path) }
+    }
+
+    /// Finds out whether archives of one lane that are left overlap.
+    private mutating func settle(_ lane: LaneID, _ list: [Cover]) {
+        guard LaneRanges.sharing(list).count > 1 else { return }
+        let left = list.filter { !contained.contains(archives[$0.archive].path) }
         for (cover, next) in zip(left, left.dropFirst())
-        where next.range.lowerBound <= cover.range.upperBound || reportsRefusals(cover, of: lane) {
-            let name = archives[cover.archive].covers.first { $0.laneID == lane }?.laneName
-            return share(lane, name ?? "")
+        where next.range.lowerBound <= cover.range.upperBound
+            || reporting[lane]?.contains(cover.archive) == true
+        {
+            return share(lane, names[lane] ?? "")
         }
     }
 
