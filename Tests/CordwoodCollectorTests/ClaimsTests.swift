@@ -88,6 +88,17 @@ final class ClaimsTests: CollectorCase {
         XCTAssertEqual(try messages().sorted(), all)
     }
 
+    /// A program that has other work compares a few of them, and goes on the next time.
+    func testAFewLeftoversAreCheckedAtOnce() throws {
+        let members = try (0..<UInt64(20)).map { try write("one", [$0], [cover($0, $0, 1)]) }
+        try write("one", Array(0..<20), [cover(0, 19, 1)], replaced: members.flatMap(replaces))
+        for removed in [16, 4, 0] {
+            XCTAssertEqual(
+                try CompactionLeftovers.remove(directory: FilePath(directory)), removed)
+        }
+        XCTAssertEqual(try messages(), (0..<20).map { "one \($0)" })
+    }
+
     /// A few KiB may inflate to any number of reports of refused records.
     func testReportsOfRefusedRecordsAreBounded() throws {
         func path(_ name: String, _ records: Int, apart: Bool) throws -> FilePath {

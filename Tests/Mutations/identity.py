@@ -216,3 +216,7 @@ mutation("id", "reports-do-not-follow", STORE + "Archive/Checks/ArchiveContents.
          "if let last = list.last, last.upperBound == run.from, run.from == .max {",
          "swift ClaimsTests/testReportsOfRefusedRecordsAreBounded",
          "the archive of a lane that refused records for long is put aside")
+mutation("id", "all-leftovers-at-once", STORE + "Keep/CompactionLeftovers.swift",
+         "prefix(checkedMax))", "prefix(.max))",
+         "swift ClaimsTests/testAFewLeftoversAreCheckedAtOnce",
+         "a program that sends reads an archive a thousand times first")

@@ -5,12 +5,16 @@
 import CordwoodCore
 
 package enum CompactionLeftovers {
+    /// For a program that has other work: comparing one reads the replacement from its start.
+    package static let checkedMax = 16
+
     /// Removes those that are not being sent, if the archive that replaces them is whole. CRASH:
     /// the next call removes the others. Encrypted ones stay unless an identity opens both.
+    /// - Parameter checkedMax: how many of one replacement at most are compared with it.
     /// - Returns: the number removed.
     @discardableResult
     package static func remove(
-        directory: FilePath, identities: [AgeIdentity] = []
+        directory: FilePath, identities: [AgeIdentity] = [], checkedMax: Int = checkedMax
     ) throws(CordwoodError) -> Int {
         guard let names = Directories.list(directory + "/archives") else {
             throw Directories.failure("list", directory + "/archives")
@@ -20,7 +24,7 @@ package enum CompactionLeftovers {
         }
         var removed = 0
         for new in infos where !new.replaced.isEmpty {
-            var old = infos.filter(Replacing(new).has)
+            var old = Array(infos.lazy.filter(Replacing(new).has).prefix(checkedMax))
             guard !old.isEmpty,
                 let verified = try? ArchiveVerifier.verify(path: new.path, identities: identities),
                 verified.isWhole

@@ -67,7 +67,7 @@ public enum StoreCompactor {
             throw CordwoodError(error.status.rawValue, error.text)
         }
         summary.archivesLeft = try CompactionLeftovers.remove(
-            directory: directory, identities: identities)
+            directory: directory, identities: identities, checkedMax: .max)
         do throws(UploadError) {
             try Outbox(paths: StorePaths(directory)).removeOrphans(ofArchives: true)
         } catch {
