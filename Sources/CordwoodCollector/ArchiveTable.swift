@@ -89,8 +89,10 @@ final class ArchiveTable: Sendable {
         }
     }
 
-    /// Of all covers, what one of several clients may have.
+    /// Of all covers, what one of several clients may have once half of them are taken.
     private static let sharesMin = 8
+    /// Each archive of a lane is compared with all of its covers.
+    static let laneCoversMax = 65_536
 
     private let content = Mutex(Content())
     private let coversMax: Int
@@ -104,7 +106,7 @@ final class ArchiveTable: Sendable {
             var found: Set<UInt64> = []
             var claims: Set<LaneID> = []
             var foreign: (LaneID, UInt32)?
-            // An archive of other lanes may have the id of one that is merged (FORMAT §11).
+            // An id is made of lanes (FORMAT §11): an archive that has it has one of these.
             var twin: UInt64?
             for (lane, ranges) in facts.segments.lanes {
                 let covers = content.covers(of: lane)
@@ -141,16 +143,40 @@ final class ArchiveTable: Sendable {
         }
     }
 
-    /// Whether an archive that has entered, with these claims, may be stored: no client takes the
-    /// room of others, and who has a lane may go on with it.
-    func hasRoom(_ number: UInt64, claims: Set<LaneID>, _ senders: Senders) -> Bool {
+    /// Whether an archive that has entered, with these claims, may be stored. A client with a lane
+    /// may go on with it, until it has its share of a table that is half full: then it would take
+    /// the room of others.
+    func hasRoom(
+        _ number: UInt64, _ facts: ArchiveFacts, claims: Set<LaneID>, _ senders: Senders
+    ) -> Bool {
         content.withLock { content in
-            let client = content.archives[number]?.client ?? 0
-            let shareMax =
-                senders.areSeveral ? max(1, coversMax / ArchiveTable.sharesMin) : coversMax
-            return content.shares[client, default: 0] <= shareMax
-                && (claims.isEmpty
-                    || content.lanes.count <= coversMax && content.coverCount <= coversMax)
+            let isFree =
+                claims.isEmpty
+                || content.lanes.count <= coversMax && content.coverCount <= coversMax
+            let lanes = facts.segments.lanes.keys
+            guard isFree,
+                lanes.allSatisfy({
+                    content.lanes[$0]?.covers.count ?? 0 <= ArchiveTable.laneCoversMax
+                })
+            else { return false }
+            if content.coverCount <= coversMax / 2 { return true }
+            let share = senders.sum(content.shares, of: content.archives[number]?.client ?? 0)
+            let sharesMin = senders.areSeveral ? ArchiveTable.sharesMin : 1
+            return share <= max(1, coversMax / sharesMin)
+        }
+    }
+
+    /// What has to be inflated at most to compare one with all that have segments of it.
+    func comparedBytes(_ facts: ArchiveFacts) -> UInt64 {
+        content.withLock { content in
+            var found: Set<UInt64> = []
+            for (lane, ranges) in facts.segments.lanes {
+                for cover in content.covers(of: lane)
+                where LaneRanges.have(ranges, anyOf: cover.range) {
+                    found.insert(cover.archive)
+                }
+            }
+            return found.reduce(0) { $0 &+ facts.rawBytes &+ (content.archives[$1]?.bytes ?? 0) }
         }
     }
 
@@ -220,7 +246,8 @@ final class ArchiveTable: Sendable {
     /// The file is gone (retention, an operator): the id is new again.
     func forget(_ rival: Rival) {
         content.withLock { content in
-            content.archives[rival.number] = nil
+            // Another one may have its name by now.
+            guard content.archives.removeValue(forKey: rival.number) != nil else { return }
             content.names.remove(rival.name)
         }
     }

@@ -19,8 +19,10 @@ final class Depot: Sendable {
 
     /// What the disk must take before it counts as well again.
     private static let trialBytes = 1 << 20
-    /// Limits on what one archive is compared with.
-    static let rivalsMax = 256
+    /// Limits on what one archive is compared with: archives whose headers are read; those whose
+    /// records are, of which `cordwood compact` merges 1,024; and what these inflate to.
+    static let rivalsMax = 4_096
+    static let readMax = 2_048
     private static let comparedBytesMax: UInt64 = 16 << 30
     /// How often a full table is compared with the disk: as clients come again.
     private static let tidySeconds: UInt64 = 60
@@ -137,11 +139,12 @@ final class Depot: Sendable {
         table.add(facts, key, name: name)
     }
 
-    /// Whether checking and storing this file takes long. A file of unknown size may.
+    /// Whether checking and storing this file may take long, also by what it is compared with. A
+    /// file of unknown size may.
     func isLarge(_ file: IncomingFile) -> Bool {
         guard file.bytes < Pools.largeBytesMin, let facts = try? inspector.identify(file.path)
         else { return true }
-        return facts.rawBytes >= Pools.largeBytesMin
+        return max(facts.rawBytes, table.comparedBytes(facts)) >= Pools.largeBytesMin
     }
 
     /// `key` is the id that the client gave, nil if it gave none.
@@ -203,7 +206,7 @@ final class Depot: Sendable {
             case .gone: return nil
             case .known: return new.stored
             case .failed(let problem): return .failed(problem)
-            case .other, .contradiction:
+            case .new, .contradiction:
                 let client = new.sender.client
                 return putAside(
                     new, "lane \(lane.hex) is of client \(owner), and client \(client) sends it")
@@ -215,8 +218,8 @@ final class Depot: Sendable {
             case .known: return new.stored
             case .failed(let problem): return .failed(problem)
             case .contradiction(let reason): return putAside(new, reason)
-            case .other:
-                guard table.hasRoom(number, claims: claims, senders) else {
+            case .new:
+                guard table.hasRoom(number, new.facts, claims: claims, senders) else {
                     return .crowded("the collector remembers as much of this client as it may")
                 }
                 return publish(new, number, claims)
@@ -224,19 +227,22 @@ final class Depot: Sendable {
         }
     }
 
-    private func compare(_ new: NewArchive, _ rivals: [ArchiveTable.Rival]) -> Comparison {
+    private func compare(_ new: NewArchive, _ all: [ArchiveTable.Rival]) -> Comparison {
+        // One that has its id comes first, and is always compared.
+        let rivals = all.count > Depot.rivalsMax ? Array(all.prefix(1)) : all
+        let tooMuch = Comparison.contradiction(
+            "it has segments of \(all.count) archives, too much to compare")
         if forgetGone(rivals) { return .gone }
+        var read = 0
         var bytes: UInt64 = 0
-        for (index, rival) in rivals.enumerated() {
-            // One that has its id comes first, and is always compared.
-            bytes &+= new.facts.rawBytes &+ rival.bytes
-            if index > 0, index >= Depot.rivalsMax || bytes > Depot.comparedBytesMax {
-                return .contradiction(
-                    "it has segments of \(rivals.count) archives, too much to compare")
-            }
+        for rival in rivals {
+            if read >= Depot.readMax || bytes > Depot.comparedBytesMax { return tooMuch }
             do {
                 switch try inspector.relate(new.file.path, "\(folder)/\(rival.name)") {
                 case .other: break
+                case .superset:
+                    read += 1
+                    bytes &+= new.facts.rawBytes &+ rival.bytes
                 case .known: return .known
                 case .contradiction(let reason): return .contradiction("\(rival.name): \(reason)")
                 }
@@ -248,7 +254,8 @@ final class Depot: Sendable {
             }
         }
         // What was made of them meanwhile may say more than each of them.
-        return forgetGone(rivals) ? .gone : .other
+        if forgetGone(rivals) { return .gone }
+        return rivals.count < all.count ? tooMuch : .new
     }
 
     /// - Returns: true: one of them is gone.
@@ -320,7 +327,7 @@ struct NewArchive {
 }
 
 private enum Comparison {
-    case other, known
+    case new, known
     case contradiction(String)
     /// An archive that was to be compared with.
     case gone

@@ -134,7 +134,8 @@ final class Senders: Sendable {
             content.tokens[id] = Token(client: client, round: round, isHere: isHere)
             content.lastClient = max(content.lastClient, client)
             content.round = max(content.round, round)
-        case (LineWords.same, 3):
+        // A torn one may lack digits of the number, and then lacks the last word.
+        case (LineWords.same, 4):
             guard let old: UInt32 = Digits.number(words[1]),
                 let new: UInt32 = Digits.number(words[2]), content.client(new) != old
             else { return }
@@ -160,7 +161,7 @@ final class Senders: Sendable {
             let number = known.min() ?? next.lastClient + 1
             for other in known where other != number {
                 next.same[other] = number
-                lines.append("same \(other) \(number)")
+                lines.append("same \(other) \(number) client")
             }
             next.lastClient = max(next.lastClient, number)
             for digest in digests where here.insert(digest).inserted {
@@ -194,6 +195,13 @@ final class Senders: Sendable {
 
     /// Whether clients can be told apart, and there is more than one.
     var areSeveral: Bool { content.withLock { $0.here.count > 1 } }
+
+    /// Of numbers of clients as in the file, the sum of those that are this client.
+    func sum(_ shares: [UInt32: Int], of client: UInt32) -> Int {
+        content.withLock { content in
+            shares.reduce(0) { $0 + (content.client($1.key) == client ? $1.value : 0) }
+        }
+    }
 
     /// - Parameter owner: as in the file; nil: nobody.
     func right(of client: UInt32, to owner: UInt32?) -> Right {

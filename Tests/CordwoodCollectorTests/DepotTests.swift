@@ -14,6 +14,10 @@ final class DepotTests: CollectorCase {
         let value = Mutex(0)
     }
 
+    private final class Relation: Sendable {
+        let value = Mutex(StoredArchive.Relation.other)
+    }
+
     private func id(_ number: Int) -> String {
         String(format: "%08x-2222-3333-4444-555555555555", number)
     }
@@ -94,24 +98,61 @@ final class DepotTests: CollectorCase {
     func testOneArchiveIsComparedWithFew() throws {
         let count = Count()
         var inspector = ArchiveInspector.text
+        let relation = Relation()
         inspector.relate = { _, _ in
             count.value.withLock { $0 += 1 }
-            return .other
+            return relation.value.withLock { $0 }
         }
         let folder = "\(directory)/archives"
         try FileManager.default.createDirectory(
             atPath: folder, withIntermediateDirectories: true)
-        for number in 1...300 {
+        for number in 1...Depot.rivalsMax + 1 {
             let text = archive(id: id(number), first: 2 * number, last: 2 * number)
             try Data(text.utf8).write(to: URL(fileURLWithPath: "\(folder)/\(number).cwa"))
         }
         let depot = try make(inspector)
-        let few = archive(id: id(301), first: 0, last: 2 * Depot.rivalsMax + 1)
-        XCTAssertEqual(try take(few, depot), "stored")
-        XCTAssertEqual(count.value.withLock { $0 }, Depot.rivalsMax)
-        let many = try take(archive(id: id(302), first: 0, last: 700), depot)
-        XCTAssertTrue(many.hasPrefix("aside: ") && many.hasSuffix("too much to compare"), many)
-        XCTAssertLessThanOrEqual(count.value.withLock { $0 }, 2 * Depot.rivalsMax)
+        func take(upTo rivals: Int) throws -> (result: String, compared: Int) {
+            count.value.withLock { $0 = 0 }
+            let text = archive(id: id(9_000 + rivals), first: 0, last: 2 * rivals + 1)
+            let result = try self.take(text, depot)
+            return (result, count.value.withLock { $0 })
+        }
+        // Headers alone.
+        var taken = try take(upTo: Depot.rivalsMax + 1)
+        XCTAssertTrue(taken.result.hasSuffix("too much to compare"), taken.result)
+        XCTAssertEqual(taken.compared, 1)
+        taken = try take(upTo: Depot.readMax + 1)
+        XCTAssertEqual(taken.result, "stored")
+        XCTAssertEqual(taken.compared, Depot.readMax + 1)
+        // Records: what `cordwood compact` merges, and more, but not all.
+        relation.value.withLock { $0 = .superset }
+        taken = try take(upTo: 1_100)
+        XCTAssertEqual(taken.result, "stored")
+        taken = try take(upTo: Depot.readMax + 2)
+        XCTAssertTrue(
+            taken.result.hasPrefix("aside: ") && taken.result.hasSuffix("too much to compare"),
+            taken.result)
+        XCTAssertEqual(taken.compared, Depot.readMax)
+    }
+
+    /// What it is compared with counts, too: small checks wait for none of these.
+    func testWhatIsComparedMakesACheckLarge() throws {
+        var inspector = ArchiveInspector.text
+        inspector.identify = {
+            var facts = try ArchiveInspector.parse($0)
+            facts.rawBytes = 40 << 20
+            return facts
+        }
+        inspector.verify = inspector.identify
+        let depot = try make(inspector)
+        XCTAssertEqual(try take(archive(id: id(1), first: 1, last: 2), depot), "stored")
+        for (first, wanted) in [(2, true), (3, false)] {
+            let file = try depot.admit()
+            defer { file.discard() }
+            let text = Array(archive(id: id(2), first: first, last: 4).utf8)
+            try text.withUnsafeBytes { try depot.append($0, to: file) }
+            XCTAssertEqual(depot.isLarge(file), wanted)
+        }
     }
 
     /// Of large ones, fewer.
@@ -122,7 +163,7 @@ final class DepotTests: CollectorCase {
             facts.rawBytes = 5 << 30
             return facts
         }
-        inspector.relate = { _, _ in .other }
+        inspector.relate = { _, _ in .superset }
         let depot = try make(inspector)
         for (first, last, wanted) in [(2, 2, "stored"), (4, 4, "stored"), (1, 2, "stored")] {
             let text = archive(id: id(100 * first + last), first: first, last: last)

@@ -91,6 +91,19 @@ final class SendersTests: CollectorCase {
             XCTAssertEqual(owners[two], 3, "\(length)")
             XCTAssertTrue([nil, 12].contains(owners[one]), "\(length)")
         }
+        // Clients are one only if the whole line says so.
+        try FileManager.default.removeItem(atPath: path)
+        let tokens = (1...13).map { [Array("token-\($0)".utf8)] }
+        XCTAssertEqual(try open().learn(tokens), Array(1...13))
+        let before = try Data(contentsOf: URL(fileURLWithPath: path))
+        let together = Array(tokens.prefix(11)) + [tokens[11] + tokens[12]]
+        XCTAssertEqual(try open().learn(together), Array(1...12))
+        let after = try Data(contentsOf: URL(fileURLWithPath: path))
+        for length in before.count..<after.count {
+            try after.prefix(length).write(to: URL(fileURLWithPath: path))
+            try open().note([two], Sender(client: 3))
+            XCTAssertEqual(try open().right(of: 1, to: 13), .another, "\(length)")
+        }
         let foreign = "something else, that is longer than what a new file begins with, by far\n"
         try Data(foreign.utf8).write(to: URL(fileURLWithPath: path))
         XCTAssertThrowsError(try open())
@@ -113,7 +126,7 @@ final class SendersTests: CollectorCase {
     ) -> Outcome {
         switch table.enter(made.0, made.1, from: client, senders) {
         case .entered(let number, _, let claims):
-            guard table.hasRoom(number, claims: claims, senders) else {
+            guard table.hasRoom(number, made.0, claims: claims, senders) else {
                 table.leave(number, made.0)
                 return .full
             }
@@ -156,13 +169,22 @@ final class SendersTests: CollectorCase {
 
         let tokens = (1...20).map { [Array("token-\($0)".utf8)] }
         XCTAssertEqual(try senders.learn(tokens), Array(1...20))
+        // Nobody lacks room yet: a fleet that has one token gets a second one.
+        let fleet = ArchiveTable(coversMax: 16)
+        XCTAssertEqual(enter(fleet, facts(1, Array(even.prefix(8))), 1, senders), .stored)
+        XCTAssertEqual(enter(fleet, facts(1, [17]), 1, senders), .full)
+        XCTAssertEqual(enter(fleet, facts(2, [1]), 2, senders), .stored)
+
         let table = ArchiveTable(coversMax: 16)
+        for client in 2...9 as ClosedRange<UInt32> {
+            XCTAssertEqual(enter(table, facts(UInt64(client), [1]), client, senders), .stored)
+        }
         // Neighbours are one.
         XCTAssertEqual(enter(table, facts(1, [1, 2, 3, 4, 5]), 1, senders), .stored)
         XCTAssertEqual(enter(table, facts(1, [7, 9, 11]), 1, senders), .full, "an eighth")
         XCTAssertEqual(enter(table, facts(1, [7]), 1, senders), .stored)
         XCTAssertEqual(enter(table, facts(99, [1]), 1, senders), .full)
-        for client in 2...15 as ClosedRange<UInt32> {
+        for client in 10...15 as ClosedRange<UInt32> {
             XCTAssertEqual(enter(table, facts(UInt64(client), [1]), client, senders), .stored)
         }
         XCTAssertEqual(enter(table, facts(16, [1]), 16, senders), .full, "a lane too many")
@@ -171,14 +193,41 @@ final class SendersTests: CollectorCase {
         for rival in table.stored where rival.name.hasSuffix(" 1") { table.forget(rival) }
         table.tidyUp()
         XCTAssertEqual(enter(table, facts(1, [21]), 1, senders), .stored)
+        // Two that have become one have one share.
+        let together = [tokens[1] + tokens[2]] + tokens.dropFirst(3)
+        XCTAssertEqual(try senders.learn(together).first, 2)
+        XCTAssertEqual(enter(table, facts(3, [3]), 2, senders), .full)
     }
 
-    /// Two archives of as many covers as one may have: the lock is held for a moment.
+    func testALaneHasAsManyCoversAsAnArchive() throws {
+        let senders = try open()
+        let table = ArchiveTable(coversMax: 1 << 20)
+        let most = UInt64(ArchiveTable.laneCoversMax)
+        let even = (0..<most).map { 2 * $0 }
+        XCTAssertEqual(enter(table, facts(1, even), 1, senders), .stored)
+        XCTAssertEqual(enter(table, facts(1, [2 * most]), 1, senders), .full)
+        XCTAssertEqual(enter(table, facts(2, [2 * most]), 1, senders), .stored)
+    }
+
+    /// Somebody else may have seen that it is gone, and one may have its name again.
+    func testAnArchiveIsForgottenOnce() throws {
+        let senders = try open()
+        let table = ArchiveTable(coversMax: 16)
+        XCTAssertEqual(enter(table, facts(1, [1]), 1, senders), .stored)
+        let rival = try XCTUnwrap(table.stored.first)
+        table.forget(rival)
+        XCTAssertFalse(table.has(name: rival.name))
+        XCTAssertTrue(table.reserve(name: rival.name))
+        table.forget(rival)
+        XCTAssertTrue(table.has(name: rival.name))
+    }
+
+    /// Two archives with as many covers as a lane may have: the lock is held for a moment.
     func testManyCovers() throws {
         let senders = try open()
         let table = ArchiveTable(coversMax: 1 << 20)
         let made = [0, 1].map { (start: UInt64) in
-            facts(1, (0..<65_536).map { 4 * $0 + 2 * start }.reversed())
+            facts(1, (0..<32_768).map { 4 * $0 + 2 * start }.reversed())
         }
         let begin = clock()
         for made in made { XCTAssertEqual(enter(table, made, 1, senders), .stored) }

@@ -35,15 +35,14 @@ mutation("client", "the-first-two-have-it", COLLECTOR + "ArchiveTable.swift",
          "swift SendersTests/testTwoAtOnce",
          "two clients that send a lane at once both have it")
 mutation("client", "any-number-of-lanes", COLLECTOR + "ArchiveTable.swift",
-         "content.lanes.count <= coversMax && content.coverCount <= coversMax)", "true)",
+         "content.lanes.count <= coversMax && content.coverCount <= coversMax\n", "true\n",
          "swift SendersTests/testNoClientTakesTheRoomOfOthers", "lanes take the collector's memory")
 mutation("client", "one-client-has-all-the-room", COLLECTOR + "ArchiveTable.swift",
-         "senders.areSeveral ? max(1, coversMax / ArchiveTable.sharesMin) : coversMax",
-         "coversMax",
+         "senders.areSeveral ? ArchiveTable.sharesMin : 1", "senders.areSeveral ? 1 : 1",
          "swift SendersTests/testNoClientTakesTheRoomOfOthers",
          "one client fills the table, and the others get 507")
 mutation("client", "an-owner-needs-room-as-well", COLLECTOR + "ArchiveTable.swift",
-         "                && (claims.isEmpty\n", "                && (false\n",
+         "                claims.isEmpty\n", "                false\n",
          "swift SendersTests/testNoClientTakesTheRoomOfOthers",
          "devices with a lane get 507 because others have many")
 mutation("client", "a-twin-being-judged-is-foreign", COLLECTOR + "ArchiveTable.swift",
@@ -59,17 +58,52 @@ mutation("client", "a-race-is-a-failure", COLLECTOR + "Depot.swift",
          "swift DepotTests/testWhatGoesWhileItIsComparedIsGone",
          "an upload beside `cordwood compact` gets 500")
 mutation("client", "what-was-compared-stays", COLLECTOR + "Depot.swift",
-         "        return forgetGone(rivals) ? .gone : .other\n", "        return .other\n",
+         "        if forgetGone(rivals) { return .gone }\n"
+         "        return rivals", "        return rivals",
          "swift DepotTests/testWhatTakesItsPlaceMeanwhileIsCompared",
          "an archive is hidden by one that `cordwood compact` makes while it is judged")
 mutation("client", "any-number-of-rivals", COLLECTOR + "Depot.swift",
-         "index >= Depot.rivalsMax || bytes", "bytes",
+         "read >= Depot.readMax || bytes", "bytes",
          "swift DepotTests/testOneArchiveIsComparedWithFew",
          "one upload keeps a file thread for hours")
 mutation("client", "any-bytes-of-rivals", COLLECTOR + "Depot.swift",
-         "index >= Depot.rivalsMax || bytes > Depot.comparedBytesMax", "index >= Depot.rivalsMax",
+         "read >= Depot.readMax || bytes > Depot.comparedBytesMax", "read >= Depot.readMax",
          "swift DepotTests/testOneArchiveIsComparedWithLittle",
          "one upload keeps a file thread for hours")
+mutation("client", "any-number-of-headers", COLLECTOR + "Depot.swift",
+         "all.count > Depot.rivalsMax ? Array(all.prefix(1)) : all", "all",
+         "swift DepotTests/testOneArchiveIsComparedWithFew",
+         "one upload keeps a file thread for minutes")
+mutation("client", "headers-count-as-records", COLLECTOR + "Depot.swift",
+         "                case .other: break\n", "                case .other: read += 1\n",
+         "swift DepotTests/testOneArchiveIsComparedWithFew",
+         "what only shares segments with many is put aside")
+mutation("client", "comparing-is-small", COLLECTOR + "Depot.swift",
+         "max(facts.rawBytes, table.comparedBytes(facts)) >=", "facts.rawBytes >=",
+         "swift DepotTests/testWhatIsComparedMakesACheckLarge",
+         "small uploads wait for two that are compared with large archives")
+mutation("client", "a-free-table-is-shared-out", COLLECTOR + "ArchiveTable.swift",
+         "            if content.coverCount <= coversMax / 2 { return true }\n", "",
+         "swift SendersTests/testNoClientTakesTheRoomOfOthers",
+         "a fleet with one token gets 507 for ever once one device has its own")
+mutation("client", "clients-of-one-line-have-two-shares", COLLECTOR + "Senders.swift",
+         "content.client($1.key) == client ? $1.value", "$1.key == client ? $1.value",
+         "swift SendersTests/testNoClientTakesTheRoomOfOthers",
+         "a client takes the room of others, part of it under its earlier number")
+mutation("client", "a-lane-of-any-size", COLLECTOR + "ArchiveTable.swift",
+         "?? 0 <= ArchiveTable.laneCoversMax", "?? 0 <= .max",
+         "swift SendersTests/testALaneHasAsManyCoversAsAnArchive",
+         "uploads of one lane hold the table's lock for long")
+mutation("client", "names-are-forgotten-twice", COLLECTOR + "ArchiveTable.swift",
+         "            guard content.archives.removeValue(forKey: rival.number) != nil "
+         "else { return }\n",
+         "            content.archives[rival.number] = nil\n",
+         "swift SendersTests/testAnArchiveIsForgottenOnce",
+         "an archive is replaced by another one with its name")
+mutation("client", "some-digits-are-a-client", COLLECTOR + "Senders.swift",
+         "        case (LineWords.same, 4):\n", "        case (LineWords.same, 3...):\n",
+         "swift SendersTests/testATornLineIsSkipped",
+         "after a power cut, a device has the lanes of a third one")
 mutation("client", "who-comes-back-is-new", COLLECTOR + "Senders.swift",
          "                let round = next.tokens[digest]?.round ?? round\n", "",
          WHOSE, "a device gets the lanes of one that it was known beside")
@@ -107,8 +141,8 @@ mutation("client", "encrypted-ones-are-receipts", STORE + "View/StoredArchive.sw
          "                    return isSame || prints[0] == prints[1]\n",
          MODEL, "a device deletes what the collector has not, for what nobody can read")
 mutation("client", "replacing-is-believed", STORE + "View/StoredArchive.swift",
-         "            case true?: return .other\n            case false?:\n",
-         "            case true?, false?: return .other\n            case .some:\n",
+         "            case true?: return .superset\n            case false?:\n",
+         "            case true?, false?: return .superset\n            case .some:\n",
          MODEL, "a later archive hides what is there")
 mutation("client", "what-contradicts-is-dropped", COLLECTOR + "Quarantine.swift",
          "        try new.file.publish(as: stem + \".cwa\")\n", "",

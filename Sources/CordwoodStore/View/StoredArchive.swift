@@ -34,8 +34,10 @@ public struct StoredArchive: Sendable {
 
     /// What an archive that arrives is to one that is there.
     public enum Relation: Sendable, Equatable {
-        /// Neither says that it has the other's records, or the one that arrives has them all.
+        /// Neither says that it has the other's records: only headers were read.
         case other
+        /// The one that arrives has all of its records.
+        case superset
         /// Its records are there.
         case known
         /// One says that it has the other's records, and has not: the reason.
@@ -93,7 +95,7 @@ public struct StoredArchive: Sendable {
             }
             guard new.replaces(old) || new.hasSegments(of: old) else { return .other }
             switch try ArchiveContents.has(path, all: stored) {
-            case true?: return .other
+            case true?: return .superset
             case false?:
                 return .contradiction("it says that it has records of another archive, and has not")
             case nil:
