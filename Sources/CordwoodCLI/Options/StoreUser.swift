@@ -8,11 +8,14 @@ enum StoreUser {
     /// Stays root for root's stores, and for those below a directory that their owner may not
     /// enter. Throws for stores of several users, and if the owner's rights do not suffice: what
     /// the owner does must not decide that root works there.
+    /// A missing store that only root could put there is the verb's to report.
     /// - Parameter makes: a missing directory is made.
     static func become(ownerOf paths: [String], makes: Bool = false) throws(Failure) {
         guard Machine.userID() == 0 else { return }
         var ways: [Users.Way] = []
-        for path in paths where path != ":memory:" { ways.append(try way(path, makes: makes)) }
+        for path in paths where path != ":memory:" {
+            if let way = try way(path, makes: makes) { ways.append(way) }
+        }
         guard let first = ways.first else { return }
         let owner = first.end.owner
         if let other = ways.first(where: { $0.end.owner != owner }) {
@@ -38,7 +41,7 @@ enum StoreUser {
         }
     }
 
-    private static func way(_ path: String, makes: Bool) throws(Failure) -> Users.Way {
+    private static func way(_ path: String, makes: Bool) throws(Failure) -> Users.Way? {
         switch Users.destination(of: path) {
         case .found(let way): return way
         case .strangeLink(let name):
@@ -46,7 +49,8 @@ enum StoreUser {
                 .cannotOpen,
                 "\(path): root follows no link that belongs to another user than what it leads to: "
                     + "\(name); name what it leads to")
-        case .missing(let error):
+        case .missing(Errno.ENOENT, isRoots: true) where !makes: return nil
+        case .missing(let error, _):
             guard makes, error == Errno.ENOENT else {
                 throw Failure(.cannotOpen, "open \(path): \(Errno.text(error))")
             }

@@ -13,11 +13,10 @@ enum StoreWords {
     static func split(
         _ words: [String], isOther: (String) -> Bool
     ) throws(Failure) -> (store: String, rest: [String]) {
-        let isNamed = words.first.map { !isOther($0) || isDirectoryWithoutOther($0) } ?? false
-        let rest = isNamed ? Array(words.dropFirst()) : words
-        // The verb refuses such a word, and needs no store for that.
-        if let word = rest.first, !isOther(word) { return (words[0], rest) }
-        return (try Sources.resolved(isNamed ? [words[0]] : [])[0], rest)
+        if let first = words.first, !isOther(first) || isDirectoryWithoutOther(first) {
+            return (try Sources.resolved([first])[0], Array(words.dropFirst()))
+        }
+        return (try Sources.resolved([])[0], words)
     }
 
     private static func isDirectoryWithoutOther(_ word: String) -> Bool {

@@ -76,16 +76,27 @@ extension Users {
         /// root may change the way there.
         fileprivate func obstacle(to user: UInt32, _ group: UInt32) -> String? {
             for (at, (name, facts)) in steps.enumerated() {
-                guard facts.owner == 0 else { return nil }
+                guard isRoots(at) else { return nil }
                 if facts.isLink { continue }
-                // In a directory with the sticky bit, others do not replace what is root's.
-                let next = at + 1 < steps.count ? steps[at + 1].facts : end
-                let keepsNext = facts.mode & 0o1000 != 0 && next.owner == 0
-                guard facts.mode & 0o022 == 0 || keepsNext else { return nil }
                 let rights = facts.group == group ? facts.mode >> 3 : facts.mode
                 if rights & 0o1 == 0 { return name }
             }
             return nil
+        }
+
+        /// Root alone may change this link, or what the name in this directory leads to.
+        private func isRoots(_ at: Int) -> Bool {
+            let facts = steps[at].facts
+            if facts.owner != 0 || facts.isLink { return facts.owner == 0 }
+            // In a directory with the sticky bit, others do not replace what is root's.
+            let next = at + 1 < steps.count ? steps[at + 1].facts : end
+            return facts.mode & 0o022 == 0 || facts.mode & 0o1000 != 0 && next.owner == 0
+        }
+
+        /// Root alone may make what is missing at its end.
+        fileprivate var isRoots: Bool {
+            steps.indices.dropLast().allSatisfy(isRoots)
+                && steps.last.map { $0.facts.owner == 0 && $0.facts.mode & 0o022 == 0 } ?? false
         }
     }
 
@@ -93,7 +104,8 @@ extension Users {
         case found(Way)
         /// This link belongs neither to root nor to the owner of what the path leads to.
         case strangeLink(String)
-        case missing(Int32)
+        /// An errno. `isRoots`: only root could put something there.
+        case missing(Int32, isRoots: Bool = false)
     }
 
     private static let linksMax = 40
@@ -115,7 +127,7 @@ extension Users {
             guard next >= 0, let facts = FileFacts(of: next) else {
                 let problem = errno
                 close(next)
-                return strangeLink(way) ?? .missing(problem)
+                return strangeLink(way) ?? .missing(problem, isRoots: way.isRoots)
             }
             let name = place == "/" ? "/" + part : place + "/" + part
             guard facts.isLink else {
