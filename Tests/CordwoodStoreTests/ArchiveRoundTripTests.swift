@@ -208,7 +208,7 @@ final class ArchiveRoundTripTests: XCTestCase {
         let scratch = Scratch()
         var other = coverForTests
         other.laneName = "other"
-        other.first = .max
+        (other.first, other.last, other.seals) = (.max, .max, [])
         let source = FakeSource([])
         let info = try ArchiveWriter.write(
             source: source, covers: [coverForTests, other],

@@ -68,10 +68,10 @@ mutation("users", "several-users", CLI + "Options/StoreUser.swift",
          "        if let other = ways.first(where: { $0.path.isEmpty }) {\n",
          "hostile verbs_as_owner", "root's verb acts as one user on another one's store")
 mutation("users", "own-closed-folder", SYSTEM + "Users.swift",
-         "                guard facts.owner == 0 else { return nil }\n", "",
+         "if facts.owner != 0 || facts.isLink {", "if facts.isLink {",
          "hostile verbs_as_owner", "a user makes root's verb stay root, and leads it away")
 mutation("users", "the-group-leads-away", SYSTEM + "Users.swift",
-         "guard facts.mode & 0o022 == 0 || keepsNext else { return nil }", "",
+         "return facts.mode & 0o022 == 0 ||", "return true || facts.mode & 0o022 == 0 ||",
          "hostile verbs_as_owner", "a group makes root's verb stay root, and leads it away")
 mutation("users", "sticky-is-enough", SYSTEM + "Users.swift",
          "facts.mode & 0o1000 != 0 && next.owner == 0", "facts.mode & 0o1000 != 0",
