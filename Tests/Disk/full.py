@@ -18,8 +18,8 @@ RESUME_US_MAX = 1_000_000
 
 
 def kernel_seconds(host):
-    """The time that the host's threads have spent in the kernel."""
-    with open(f"/proc/{host.process.pid}/stat") as file:
+    """The time that the thread which writes, the first, has spent in the kernel."""
+    with open(f"/proc/{host.process.pid}/task/{host.process.pid}/stat") as file:
         return int(file.read().rsplit(")", 1)[1].split()[12]) / os.sysconf("SC_CLK_TCK")
 
 
