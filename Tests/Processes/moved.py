@@ -17,7 +17,7 @@ from checking import cat, compare, read_ledger
 from identity import Collector
 from owners import NO_PROC, needs
 
-# Of each host, what comes before the store.
+# The arguments that each host takes before the store.
 PYTHON_HOST = [sys.executable, Path(__file__).resolve().parent / "pyhost.py", "moved"]
 
 

@@ -72,8 +72,7 @@ extension Users {
         /// The directories in which a name is looked up, and links.
         fileprivate var steps: [(name: String, facts: FileFacts)] = []
 
-        /// The first directory that this user may not enter. nil: there is none, or others than
-        /// root may change the way there.
+        /// The first directory that this user may not enter, if only root can change the way to it.
         fileprivate func obstacle(to user: UInt32, _ group: UInt32) -> String? {
             for (at, (name, facts)) in steps.enumerated() {
                 guard isRoots(at) else { return nil }
