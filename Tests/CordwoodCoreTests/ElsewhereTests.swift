@@ -5,6 +5,7 @@
 import CCordwood
 import CShims
 import Foundation
+import Synchronization
 import XCTest
 
 @testable import CordwoodCore
@@ -61,6 +62,39 @@ final class ElsewhereTests: XCTestCase {
             XCTAssertEqual(status, Status.ok)
         }
         XCTAssertNotEqual(Claim.current(lane), first)
+    }
+
+    /// A look during a rename reads a path that leads nowhere by then. One that gives up at that
+    /// makes records be refused, or go on elsewhere.
+    func testADirectoryIsFoundWhileItIsRenamed() throws {
+        let file = Glibc.open(folder + "/a/x.lane", O_RDWR | O_CREAT, 0o600)
+        XCTAssertEqual(ftruncate(file, 4096), 0)
+        let memory = mmap(nil, 4096, PROT_READ, MAP_SHARED, file, 0)
+        XCTAssertNotEqual(memory, MAP_FAILED)
+        defer { munmap(memory, 4096) }
+        Glibc.close(file)
+        let facts = try XCTUnwrap(FileFacts(at: FilePath(folder + "/a")))
+        let isOver = Atomic(false), turns = Atomic(0), ended = DispatchSemaphore(value: 0)
+        let home = folder
+        Thread.detachNewThread {
+            var name = home + "/a"
+            while !isOver.load(ordering: .relaxed) {
+                let next = home + "/a-\(turns.wrappingAdd(1, ordering: .relaxed).newValue)"
+                guard rename(name, next) == 0 else { break }
+                name = next
+            }
+            ended.signal()
+        }
+        var looks: [Int32: Int] = [:]
+        while turns.load(ordering: .relaxed) < 20_000 {
+            let found = MappedFiles.directory(levels: 1, facts.device, facts.inode)
+            looks[min(found, 0), default: 0] += 1
+            FileCalls.close(found)
+        }
+        isOver.store(true, ordering: .relaxed)
+        ended.wait()
+        XCTAssertNil(looks[-1], "\(looks)")
+        XCTAssertGreaterThan(looks[0] ?? 0, 0, "\(looks)")
     }
 
     /// A thread that is still inside the old lane, with or without a spare, gets no segment.

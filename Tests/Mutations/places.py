@@ -65,6 +65,11 @@ mutation("path", "long-paths-end-the-list", SYSTEM + "MappedFiles.swift",
 mutation("path", "backslashes-are-line-feeds", SYSTEM + "MappedFiles.swift",
          "        if unsafe body(path, count, isDeleted) { return true }\n", "",
          "processes moved_closed", "a store below a directory with a backslash is not found")
+mutation("path", "one-look-is-enough", SYSTEM + "MappedFiles.swift",
+         "            if found != -1 || paths == before { return found }\n",
+         "            if found != -1 || before == before { return found }\n",
+         "swift ElsewhereTests/testADirectoryIsFoundWhileItIsRenamed",
+         "a store that is renamed while it is looked for is not found")
 mutation("path", "child-follows-no-link", CORE + "Lanes/Descriptors.swift",
          '        name.add("/.")\n', "",
          "processes child_moved", "a forked child refuses every record of a store behind a link")

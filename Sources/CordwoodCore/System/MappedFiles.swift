@@ -8,16 +8,33 @@ import CShims
 import Glibc
 
 enum MappedFiles {
-    /// No look is possible, for example because no descriptor is free.
+    /// No look is possible, for example because no descriptor is free, or each meets a rename.
     static let notNow: Int32 = -2
     /// Between two looks for the same directory, if the first was in vain.
     static let pauseNs: UInt64 = 100_000_000
+    private static let looksMax = 8
     private static let bufferBytes = 16_384
 
     /// Opens the directory that many levels above a mapped lane file. -1: none has that identity.
+    /// Who renames a directory above it after its path was read makes that path lead nowhere, so
+    /// a look is in vain only if the next one reads the same paths.
     static func directory(levels: Int, _ device: UInt64, _ inode: UInt64) -> Int32 {
+        var before = Paths()
+        for _ in 0..<looksMax {
+            var paths = Paths()
+            let found = look(levels: levels, device, inode, &paths)
+            if found != -1 || paths == before { return found }
+            before = paths
+        }
+        return notNow
+    }
+
+    private static func look(
+        levels: Int, _ device: UInt64, _ inode: UInt64, _ paths: inout Paths
+    ) -> Int32 {
         var found: Int32 = -1
         let isRead = unsafe forEach { path, count, _ in
+            unsafe paths.add(path, count)
             var (left, end) = (levels, count)
             while left > 0, end > 1 {
                 end -= 1
@@ -37,6 +54,17 @@ enum MappedFiles {
             return found != -1
         }
         return isRead ? found : notNow
+    }
+
+    /// Tells apart the paths that two looks read: a sum of their bytes' FNV-1a.
+    private struct Paths: Equatable {
+        private var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+
+        mutating func add(_ path: UnsafePointer<CChar>, _ count: Int) {
+            for i in 0...count {
+                unsafe hash = (hash ^ UInt64(UInt8(bitPattern: path[i]))) &* 0x100_0000_01b3
+            }
+        }
     }
 
     /// Whether a mapped lane file has lost that name. False also if the system does not say.
