@@ -507,6 +507,7 @@ static const struct {
     CASE(table_steps), CASE(spare_lost), CASE(spares_removed), FULL(spares_removed_drop),
     FULL(spares_removed_tmpfs), CASE(sealed_removed), CASE(journal_closed), FULL(storm_crowd),
     CASE(origin), CASE(start_small), CASE(start_adopts),
+    CASE(start_one_archive),
     CASE(inlined_places), CASE(inlined_bytes), CASE(inlined_coarse), CASE(inlined_refusals),
     CASE(every), CASE(fibers),
     CASE(ending_storm),

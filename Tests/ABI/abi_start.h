@@ -70,3 +70,25 @@ static void case_start_adopts(void) {
     EXPECT(1, stats.segments_recovered);
     EXPECT(CW_OK, cw_close(&engine, 60000));
 }
+
+/* Segment 0 is full and waits for segment 1: a roll puts both into one archive. */
+static void case_start_one_archive(void) {
+    char archives[4200];
+    snprintf(archives, sizeof archives, "%s/archives", store);
+    for (size_t round = 1; round <= 20; round++) {
+        cw_options options = defaults();
+        cw_engine *engine = open_with(&options);
+        cw_logger *log = logger_of(engine, "both");
+        cw_stats stats = {.struct_size = sizeof stats};
+        uint64_t begin = now_ns();
+        while (stats.segments_sealed == 0 && now_ns() - begin < 60000000000u) {
+            for (int i = 0; i < 100; i++) put(log, "a record of segment 0 or 1");
+            EXPECT(CW_OK, cw_stats_get(engine, &stats, sizeof stats));
+        }
+        EXPECT(1, stats.segments_sealed);
+        EXPECT(CW_OK, cw_roll(engine));
+        EXPECT(CW_OK, cw_archive_wait(engine, ARCHIVE_WAIT_MS));
+        EXPECT(CW_OK, cw_close(&engine, 60000));
+        EXPECT(round, entries_of(archives));
+    }
+}

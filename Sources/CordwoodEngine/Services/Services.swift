@@ -335,13 +335,13 @@ import CordwoodTrace
     /// Seals the open segments, which covers everything whose call returned before. onSupply: the
     /// caller is the thread that releases sealed and quiet segments.
     func roll(onSupply: Bool = false) throws(CordwoodError) {
-        letFirstGo()
         let (records, events) = (hostRecords(), transactions.events)
         var status = sealing.locked { unsafe EngineCore.roll(engine) }
         let deadline = Deadline(afterMs: 5_000)
         var look = limits.looksBegun
         var (isLast, isArchiving) = (false, false)
         var adopting: UInt64?
+        if status == Status.full { letFirstGo() }
         while status == Status.full, !deadline.hasPassed, !isLast, !stops {
             if unsafe !EngineCore.hasFreeSlot(engine) {
                 // Sealed and quiet segments make room.
@@ -371,6 +371,7 @@ import CordwoodTrace
             eventsAtRoll = events
         }
         seal()
+        letFirstGo()
     }
 
     /// Rolls if the host wrote something since the last roll.
@@ -396,6 +397,7 @@ import CordwoodTrace
         }
     }
 
+    /// After sealing, or the archiver takes segment 0 alone; before it only where that makes room.
     private func letFirstGo() {
         monitor.locked {
             guard firstWaits else { return }
@@ -405,8 +407,8 @@ import CordwoodTrace
     }
 
     func archiveWait(_ deadline: Deadline) throws(CordwoodError) {
-        letFirstGo()
         seal()
+        letFirstGo()
         let failure: CordwoodError? = monitor.locked {
             let goal = sealedCount
             while archivedCount < goal {
