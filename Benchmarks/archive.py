@@ -140,7 +140,7 @@ def costs(house, source):
 
 def served(house, records, threads):
     store = house.where()
-    output(house.program("service", "service.c", *OURS), store, records, threads)
+    output(house.program("service", "service.c", "-DTOLD", *OURS), store, records, threads)
     return store
 
 

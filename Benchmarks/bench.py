@@ -28,6 +28,7 @@ import plot  # noqa: E402
 import read  # noqa: E402
 import table  # noqa: E402
 import upload  # noqa: E402
+import whole  # noqa: E402
 
 PARTS = """
   (none)     everything that is installed
@@ -41,6 +42,7 @@ PARTS = """
              of disk
   archive    plain lines, beside zstd -3 and, in dense blocks, zstd -19; typed records of a service;
              instructions and memory of archiving
+  whole      instructions and bytes of a record from its call to the archive, beside spdlog
   idle       memory and start of an engine
   http       a captured exchange of 2 KB
   read       verbs over a store of 10 M records (--quick 1 M), made once and kept
@@ -129,6 +131,8 @@ def measure(house, part, seconds):
         idle(house)
     if everything or part == "archive":
         archives(house)
+    if everything or part == "whole":
+        whole.measure(house)
     if part == "peers" or (everything and not house.quick):
         peers.measure(house)
     if everything or part == "sustained":
@@ -163,8 +167,8 @@ def main():
         prog="./dev bench", description=f"What:{PARTS}",
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", nargs="?", metavar="what", choices=[
-        "hot", "peers", "python", "swift", "sustained", "paced", "lasting", "archive", "idle",
-        "http", "read", "upload"])
+        "hot", "peers", "python", "swift", "sustained", "paced", "lasting", "archive", "whole",
+        "idle", "http", "read", "upload"])
     parser.add_argument("--quick", action="store_true", help="about a minute")
     parser.add_argument("--seconds", type=int, help="of each paced run (60; with --quick 5)")
     parser.add_argument("--files", type=Path, metavar="DIR", help="further log files to archive",

@@ -11,6 +11,7 @@
  * store to one line, which lines.py must find. */
 #define LOAD_OFF
 #include "hot.h"
+#include "load.h"
 
 #include <signal.h>
 #include <sys/prctl.h>

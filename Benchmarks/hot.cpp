@@ -5,6 +5,7 @@
 // hotpp STORE MODE N WORKLOAD [THREADS], the modes of load.h.
 #define LOAD_OFF
 #include "hot.h"
+#include "load.h"
 
 #include <cordwood/cordwood.hpp>
 

@@ -13,6 +13,7 @@
  *   paced N      N single calls at LOAD_RATE a second and thread (default a million)
  *   lasting N    N records a thread without a pause, then LOAD_SECONDS at LOAD_RATE a second and
  *                thread, in runs of 1,000; also the mean of the slowest second
+ *   whole N      as sustained, in single calls, each at its own time (tell_time)
  *   count N      N / 4 calls, then N, each in one call of the writer, for callgrind
  *   kill N       calls until it is killed; the file LOAD_KEPT holds how many returned
  *
@@ -22,6 +23,7 @@
 #ifndef BENCH_LOAD_H
 #define BENCH_LOAD_H
 
+#include "environment.h"
 #include "histogram.h"
 #include "wakes.h"
 
@@ -66,11 +68,6 @@ static inline uint64_t now_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-static inline uint64_t load_number(const char *name, uint64_t otherwise) {
-    const char *value = getenv(name);
-    return value != NULL && *value != 0 ? strtoull(value, NULL, 10) : otherwise;
 }
 
 /* Printable bytes that differ from message to message: constant data measures nothing. No '%' and
@@ -165,6 +162,14 @@ static void load_lasting(load_job *job) {
     }
 }
 
+static void load_whole(load_job *job) {
+    for (size_t i = 0; i < job->count; i++) {
+        tell_time();
+        write_some(i, 1);
+    }
+    job->written = job->count;
+}
+
 static void load_kill(load_job *job) {
     const char *path = getenv("LOAD_KEPT");
     int file = open(path != NULL ? path : "", O_RDWR | O_CREAT, 0600);
@@ -189,6 +194,7 @@ static void *load_thread(void *argument) {
     if (strcmp(job->mode, "bursts") == 0) load_bursts(job);
     else if (strcmp(job->mode, "paced") == 0) load_paced(job);
     else if (strcmp(job->mode, "lasting") == 0) load_lasting(job);
+    else if (strcmp(job->mode, "whole") == 0) load_whole(job);
     else if (strcmp(job->mode, "kill") == 0) load_kill(job);
     else {
         if (strcmp(job->mode, "count") == 0) write_some(0, job->written = job->count / 4);
@@ -231,6 +237,7 @@ static inline int load_run(const char *mode, size_t count, size_t threads) {
     uint64_t paced = 0;
     double slowest = 0;
     pthread_barrier_init(&start, NULL, (unsigned)threads);
+    COUNT_BEGIN();
     for (size_t i = 0; i < threads; i++) {
         load_job *job = &jobs[i];
         memset(job, 0, sizeof *job);
@@ -260,6 +267,7 @@ static inline int load_run(const char *mode, size_t count, size_t threads) {
         printf(",\"back_to_back_seconds\":%.4f,\"slowest_second\":%.1f",
                (double)(paced - begin) / 1e9, slowest);
     engine_close();
+    COUNT_END();
     printf(",\"closed_seconds\":%.4f", (double)(now_ns() - begin) / 1e9);
     if (calls->count > 0) {
         printf(",\"samples\":%llu,", (unsigned long long)calls->count);

@@ -151,6 +151,27 @@ def guests(data):
         yield times_table(part.capitalize(), "ns a call.", rows_of(data, part=part))
 
 
+def whole(data):
+    rows = data["more"].get("whole") or []
+    if not rows:
+        return
+    peers = [row.get("spdlog", {}) for row in rows]
+    yield ("From the call to the archive", "Instructions a record, of all threads: the host's own, "
+           "the archiver's, the other helpers'. Bytes a record: its segment's, then its archive's. "
+           "spdlog writes the same records as text.",
+           ["load", "records", "instructions", "host", "archiving", "helpers", "segment", "archive",
+            "spdlog", "bytes"],
+           [[row["workload"].upper(), *(number(row[name]) for name in (
+               "records", "instructions", "call", "archiving", "helper")),
+             number(row["segment_bytes"], 2), number(row["archive_bytes"], 2),
+             number(peer.get("instructions")), number(peer.get("bytes"))]
+            for row, peer in zip(rows, peers)])
+    steps = list(rows[0]["steps"])
+    yield ("Archiving a record, step by step", "Instructions.", ["load", *steps, "all else"],
+           [[row["workload"].upper(), *(number(row["steps"][step]) for step in steps),
+             number(row["archiving"] - sum(row["steps"].values()))] for row in rows])
+
+
 def rest(data):
     rows = data.get("archive") or []
     yield ("Archiving plain lines", "Beside `zstd -3` on the same file; dense blocks also beside "
@@ -260,7 +281,7 @@ def targets(data):
 
 
 def tables(data):
-    for part in (hot, peers, lasting, guests, rest):
+    for part in (hot, peers, lasting, guests, whole, rest):
         for table in part(data):
             if table and table[3]:
                 yield table

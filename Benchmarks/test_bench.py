@@ -27,6 +27,7 @@ import peers  # noqa: E402
 import plot  # noqa: E402
 import report  # noqa: E402
 import table  # noqa: E402
+import whole  # noqa: E402
 from cases import full  # noqa: E402
 
 SEED = 20260611
@@ -173,6 +174,78 @@ class Lines(WithHouse):
             lines.shared([(0, 100, [])])
         with self.assertRaises(lines.NoProof):
             lines.shared([(0, 100, []), (1, 1, []), (1, 500, []), (1, 900, [])])
+
+
+# The archiver's profile, as callgrind writes it: a name stands where its number occurs first.
+PROFILE = """thread: 3
+fl=(1) ???
+fn=(7) $s13CordwoodStore13ArchiveWriterV11appendBlock
+0 5
+cfn=(8) $s13CordwoodStore12BlockBuilderV4fill4from
+calls=2 0
++3 900
+fn=(8)
+0 100
+cfn=(9) $s13CordwoodStore12PrimedSourceC4nextySb
+calls=20 0
+0 700
+cfn=(9)
+calls=2 0
+0 50
+totals: 955
+"""
+
+
+class Whole(WithHouse):
+    def records(self, program, count):
+        """(message, ns since the one before) of each record."""
+        where = self.house.where()
+        shared.output(program, where, count, whole.SERVICE_THREADS)
+        found = [json.loads(line) for line in
+                 shared.output(shared.CORDWOOD, "cat", "--json", where).splitlines()]
+        times = [int(record["time"][-10:-1]) for record in found]
+        return [(record["message"], (now - last) % 10**9)
+                for record, now, last in zip(found, times, [times[0], *times])]
+
+    def test_records_and_times_are_the_same_in_each_run(self):
+        program = whole.ours(self.house, "service")
+        once, again = (set(self.records(program, 400)) for _ in range(2))
+        # Where the engine looked at UTC's clock meanwhile, a gap differs by what two looks differ.
+        self.assertLess(len(once ^ again), 8)
+        self.assertGreater(len(once), 390)
+
+    def test_text_is_that_of_the_typed_records(self):
+        typed, text = (self.records(whole.ours(self.house, load), 400)
+                       for load in ("service", "text"))
+        self.assertEqual(sorted(message for message, _ in typed),
+                         sorted(message for message, _ in text))
+
+    @full
+    def test_spdlog_writes_the_same_text(self):
+        wanted = self.records(whole.ours(self.house, "text"), 400)
+        for load in ("service", "text"):
+            try:
+                program = whole.spdlogs(self.house, load)
+            except shared.Unsupported as why:
+                self.skipTest(str(why))
+            where = self.house.where()
+            shared.output(program, where, 400, whole.SERVICE_THREADS)
+            lines = (where / "spdlog.log").read_text(encoding="utf-8").splitlines()
+            self.assertEqual([line.split("] ", 3)[3] for line in lines],
+                             [message for message, _ in wanted], load)
+
+    def test_parts_by_thread(self):
+        self.assertEqual(whole.part_of(PROFILE), ("archiving", 955))
+        for thread, function, part in ((1, "main", "call"), (2, "supply", "helper"),
+                                       (5, "work", "call"), (5, "sealLoop", "helper")):
+            text = f"thread: {thread}\ncfn=(4) {function}\nfn=(4)\n0 9\ntotals: 9\n"
+            self.assertEqual(whole.part_of(text), (part, 9), function)
+
+    def test_steps_leave_out_what_others_count(self):
+        steps = whole.steps_of(PROFILE)
+        self.assertEqual(steps.pop("reading the lane"), 750)
+        self.assertEqual(steps.pop("gathering a block"), 150)
+        self.assertEqual(set(steps.values()), {0})
 
 
 class Kills(WithHouse):
