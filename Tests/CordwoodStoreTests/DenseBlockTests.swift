@@ -13,13 +13,13 @@ struct Payload {
     var recordCount: Int
 
     init(_ records: [Staged]) {
-        var builder = BlockBuilder(seed: 1, target: 64 << 20)
+        var builder = Block(seed: 1, target: 64 << 20)
         let source = FakeSource(records)
         while let record = try? source.advance() { builder.add(record) }
         self.init(&builder)
     }
 
-    init(_ builder: inout BlockBuilder) {
+    init(_ builder: inout Block) {
         bytes = Array(builder.assemble())
         recordCount = Int(builder.summary.recordCount)
     }
@@ -27,7 +27,7 @@ struct Payload {
     /// Deferred records of several formats with arguments of all types.
     static func deferred(seed: UInt64, count: Int) -> Payload {
         var random = SplitMix(seed)
-        var builder = BlockBuilder(seed: seed, target: 64 << 20)
+        var builder = Block(seed: seed, target: 64 << 20)
         let thread = RecordMaker(seed: seed).threads[0]
         let formats = (0..<5).map { _ in (0..<random.below(9)).map { _ in 1 + random.below(13) } }
         var time: UInt64 = 1 << 40
@@ -151,7 +151,7 @@ final class DenseBlockTests: XCTestCase {
             return Array((words.joined() + "took \(index * 77 % 900) ms").utf8)
         }
         func size(_ lines: [[UInt8]], isDeferred: Bool) throws -> Int {
-            var builder = BlockBuilder(seed: 3, target: 64 << 20)
+            var builder = Block(seed: 3, target: 64 << 20)
             let thread = RecordMaker(seed: 3).threads[0]
             for line in lines {
                 var record = RecordRef(thread: thread)
@@ -209,7 +209,7 @@ final class DenseBlockTests: XCTestCase {
     func testUnlikeLinesAreRefused() throws {
         func payload(unlike: Int, alike: Int) -> Payload {
             var random = SplitMix(3)
-            var builder = BlockBuilder(seed: 3, target: 64 << 20)
+            var builder = Block(seed: 3, target: 64 << 20)
             let thread = RecordMaker(seed: 3).threads[0]
             for index in 0..<(unlike + alike) {
                 let text =

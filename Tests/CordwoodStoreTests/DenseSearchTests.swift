@@ -40,7 +40,7 @@ final class DenseSearchTests: XCTestCase {
 
     private static func payload(_ seed: UInt64, lines: Int? = nil) -> (Payload, [[UInt8]]) {
         var random = SplitMix(seed)
-        var builder = BlockBuilder(seed: seed, target: 64 << 20)
+        var builder = Block(seed: seed, target: 64 << 20)
         let thread = RecordMaker(seed: seed).threads[0]
         var texts: [[UInt8]] = []
         for index in 0..<(lines ?? 40 + random.below(400)) {

@@ -14,7 +14,7 @@ final class MethodChoiceTests: XCTestCase {
 
     /// One block of such lines.
     private func payload(_ line: (Int, inout SplitMix) -> [UInt8]) -> Payload {
-        var builder = BlockBuilder(seed: 3, target: 64 << 20)
+        var builder = Block(seed: 3, target: 64 << 20)
         let thread = RecordMaker(seed: 3).threads[0]
         var bytes = 0
         var index = 0

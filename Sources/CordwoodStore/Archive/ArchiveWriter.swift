@@ -17,7 +17,7 @@ public enum ArchiveMethod: String, Sendable, CaseIterable {
 
 package struct ArchiveWriter: ~Copyable {
     private var file: PartFile
-    private var builder: BlockBuilder
+    private var builder: Block
     private var extract: ExtractBuilder
     private let compressor: BlockCompressor
     private let codec: Codec
@@ -88,7 +88,7 @@ package struct ArchiveWriter: ~Copyable {
         self.compressor = compressor
         self.codec = codec
         self.info = info
-        builder = BlockBuilder(
+        builder = Block(
             seed: .random(in: .min ... .max), target: blockBytes, timeStepNs: timeStepNs)
         extract = ExtractBuilder(isWanted: info.covers.count == 1, timeStepNs: timeStepNs)
     }
@@ -121,7 +121,7 @@ package struct ArchiveWriter: ~Copyable {
 
     private mutating func appendRecords(of source: any RecordSource) throws(ArchiveError) {
         while true {
-            let filled: BlockBuilder.Filled
+            let filled: Block.Filled
             do throws(ReadProblem) {
                 filled = try builder.fill(from: source, &extract)
             } catch {

@@ -4,7 +4,7 @@
 import CordwoodCore
 
 struct ExtractBuilder: ~Copyable {
-    private var builder: BlockBuilder
+    private var builder: Block
     private var firstMonotonic: UInt64?
     private var lastMonotonic: UInt64 = 0
     private let timeStepNs: UInt64
@@ -20,7 +20,7 @@ struct ExtractBuilder: ~Copyable {
     init(isWanted: Bool, timeStepNs: UInt64) {
         self.isWanted = isWanted
         self.timeStepNs = max(timeStepNs, 1)
-        builder = BlockBuilder(
+        builder = Block(
             seed: .random(in: .min ... .max), target: Self.target, timeStepNs: timeStepNs)
     }
 

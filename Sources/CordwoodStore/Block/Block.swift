@@ -1,5 +1,5 @@
-// Turns records into the columns of one block (FORMAT §11.4). All memory is reused for the next
-// block; a record costs a few appends and no allocation. One writer owns one builder; one thread.
+// The records of one block as typed columns. All memory is reused for the next block; a record
+// costs a few appends and no allocation. One writer owns it; one thread.
 // SAFETY: a record's views stay valid during `add`, which copies what it keeps; views of the
 // columns are used only while nothing but `head` grows.
 
@@ -41,12 +41,12 @@ struct BlockSummary {
     }
 }
 
-struct BlockBuilder: ~Copyable {
+struct Block: ~Copyable {
     private(set) var summary = BlockSummary()
-    private var people = PeopleColumns()
-    private var loggers: ByteTable
+    private(set) var people = PeopleColumns()
+    private(set) var loggers: ByteTable
     var sites: ByteTable
-    private var formats: ByteTable
+    private(set) var formats: ByteTable
     private struct RecentFormat {
         var process: ObjectIdentifier
         var place: UInt32
@@ -55,29 +55,37 @@ struct BlockBuilder: ~Copyable {
     /// A cache of the format index last found for each of this block's places.
     private var recent = [RecentFormat?](repeating: nil, count: 256)
     var contexts: ByteTable
-    private var thread = GrowingBytes()
-    private var time = GrowingBytes()
-    private var offset = GrowingBytes()
-    private var sequence = GrowingBytes()
-    private var level = GrowingBytes()
-    private var kind = GrowingBytes()
-    private var logger = GrowingBytes()
-    private var context = GrowingBytes()
-    private var length = GrowingBytes()
-    private var sectionLength = GrowingBytes()
+
+    // A word for each record.
+    private(set) var kind = NumberColumn<UInt8>()
+    private(set) var level = NumberColumn<UInt8>()
+    private(set) var thread = NumberColumn<UInt16>()
+    /// Monotonic ns.
+    private(set) var time = NumberColumn<UInt64>()
+    /// UTC − monotonic ns.
+    private(set) var offset = NumberColumn<UInt64>()
+    /// Less the one that is expected after the thread's record before.
+    private(set) var sequence = NumberColumn<UInt64>()
+    private(set) var logger = NumberColumn<UInt16>()
+    /// Index of the context, plus 1; 0: none.
+    private(set) var context = NumberColumn<UInt32>()
+
+    // Of deferred records: the index of the format, and the arguments (FORMAT §8.7).
+    private(set) var format = NumberColumn<UInt16>()
+    private(set) var arguments = GrowingBytes()
+    // Of records with sections: their size, and the sections (FORMAT §8.1).
+    private(set) var sectionLength = NumberColumn<UInt32>()
     var sections = GrowingBytes()
-    private var format = GrowingBytes()
-    private var arguments = GrowingBytes()
+    // Of all that are not deferred: the length of the message.
+    private(set) var length = NumberColumn<UInt32>()
     /// After `headRoom` bytes for the other streams, so a payload is complete without copying
-    /// messages.
-    private var messages = GrowingBytes()
-    private let headRoom: Int
+    /// messages. Each ends with a newline.
+    var messages = GrowingBytes()
+    let headRoom: Int
     /// The other streams, while they are assembled.
-    private var head = GrowingBytes()
+    var head = GrowingBytes()
     var scratch = GrowingBytes()
     var sectionBytesOfRecord = 0
-    private var lastTime: UInt64 = 0
-    private var lastOffset: UInt64 = 0
 
     private let target: Int
     private let timeStepNs: UInt64
@@ -161,21 +169,17 @@ struct BlockBuilder: ~Copyable {
 
     mutating func add(_ record: borrowing RecordRef) {
         let who = people.index(record.thread)
-        thread.append(varint: UInt64(who))
-        sequence.append(zigzag: people.sequenceStep(thread: who, sequence: record.sequence))
+        thread.append(UInt16(truncatingIfNeeded: who))
+        sequence.append(people.sequenceStep(thread: who, sequence: record.sequence))
         let late = timeStepNs == 1 ? 0 : record.monotonicNs % timeStepNs
-        let monotonic = record.monotonicNs &- late
-        time.append(zigzag: monotonic &- lastTime)
-        lastTime = monotonic
-        let toUTC = record.writtenNs &- record.monotonicNs
-        offset.append(zigzag: toUTC &- lastOffset)
-        lastOffset = toUTC
+        time.append(record.monotonicNs &- late)
+        offset.append(record.writtenNs &- record.monotonicNs)
         level.append(record.level)
         let name =
             unsafe record.logger.count <= ArchiveLimits.stringMax
             ? record.logger
             : UnsafeRawBufferPointer(rebasing: record.logger.prefix(ArchiveLimits.stringMax))
-        logger.append(varint: UInt64(loggers.index(name)))
+        logger.append(UInt16(truncatingIfNeeded: loggers.index(name)))
 
         let plain =
             unsafe record.sections.isEmpty && record.context.isEmpty && record.trace.isEmpty
@@ -193,22 +197,22 @@ struct BlockBuilder: ~Copyable {
         {
             context.append(0)
         } else {
-            context.append(varint: UInt64(contextNumber(record)))
+            context.append(UInt32(truncatingIfNeeded: contextNumber(record)))
             cut = appendSections(record, cut: cut, budget: ArchiveLimits.sectionsMax)
         }
         appendKind(record, cut: cut)
         if record.isDeferred {
-            format.append(varint: UInt64(formatIndex(record)))
+            format.append(UInt16(truncatingIfNeeded: formatIndex(record)))
             // Larger than anything our writers store (CW_STRING_MAX): only the format is kept.
             if record.arguments.count <= ArchiveLimits.messageMax {
                 arguments.append(record.arguments)
             }
         } else {
-            length.append(varint: UInt64(message.count))
+            length.append(UInt32(truncatingIfNeeded: message.count))
             messages.append(message)
             messages.append(0x0a)
         }
-        let isOwn = late != 0 && BlockBuilder.hasOwnTime(record)
+        let isOwn = late != 0 && Block.hasOwnTime(record)
         summary.count(
             record, at: isOwn ? record.timeNs : record.timeNs &- late,
             written: record.writtenNs &- late)
@@ -258,80 +262,9 @@ struct BlockBuilder: ~Copyable {
         if record.isDeferred { bits |= BlockKind.deferred }
         if sectionBytesOfRecord > 0 {
             bits |= BlockKind.hasSections
-            sectionLength.append(varint: UInt64(sectionBytesOfRecord))
+            sectionLength.append(UInt32(truncatingIfNeeded: sectionBytesOfRecord))
         }
         kind.append(bits)
-    }
-
-    /// All streams, one after another. Valid until the builder changes; whole unless it `failed`.
-    @safe mutating func assemble() -> UnsafeRawBufferPointer {
-        if failed { return Bytes.none }
-        var head = GrowingBytes()
-        swap(&head, &self.head)
-        defer { swap(&head, &self.head) }
-        assembleHead(into: &head)
-        // Messages go last, so that `zstd -dc` shows them at the end of each block.
-        let count = messages.count - headRoom
-        head.store(UInt32(truncatingIfNeeded: count), at: 4 * ArchiveLimits.streams)
-        if head.count > headRoom {
-            unsafe head.append(UnsafeRawBufferPointer(rebasing: messages.bytes.suffix(count)))
-            return unsafe head.bytes
-        }
-        let start = headRoom - head.count
-        unsafe (messages.base + start).copyMemory(from: head.base, byteCount: head.count)
-        return unsafe UnsafeRawBufferPointer(rebasing: messages.bytes.dropFirst(start))
-    }
-
-    /// The table, and all streams except messages.
-    private mutating func assembleHead(into out: inout GrowingBytes) {
-        out.removeAll()
-        let table = 4 + 4 * ArchiveLimits.streams
-        guard unsafe out.claim(table) != nil else { return }
-        out.store(UInt32(ArchiveLimits.streams), at: 0)
-        var stream = 0
-        func close(_ out: inout GrowingBytes, _ start: Int) {
-            out.store(UInt32(truncatingIfNeeded: out.count - start), at: 4 + 4 * stream)
-            stream += 1
-        }
-        func put(_ column: borrowing GrowingBytes, counted: Int? = nil, _ out: inout GrowingBytes) {
-            let start = out.count
-            if let counted { out.append(varint: UInt64(counted)) }
-            unsafe out.append(column.bytes)
-            close(&out, start)
-        }
-        put(people.processes, counted: people.processCount, &out)
-        put(people.threads, counted: people.threadCount, &out)
-        var start = out.count
-        out.append(varint: UInt64(loggers.count))
-        for index in 0..<loggers.count {
-            unsafe out.append(string: loggers.bytes(index), max: ArchiveLimits.stringMax)
-        }
-        close(&out, start)
-        start = out.count
-        out.append(varint: UInt64(sites.count))
-        for index in 0..<sites.count { unsafe out.append(sites.bytes(index)) }
-        close(&out, start)
-        start = out.count
-        out.append(varint: UInt64(contexts.count))
-        for index in 0..<contexts.count { unsafe out.append(contexts.bytes(index)) }
-        close(&out, start)
-        put(thread, &out)
-        put(time, &out)
-        put(offset, &out)
-        put(sequence, &out)
-        put(level, &out)
-        put(kind, &out)
-        put(logger, &out)
-        put(context, &out)
-        put(length, &out)
-        put(sectionLength, &out)
-        put(sections, &out)
-        start = out.count
-        out.append(varint: UInt64(formats.count))
-        for index in 0..<formats.count { unsafe out.append(formats.bytes(index)) }
-        close(&out, start)
-        put(format, &out)
-        put(arguments, &out)
     }
 
     mutating func removeAll() {
@@ -356,8 +289,6 @@ struct BlockBuilder: ~Copyable {
         sectionLength.removeAll()
         sections.removeAll()
         messages.resize(headRoom)
-        lastTime = 0
-        lastOffset = 0
     }
 }
 

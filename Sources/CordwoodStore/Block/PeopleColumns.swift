@@ -1,6 +1,6 @@
 // Streams 0 and 1 of a block (FORMAT §11.4): the processes and threads of its records. Sources
 // return one object per thread, so comparing identities nearly always suffices; objects with equal
-// content share one entry. Owned by one BlockBuilder.
+// content share one entry. Owned by one Block.
 
 import CordwoodCore
 

@@ -26,7 +26,7 @@ struct SectionWalk {
     }
 }
 
-extension BlockBuilder {
+extension Block {
     /// Appends the sections of one record to stream 15.
     mutating func appendSections(_ record: borrowing RecordRef, cut: Bool, budget: Int) -> Bool {
         let start = sections.count
