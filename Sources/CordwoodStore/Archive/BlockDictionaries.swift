@@ -60,7 +60,7 @@ import CordwoodCore
         return found.readProcesses(stream) ? found.processes : nil
     }
 
-    private init() {}
+    init() {}
 
     /// `least`: the minimum size of one entry.
     private static func count(_ cursor: inout ByteCursor, least: Int, max: Int) -> Int? {
@@ -182,6 +182,44 @@ import CordwoodCore
             unsafe contexts.append(Context(fields: fields, trace: Self.meant(trace)))
         }
         return true
+    }
+
+    /// Sets what the sections of a record say of it. False: they name a site that is not there.
+    @safe func apply(_ stored: UnsafeRawBufferPointer, to record: inout RecordRef) -> Bool {
+        var walk = SectionWalk(stored)
+        while let (kind, body, _) = walk.next() {
+            switch kind {
+            case SectionKind.site where body.count == 4:
+                let index = body.word(0, UInt32.self)
+                guard index < UInt32(sites.count) else { return false }
+                // FORMAT §8.7: place and format are the site's.
+                if record.isDeferred { continue }
+                let site = sites[Int(index)]
+                record.line = site.line
+                record.file = site.file
+                record.function = site.function
+            case SectionKind.place where !record.isDeferred: applyPlace(body, to: &record)
+            case SectionKind.trace where body.count == TraceLayout.bytes:
+                record.trace = Self.meant(body)
+            case SectionKind.time where body.count == 8:
+                record.timeNs = body.word(0, UInt64.self)
+            case SectionKind.originalLength where body.count == 8:
+                record.originalLength = body.word(0, UInt64.self)
+            default: break
+            }
+        }
+        return true
+    }
+
+    @safe private func applyPlace(_ body: UnsafeRawBufferPointer, to record: inout RecordRef) {
+        var cursor = ByteCursor(body)
+        guard let line = cursor.word(UInt32.self), let fileSize = cursor.word(UInt16.self),
+            let functionSize = cursor.word(UInt16.self), let file = cursor.bytes(UInt64(fileSize)),
+            let function = cursor.bytes(UInt64(functionSize))
+        else { return }
+        record.line = line
+        record.file = unsafe file
+        record.function = unsafe function
     }
 
     /// A trace of zeros means none.

@@ -303,7 +303,7 @@ struct BlockRecords {
                 return false
             }
             record.sections = unsafe found
-            guard apply(found, to: &record) else { return false }
+            guard dictionaries.apply(found, to: &record) else { return false }
         }
         return true
     }
@@ -327,42 +327,5 @@ struct BlockRecords {
         record.argumentTypes = found.types
         record.arguments = unsafe bytes
         return true
-    }
-
-    @safe private func apply(_ stored: UnsafeRawBufferPointer, to record: inout RecordRef) -> Bool {
-        var walk = SectionWalk(stored)
-        while let (kind, body, _) = walk.next() {
-            switch kind {
-            case SectionKind.site where body.count == 4:
-                let index = body.word(0, UInt32.self)
-                guard index < UInt32(dictionaries.sites.count) else { return false }
-                // FORMAT §8.7: place and format are the site's.
-                if record.isDeferred { continue }
-                let site = dictionaries.sites[Int(index)]
-                record.line = site.line
-                record.file = site.file
-                record.function = site.function
-            case SectionKind.place where !record.isDeferred: applyPlace(body, to: &record)
-            case SectionKind.trace where body.count == TraceLayout.bytes:
-                record.trace = BlockDictionaries.meant(body)
-            case SectionKind.time where body.count == 8:
-                record.timeNs = body.word(0, UInt64.self)
-            case SectionKind.originalLength where body.count == 8:
-                record.originalLength = body.word(0, UInt64.self)
-            default: break
-            }
-        }
-        return true
-    }
-
-    @safe private func applyPlace(_ body: UnsafeRawBufferPointer, to record: inout RecordRef) {
-        var cursor = ByteCursor(body)
-        guard let line = cursor.word(UInt32.self), let fileSize = cursor.word(UInt16.self),
-            let functionSize = cursor.word(UInt16.self), let file = cursor.bytes(UInt64(fileSize)),
-            let function = cursor.bytes(UInt64(functionSize))
-        else { return }
-        record.line = line
-        record.file = unsafe file
-        record.function = unsafe function
     }
 }

@@ -80,11 +80,18 @@ public enum Codec: UInt8, Sendable, CaseIterable {
 
     /// Appends one frame; false: out of memory.
     @safe func append(_ payload: UnsafeRawBufferPointer, to out: inout GrowingBytes) -> Bool {
-        switch codec {
-        case .zstd: appendZstd(payload, to: &out)
-        case .lz4: appendLZ4(payload, to: &out)
-        case .none: appendPlain(payload, to: &out)
-        }
+        codec == .zstd
+            ? appendZstd(payload, to: &out)
+            : Self.append(payload, codec, level: level, to: &out)
+    }
+
+    /// The same for codecs that need no context.
+    @safe static func append(
+        _ payload: UnsafeRawBufferPointer, _ codec: Codec, level: Int32,
+        to out: inout GrowingBytes
+    ) -> Bool {
+        codec == .lz4
+            ? appendLZ4(payload, level: level, to: &out) : appendPlain(payload, to: &out)
     }
 
     @safe private func appendZstd(_ payload: UnsafeRawBufferPointer, to out: inout GrowingBytes)
@@ -99,9 +106,9 @@ public enum Codec: UInt8, Sendable, CaseIterable {
         return true
     }
 
-    @safe private func appendLZ4(_ payload: UnsafeRawBufferPointer, to out: inout GrowingBytes)
-        -> Bool
-    {
+    @safe private static func appendLZ4(
+        _ payload: UnsafeRawBufferPointer, level: Int32, to out: inout GrowingBytes
+    ) -> Bool {
         var preferences = LZ4F_preferences_t()
         preferences.frameInfo.blockSizeID = LZ4F_max4MB
         preferences.frameInfo.contentSize = UInt64(payload.count)
@@ -115,7 +122,7 @@ public enum Codec: UInt8, Sendable, CaseIterable {
         return true
     }
 
-    @safe private func appendPlain(
+    @safe private static func appendPlain(
         _ payload: UnsafeRawBufferPointer, to out: inout GrowingBytes
     ) -> Bool {
         out.append(word: SkippableFrame.magicValue)
@@ -139,6 +146,21 @@ public enum Codec: UInt8, Sendable, CaseIterable {
         if let lz4 = unsafe lz4 { unsafe LZ4F_freeDecompressionContext(lz4) }
     }
 
+    /// Makes what the codec needs; false: out of memory.
+    mutating func isReady(_ codec: Codec) -> Bool {
+        if codec == .zstd, unsafe zstd == nil { unsafe zstd = ZSTD_createDCtx() }
+        if codec == .lz4, unsafe lz4 == nil,
+            LZ4F_isError(unsafe LZ4F_createDecompressionContext(&lz4, UInt32(LZ4F_VERSION))) != 0
+        {
+            unsafe lz4 = nil
+        }
+        return switch codec {
+        case .zstd: unsafe zstd != nil
+        case .lz4: unsafe lz4 != nil
+        case .none: true
+        }
+    }
+
     /// Inflates one whole frame into exactly `raw` bytes of `out`; false if the frame is anything
     /// else. The caller has checked `plausible`.
     @safe mutating func inflate(
@@ -146,14 +168,21 @@ public enum Codec: UInt8, Sendable, CaseIterable {
     ) -> Bool {
         out.removeAll()
         guard out.reserve(max(raw, 1)) else { return false }
-        let done =
-            switch codec {
-            case .zstd: unsafe inflateZstd(frame, raw: raw, into: out.base)
-            case .lz4: unsafe inflateLZ4(frame, raw: raw, into: out.base)
-            case .none: unsafe inflatePlain(frame, raw: raw, into: out.base)
-            }
-        if done { out.resize(raw) }
-        return done
+        let isDone = unsafe inflate(frame, codec: codec, raw: raw, into: out.base)
+        if isDone { out.resize(raw) }
+        return isDone
+    }
+
+    /// The same into `room`, which has room for `raw` bytes.
+    mutating func inflate(
+        _ frame: UnsafeRawBufferPointer, codec: Codec, raw: Int,
+        into room: UnsafeMutableRawPointer
+    ) -> Bool {
+        switch codec {
+        case .zstd: unsafe inflateZstd(frame, raw: raw, into: room)
+        case .lz4: unsafe inflateLZ4(frame, raw: raw, into: room)
+        case .none: unsafe inflatePlain(frame, raw: raw, into: room)
+        }
     }
 
     /// Likewise, but if the codec can, inflates only the beginning, at least up to the end of that
@@ -209,8 +238,7 @@ public enum Codec: UInt8, Sendable, CaseIterable {
         guard unsafe ZSTD_getFrameContentSize(frame.baseAddress, frame.count) == UInt64(raw),
             unsafe ZSTD_findFrameCompressedSize(frame.baseAddress, frame.count) == frame.count
         else { return false }
-        if unsafe zstd == nil { unsafe zstd = ZSTD_createDCtx() }
-        guard let zstd = unsafe zstd else { return false }
+        guard isReady(.zstd), let zstd = unsafe zstd else { return false }
         let size = unsafe ZSTD_decompressDCtx(zstd, out, raw, frame.baseAddress, frame.count)
         return size == raw
     }
@@ -218,11 +246,7 @@ public enum Codec: UInt8, Sendable, CaseIterable {
     private mutating func inflateLZ4(
         _ frame: UnsafeRawBufferPointer, raw: Int, into out: UnsafeMutableRawPointer
     ) -> Bool {
-        if unsafe lz4 == nil {
-            let made = unsafe LZ4F_createDecompressionContext(&lz4, UInt32(LZ4F_VERSION))
-            if LZ4F_isError(made) != 0 { unsafe lz4 = nil }
-        }
-        guard let lz4 = unsafe lz4, let start = frame.baseAddress else { return false }
+        guard isReady(.lz4), let lz4 = unsafe lz4, let start = frame.baseAddress else { return false }
         unsafe LZ4F_resetDecompressionContext(lz4)
         var read = 0
         var written = 0

@@ -72,12 +72,20 @@ struct FormatTypes {
 }
 
 extension DenseDecoder {
-    /// The arguments of the picked deferred records, whose formats these are.
+    /// The types of each format of stream 16.
+    mutating func types(of formats: Slice) throws(DenseProblem) -> Flat<Slice> {
+        guard let found = FormatTypes(formats)?.types else { throw .damaged }
+        let types: Flat<Slice> = try arena.flat(found.count)
+        for (index, slice) in found.enumerated() { types[index] = slice }
+        return types
+    }
+
+    /// The arguments of the picked deferred records, whose formats these are. `types`: of each
+    /// format.
     mutating func argumentColumns(
-        _ formats: Slice, _ format: Flat<UInt64>, _ picks: Picks
+        _ types: Flat<Slice>, _ format: Flat<UInt64>, _ picks: Picks
     ) throws(DenseProblem) -> ArgumentColumns {
-        guard let formats = FormatTypes(formats) else { throw .damaged }
-        let rows: Flat<Int> = try arena.flat(formats.types.count, of: 0)
+        let rows: Flat<Int> = try arena.flat(types.count, of: 0)
         let numbers = unsafe format.base
         for index in 0..<format.count {
             let number = unsafe numbers[index]
@@ -89,19 +97,19 @@ extension DenseDecoder {
         // Each format as a column: the places of its records among all of it.
         let itself: Flat<Int> = try arena.flat(rows.count + 1)
         var total = 0
-        for (index, types) in formats.types.enumerated() {
+        for index in 0..<types.count {
             first[index] = total
             itself[index] = index
-            total += types.count
+            total += types[index].count
         }
         first[rows.count] = total
         itself[rows.count] = rows.count
         let wanted = try self.picks(picks, format, first: itself, columns: itself, sizes: rows)
         let columns: Flat<ArgumentColumn> = try arena.flat(total)
-        for (index, types) in formats.types.enumerated() {
-            for position in 0..<types.count {
+        for index in 0..<types.count {
+            for position in 0..<types[index].count {
                 columns[first[index] + position] = try column(
-                    types[position], wanted[index], none)
+                    types[index][position], wanted[index], none)
             }
         }
         return ArgumentColumns(columns: columns, first: first)

@@ -12,11 +12,11 @@ struct DenseDecoder: ~Copyable {
     var leaves = LeafReader()
     var opener = DenseOpener()
     /// Size of the payload; bounds what is written.
-    private(set) var rawBytes = 0
+    var rawBytes = 0
     /// For tables of the names in a block; damage cannot choose it.
     let seed = UInt64.random(in: .min ... .max)
 
-    private static let arenaKept = 32 << 20
+    static let arenaKept = 32 << 20
 
     init() {}
 
@@ -143,6 +143,15 @@ struct DenseDecoder: ~Copyable {
         try content(of: leaves.take(plane: size))
     }
 
+    /// A text leaf; likewise.
+    mutating func textLeaf() throws(DenseProblem) -> Slice {
+        let (bytes, frame) = try leaves.takeText()
+        if let frame, let stored = leaves.missing(frame: frame) {
+            leaves.put(try opener.inflate(stored, into: &arena), frame: frame)
+        }
+        return leaves.text(bytes, frame)
+    }
+
     /// The bytes of a plane leaf that was skipped.
     mutating func content(of number: Int) throws(DenseProblem) -> Slice {
         if let (frame, stored) = leaves.missing(number) {
@@ -154,7 +163,7 @@ struct DenseDecoder: ~Copyable {
     /// The dictionaries, which come first.
     private mutating func readTexts() throws(DenseProblem) -> Heads {
         var slices: [Slice] = []
-        for _ in 0..<5 { slices.append(try leaves.textLeaf()) }
+        for _ in 0..<5 { slices.append(try textLeaf()) }
         let contextCount = try leaves.count(DenseLimits.dictionaryMax)
         let contexts = try fieldLists(Picks(all: contextCount), depth: 1)
         let traces = try traces(Picks(all: contextCount), depth: 1)
@@ -269,7 +278,8 @@ struct DenseDecoder: ~Copyable {
         let sectioned = try share(heads.kind, PayloadBits.hasSections, picks)
         let plain = try share(heads.kind, PayloadBits.deferred, isSet: false, picks)
         let format = try ints(deferred.count, depth: 1)
-        let arguments = try argumentColumns(heads.slices[4], format, deferred)
+        let types = try types(of: heads.slices[4])
+        let arguments = try argumentColumns(types, format, deferred)
         let sections = try sectionColumns(sectioned)
         var bodies = Bodies(
             format: try gather(format, deferred), arguments: arguments, sections: sections,
@@ -286,7 +296,7 @@ struct DenseDecoder: ~Copyable {
 
     /// Those of the picked rows whose kind has the bit set (or clear), counted among all rows of
     /// which this is true.
-    private mutating func share(
+    mutating func share(
         _ kind: Flat<UInt64>, _ bit: UInt8, isSet: Bool = true, _ picks: Picks
     ) throws(DenseProblem) -> Picks {
         let shift = UInt64(bit.trailingZeroBitCount)
@@ -383,7 +393,8 @@ struct DenseDecoder: ~Copyable {
         var start = out.count
         if !sectioned.isNone {
             _ = try argumentColumns(
-                heads.slices[4], format, Picks(try arena.flat(0), of: deferred.count))
+                types(of: heads.slices[4]), format,
+                Picks(try arena.flat(0), of: deferred.count))
             let sections = try sectionColumns(sectioned, only: parts.sections)
             try write(sections, heads, into: &out, from: &start)
         }

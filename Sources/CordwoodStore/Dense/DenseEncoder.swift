@@ -12,6 +12,7 @@ struct DenseEncoder: ~Copyable {
     var out = LeafWriter()
     let seed: UInt64
     var packer: DensePacker
+    var effort = BlockEffort.dense
 
     var sharing = ColumnSharing.word
     /// Until the next choice.
@@ -26,7 +27,7 @@ struct DenseEncoder: ~Copyable {
     /// Size of the payload.
     private(set) var rawBytes = 0
     private(set) var payloadCRC: UInt32 = 0
-    private static let arenaKept = 32 << 20
+    static let arenaKept = 32 << 20
 
     /// nil: out of memory. `level`: a level of zstd.
     init?(level: Int32, seed: UInt64 = .random(in: .min ... .max)) {
@@ -77,7 +78,10 @@ struct DenseEncoder: ~Copyable {
         }
         let format = try varints(streams[17], deferred)
         try ints(format)
-        try arguments(streams[16], format, streams[18])
+        guard let types = FormatTypes(streams[16])?.types else { throw .unfit }
+        let flat: Flat<Slice> = try arena.flat(types.count)
+        for (index, found) in types.enumerated() { flat[index] = found }
+        try arguments(flat, format, streams[18])
         let utc: Flat<UInt64> = try arena.flat(sectioned)
         var next = 0
         for index in 0..<records where kind[index] & UInt64(PayloadBits.hasSections) != 0 {
@@ -185,7 +189,7 @@ struct DenseEncoder: ~Copyable {
         return values
     }
 
-    private mutating func messages(
+    mutating func messages(
         _ lengths: Flat<UInt64>, _ stream: Slice
     ) throws(DenseProblem) {
         let values: Flat<Slice> = try arena.flat(lengths.count)
@@ -198,6 +202,7 @@ struct DenseEncoder: ~Copyable {
             at += size + 1
         }
         guard at == stream.count else { throw .unfit }
+        if effort == .swift { return try sizedLines(lengths, stream) }
         try chooseSharing(values)
         try strings(values, .line)
     }
@@ -224,15 +229,15 @@ struct DenseEncoder: ~Copyable {
 
     // MARK: arguments
 
-    private mutating func arguments(
-        _ formats: Slice, _ format: Flat<UInt64>, _ stream: Slice
+    /// `types`: of each format.
+    mutating func arguments(
+        _ types: Flat<Slice>, _ format: Flat<UInt64>, _ stream: Slice
     ) throws(DenseProblem) {
         if format.count == 0 {
             guard stream.count == 0 else { throw .unfit }
             return
         }
-        guard let formats = FormatTypes(formats) else { throw .unfit }
-        let rows: Flat<Int> = try arena.flat(formats.types.count, of: 0)
+        let rows: Flat<Int> = try arena.flat(types.count, of: 0)
         for index in 0..<format.count {
             guard format[index] < UInt64(rows.count) else { throw .unfit }
             rows[Int(format[index])] += 1
@@ -241,15 +246,16 @@ struct DenseEncoder: ~Copyable {
         let noStrings: Flat<Slice> = try arena.flat(0)
         let first: Flat<Int> = try arena.flat(rows.count + 1)
         var total = 0
-        for (index, types) in formats.types.enumerated() {
+        for index in 0..<types.count {
             first[index] = total
-            total += types.count
+            total += types[index].count
         }
+        guard total <= DenseLimits.partsMax else { throw .unfit }
         first[rows.count] = total
         let columns: Flat<ArgumentColumn> = try arena.flat(total)
-        for (index, types) in formats.types.enumerated() {
-            for position in 0..<types.count {
-                let type = types[position]
+        for index in 0..<types.count {
+            for position in 0..<types[index].count {
+                let type = types[index][position]
                 let isString = ArgumentForm.isString(type)
                 let isExtended = type == ArgumentType.extended
                 guard isString || isExtended || ArgumentForm.bytes(type) > 0 else {
@@ -340,6 +346,7 @@ struct DenseEncoder: ~Copyable {
 
     /// Columns of their variables are shared in their own way.
     private mutating func prose(_ strings: Flat<Slice>) throws(DenseProblem) {
+        if effort == .swift { return try self.strings(strings, .prose) }
         swap(&sharing, &proseSharing)
         swap(&blocksUntilChoice, &proseUntilChoice)
         defer {

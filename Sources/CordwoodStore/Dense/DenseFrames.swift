@@ -125,14 +125,65 @@ struct LeafWriter: ~Copyable {
         if let context = unsafe context { unsafe ZSTD_freeCCtx(context) }
     }
 
+    /// How leaves become frames.
+    private struct Plan {
+        var magic = DenseDirectory.magicValue
+        /// payloadCRC, or textBytes.
+        var word: UInt32
+        var planeBytes = DensePacker.planeBytes
+        /// Text leaves of at least this length get frames of their own.
+        var textBytes = Int.max
+        var codec = Codec.zstd
+        /// One look at each frame.
+        var isSwift = false
+        var flags: UInt16
+    }
+
     /// Appends the directory and the frames.
     mutating func pack(
         _ leaves: borrowing LeafWriter, payloadCRC: UInt32, to out: inout GrowingBytes
     ) throws(DenseProblem) {
+        let stamps = leaves.hasStamps ? DenseDirectory.flagOfStampsValue : 0
+        try pack(
+            leaves,
+            Plan(word: payloadCRC, flags: UInt16(DenseDirectory.flagOfLettersValue | stamps)),
+            to: &out)
+    }
+
+    /// The same for a block (docs/BLOCK.md).
+    mutating func pack(
+        _ leaves: borrowing LeafWriter, _ effort: BlockEffort, _ codec: Codec,
+        to out: inout GrowingBytes
+    ) throws(DenseProblem) {
+        var plan = Plan(
+            magic: BlockDirectory.magicValue, word: .max, codec: codec,
+            flags: UInt16(DenseDirectory.flagOfLettersValue))
+        if effort == .swift {
+            plan.isSwift = true
+            plan.flags = 0
+            if leaves.data.count >= Self.framesBytes {
+                plan.planeBytes = Self.swiftPlaneBytes
+                plan.textBytes = Self.swiftTextBytes
+                plan.word = UInt32(Self.swiftTextBytes)
+            } else {
+                plan.planeBytes = Int(Int32.max)
+            }
+        }
+        try pack(leaves, plan, to: &out)
+    }
+
+    /// A smaller block has two frames: those of its columns would cost more than they save.
+    private static let framesBytes = 128 << 10
+    private static let swiftPlaneBytes = 4 << 10
+    private static let swiftTextBytes = 16 << 10
+
+    private mutating func pack(
+        _ leaves: borrowing LeafWriter, _ plan: Plan, to out: inout GrowingBytes
+    ) throws(DenseProblem) {
         guard leaves.leaves.count <= DenseLimits.leavesMax,
             leaves.meta.count <= DenseLimits.metaMax
         else { throw .unfit }
-        let large = try gather(leaves)
+        let large = try gather(leaves, plan)
         let frames = 2 + large.count
         guard frames <= DenseLimits.framesMax,
             pool.count + leaves.data.count <= DenseLimits.contentMax
@@ -144,23 +195,48 @@ struct LeafWriter: ~Copyable {
         let content = DenseDirectory.bytes + frames * DenseFrame.bytes + DenseDirectory.crcBytes
         guard unsafe out.claim(SkippableFrame.headerBytes + content) != nil else { throw .memory }
         let directory = start + SkippableFrame.headerBytes
-        try pack(unsafe Slice(pool.bytes), max(level, least), directory, 0, &out)
-        try pack(unsafe Slice(text.bytes), max(textLevel, least), directory, 1, &out)
-        try pack(large, leaves, max(level, least), directory, &out)
+        if plan.isSwift || plan.codec != .zstd {
+            try packSwiftly(large, leaves, plan.codec, directory, &out)
+        } else {
+            try pack(unsafe Slice(pool.bytes), max(level, least), directory, 0, &out)
+            try pack(unsafe Slice(text.bytes), max(textLevel, least), directory, 1, &out)
+            try pack(large, leaves, max(level, least), directory, &out)
+        }
         out.store(SkippableFrame.magicValue, at: start)
         out.store(UInt32(content), at: start + 4)
-        out.store(DenseDirectory.magicValue, at: directory + DenseDirectory.magic)
-        let stamps = leaves.hasStamps ? DenseDirectory.flagOfStampsValue : 0
-        out.store(
-            UInt16(DenseDirectory.flagOfLettersValue | stamps),
-            at: directory + DenseDirectory.flags)
+        out.store(plan.magic, at: directory + DenseDirectory.magic)
+        out.store(plan.flags, at: directory + DenseDirectory.flags)
         out.store(UInt16(frames), at: directory + DenseDirectory.frameCount)
         out.store(UInt32(leaves.meta.count), at: directory + DenseDirectory.metaBytes)
-        out.store(UInt32(Self.planeBytes), at: directory + DenseDirectory.planeBytes)
-        out.store(payloadCRC, at: directory + DenseDirectory.payloadCRC)
+        out.store(UInt32(plan.planeBytes), at: directory + DenseDirectory.planeBytes)
+        out.store(plan.word, at: directory + DenseDirectory.payloadCRC)
         let summed = content - DenseDirectory.crcBytes
         let crc = Checksum.crc(unsafe Slice(out.bytes).part(directory, summed).bytes)
         out.store(crc, at: directory + summed)
+    }
+
+    /// All frames, each compressed once.
+    private mutating func packSwiftly(
+        _ large: [LeafWriter.Leaf], _ leaves: borrowing LeafWriter, _ codec: Codec,
+        _ directory: Int, _ out: inout GrowingBytes
+    ) throws(DenseProblem) {
+        try packSwiftly(unsafe Slice(pool.bytes), codec, directory, 0, &out)
+        try packSwiftly(unsafe Slice(text.bytes), codec, directory, 1, &out)
+        for (index, leaf) in large.enumerated() {
+            try packSwiftly(leaves.bytes(leaf), codec, directory, 2 + index, &out)
+        }
+    }
+
+    private mutating func packSwiftly(
+        _ content: Slice, _ codec: Codec, _ directory: Int, _ index: Int,
+        _ out: inout GrowingBytes
+    ) throws(DenseProblem) {
+        if codec == .zstd { return try pack(content, level, directory, index, &out) }
+        let start = out.count
+        guard BlockCompressor.append(content.bytes, codec, level: level, to: &out) else {
+            throw .memory
+        }
+        enter(content, out.count - start, directory, index, &out)
     }
 
     /// The approximate size in a block of the leaves since `mark`.
@@ -229,23 +305,20 @@ struct LeafWriter: ~Copyable {
         return size
     }
 
-    /// Fills pool and text; returns the planes that get their own frames.
+    /// Fills pool and text; returns the leaves that get their own frames.
     private mutating func gather(
-        _ leaves: borrowing LeafWriter
+        _ leaves: borrowing LeafWriter, _ plan: Plan
     ) throws(DenseProblem) -> [LeafWriter.Leaf] {
         pool.clear(keeping: 8 << 20)
         text.clear(keeping: 8 << 20)
+        // Of planes, in their order.
         var distances: [Int] = []
         var seen: [UInt32: Int] = [:]
         var planes: [LeafWriter.Leaf] = []
-        for leaf in leaves.leaves {
+        for leaf in leaves.leaves where !leaf.isText {
             let bytes = leaves.bytes(leaf)
-            if leaf.isText {
-                text.append(bytes.bytes)
-                continue
-            }
             var distance = 0
-            if leaf.count >= Self.duplicateBytesLeast {
+            if leaf.count >= Self.duplicateBytesLeast, !plan.isSwift {
                 let sum = Checksum.crc(bytes.bytes)
                 if let known = seen[sum], leaves.bytes(planes[known]).isSame(bytes) {
                     distance = planes.count - known
@@ -265,12 +338,24 @@ struct LeafWriter: ~Copyable {
             last = index
         }
         var large: [LeafWriter.Leaf] = []
-        for (index, leaf) in planes.enumerated() where distances[index] == 0 {
-            if leaf.count >= Self.planeBytes {
-                large.append(leaf)
-            } else {
-                pool.append(leaves.bytes(leaf).bytes)
+        var plane = 0
+        for leaf in leaves.leaves {
+            if leaf.isText {
+                if leaf.count >= plan.textBytes {
+                    large.append(leaf)
+                } else {
+                    text.append(leaves.bytes(leaf).bytes)
+                }
+                continue
             }
+            if distances[plane] == 0 {
+                if leaf.count >= plan.planeBytes {
+                    large.append(leaf)
+                } else {
+                    pool.append(leaves.bytes(leaf).bytes)
+                }
+            }
+            plane += 1
         }
         if pool.failed || text.failed {
             throw .memory
@@ -328,13 +413,10 @@ struct LeafWriter: ~Copyable {
 }
 
 @safe struct DenseOpener: ~Copyable {
-    private var context: OpaquePointer?
+    private var decompressor = BlockDecompressor()
+    private var codec = Codec.zstd
 
     init() {}
-
-    deinit {
-        if let context = unsafe context { unsafe ZSTD_freeDCtx(context) }
-    }
 
     struct Opened {
         var leaves: LeafReader
@@ -345,9 +427,12 @@ struct LeafWriter: ~Copyable {
     }
 
     /// Inflates pool and text into the arena. `stored`: the directory and the frames.
+    /// `isBlock`: as docs/BLOCK.md says; then `codec` may be any.
     mutating func open(
-        _ stored: Slice, rawBytes: Int, into arena: inout Arena
+        _ stored: Slice, rawBytes: Int, isBlock: Bool = false, codec: Codec = .zstd,
+        into arena: inout Arena
     ) throws(DenseProblem) -> Opened {
+        self.codec = codec
         let bytes = stored.bytes
         guard stored.count >= SkippableFrame.headerBytes,
             Bytes.u32(bytes, 0) == SkippableFrame.magicValue
@@ -360,7 +445,8 @@ struct LeafWriter: ~Copyable {
         let directory = stored.part(SkippableFrame.headerBytes, content)
         let summed = directory.part(0, content - DenseDirectory.crcBytes)
         guard Checksum.crc(summed.bytes) == Bytes.u32(directory.bytes, summed.count),
-            Bytes.u64(directory.bytes, DenseDirectory.magic) == DenseDirectory.magicValue
+            Bytes.u64(directory.bytes, DenseDirectory.magic)
+                == (isBlock ? BlockDirectory.magicValue : DenseDirectory.magicValue)
         else { throw .damaged }
         guard directory[DenseDirectory.flags] & DenseDirectory.flagsOfNewerValue == 0 else {
             throw .newer("flags \(directory[DenseDirectory.flags])")
@@ -386,10 +472,12 @@ struct LeafWriter: ~Copyable {
         let metaBytes = Int(Bytes.u32(directory.bytes, DenseDirectory.metaBytes))
         guard metaBytes <= DenseLimits.metaMax else { throw .damaged }
         let planeBytes = Int(Bytes.u32(directory.bytes, DenseDirectory.planeBytes))
+        let textBytes = Int(Bytes.u32(directory.bytes, BlockDirectory.textBytes))
         return Opened(
             leaves: try LeafReader(
                 pool: pool, text: text, frames: Array(frames.dropFirst(2)), metaBytes: metaBytes,
-                planeBytes: planeBytes, rawBytes: rawBytes),
+                planeBytes: planeBytes, textBytes: isBlock ? textBytes : .max,
+                rawBytes: rawBytes),
             payloadCRC: Bytes.u32(directory.bytes, DenseDirectory.payloadCRC), text: text,
             hasLetters: directory[DenseDirectory.flags] & DenseDirectory.flagOfLettersValue != 0)
     }
@@ -412,17 +500,15 @@ struct LeafWriter: ~Copyable {
     mutating func inflate(
         _ stored: StoredFrame, into arena: inout Arena
     ) throws(DenseProblem) -> Slice {
-        let frame = stored.bytes
         let raw = stored.rawBytes
-        guard Checksum.crc(frame.bytes) == stored.crc,
-            unsafe ZSTD_getFrameContentSize(frame.start, frame.count) == UInt64(raw),
-            unsafe ZSTD_findFrameCompressedSize(frame.start, frame.count) == frame.count
+        guard Checksum.crc(stored.bytes.bytes) == stored.crc,
+            codec.plausible(raw: UInt64(raw), stored: UInt64(stored.bytes.count))
         else { throw .damaged }
-        if unsafe context == nil { unsafe context = ZSTD_createDCtx() }
-        guard let context = unsafe context else { throw .memory }
+        guard decompressor.isReady(codec) else { throw .memory }
         let room = unsafe try arena.allocate(raw)
-        let size = unsafe ZSTD_decompressDCtx(context, room, raw, frame.start, frame.count)
-        guard size == raw else { throw .damaged }
+        guard
+            unsafe decompressor.inflate(stored.bytes.bytes, codec: codec, raw: raw, into: room)
+        else { throw .damaged }
         return unsafe Slice(start: room, count: raw)
     }
 }

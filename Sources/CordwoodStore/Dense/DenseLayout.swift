@@ -68,6 +68,7 @@ enum StringsCodec {
     static let decimal: UInt8 = 7
     static let hex: UInt8 = 8
     static let fixed: UInt8 = 9
+    static let sizedLines: UInt8 = 10
 }
 
 /// FORMAT §11.10.

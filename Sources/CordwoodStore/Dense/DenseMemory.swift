@@ -435,4 +435,7 @@ struct Growing<Element: BitwiseCopyable> {
     }
 
     mutating func removeAll() { count = 0 }
+
+    /// Valid until it grows.
+    var all: Flat<Element> { flat.prefix(count) }
 }

@@ -20,6 +20,7 @@ extension DenseEncoder {
     mutating func ints(_ values: Flat<UInt64>, isList: Bool = false) throws(DenseProblem) {
         let count = values.count
         if count == 0 { return }
+        if effort == .swift { return try swiftInts(values) }
         let source = unsafe UnsafePointer(values.base)
         var last = unsafe Int64(bitPattern: source[0])
         var (least, most, runs) = (last, last, 1)
@@ -113,6 +114,46 @@ extension DenseEncoder {
             try planes(
                 dictionary.chosen, Self.width(UInt64(dictionary.entries.count - 1)))
         }
+    }
+
+    /// One look: the narrower of offset and delta.
+    private mutating func swiftInts(_ values: Flat<UInt64>) throws(DenseProblem) {
+        let source = unsafe UnsafePointer(values.base)
+        let first = values[0]
+        var (least, most) = (Int64(bitPattern: first), Int64(bitPattern: first))
+        var steps: UInt64 = 0
+        for place in 1..<max(values.count, 1) {
+            let value = unsafe source[place]
+            least = min(least, Int64(bitPattern: value))
+            most = max(most, Int64(bitPattern: value))
+            unsafe steps |= Zigzag.coded(value &- source[place &- 1])
+        }
+        if least == most {
+            out.meta.append(IntsCodec.const)
+            out.meta.append(zigzag: first)
+            return
+        }
+        let base = UInt64(bitPattern: least)
+        let width = Self.width(UInt64(bitPattern: most) &- base)
+        let stepWidth = Self.width(steps)
+        let mark = arena.mark
+        defer { arena.release(to: mark) }
+        let found: Flat<UInt64> = try arena.flat(values.count)
+        let target = unsafe found.base
+        if stepWidth < width {
+            out.meta.append(IntsCodec.delta)
+            out.meta.append(zigzag: first)
+            var last = first
+            for place in 0..<values.count {
+                unsafe target[place] = Zigzag.coded(source[place] &- last)
+                unsafe last = source[place]
+            }
+        } else {
+            out.meta.append(IntsCodec.offset)
+            out.meta.append(zigzag: base)
+            for place in 0..<values.count { unsafe target[place] = source[place] &- base }
+        }
+        try planes(found, min(width, stepWidth))
     }
 
     private mutating func runs(_ values: Flat<UInt64>, _ count: Int) throws(DenseProblem) {
@@ -351,6 +392,10 @@ extension DenseEncoder {
         let mark = arena.mark
         defer { arena.release(to: mark) }
         let digits: Flat<UInt64> = try arena.flat(count)
+        if effort == .swift {
+            out.meta.append(DoublesCodec.planes)
+            return try bareplanes(values, bytes)
+        }
         for power in 0...9 where Self.scale(values, power, bytes, digits) {
             out.meta.append(DoublesCodec.decimal)
             out.meta.append(UInt8(power))

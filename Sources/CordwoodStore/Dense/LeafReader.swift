@@ -36,6 +36,7 @@ struct LeafReader {
     private var contents: [Slice?]
     private var frame = 0
     private let planeBytes: Int
+    private let textBytes: Int
     private var leavesLeft = DenseLimits.leavesMax
     private var valuesLeft: Int
     private(set) var madeLeft: Int
@@ -51,6 +52,7 @@ struct LeafReader {
         stored = []
         contents = []
         planeBytes = 1
+        textBytes = .max
         meta = ByteCursor(Bytes.none)
         text = meta
         pool = meta
@@ -65,12 +67,13 @@ struct LeafReader {
     /// `frames`: those of large planes, as stored in the file.
     init(
         pool found: Slice, text textFrame: Slice, frames: [StoredFrame], metaBytes: Int,
-        planeBytes: Int, rawBytes: Int
+        planeBytes: Int, textBytes: Int, rawBytes: Int
     ) throws(DenseProblem) {
         guard metaBytes <= found.count, planeBytes > 0 else { throw .damaged }
         stored = frames
         contents = Array(repeating: nil, count: frames.count)
         self.planeBytes = planeBytes
+        self.textBytes = textBytes
         meta = ByteCursor(found.part(0, metaBytes).bytes)
         text = ByteCursor(textFrame.bytes)
         duplicates = ByteCursor(found.part(metaBytes, .max).bytes)
@@ -121,10 +124,28 @@ struct LeafReader {
         return value
     }
 
-    mutating func textLeaf() throws(DenseProblem) -> Slice {
+    /// Skips the next text leaf. Its bytes, or the number of the frame that is the leaf.
+    mutating func takeText() throws(DenseProblem) -> (bytes: Slice, frame: Int?) {
         let size = try count(DenseLimits.contentMax)
+        guard leavesLeft > 0 else { throw .damaged }
+        leavesLeft -= 1
+        if size >= textBytes {
+            guard frame < stored.count, stored[frame].rawBytes == size else { throw .damaged }
+            frame += 1
+            return (Slice(Bytes.none), frame - 1)
+        }
         guard let found = text.bytes(UInt64(size)) else { throw .damaged }
-        return try counted(Slice(found))
+        return (Slice(found), nil)
+    }
+
+    /// The frame, if it is not inflated yet.
+    func missing(frame: Int) -> StoredFrame? { contents[frame] == nil ? stored[frame] : nil }
+
+    /// The bytes of a frame that is inflated, or of a leaf in the text. Sums them up, likewise.
+    mutating func text(_ bytes: Slice, _ frame: Int?) -> Slice {
+        let found = frame.flatMap { contents[$0] } ?? bytes
+        if sumsUp { crc = Checksum.crc(found.bytes, after: crc) }
+        return found
     }
 
     /// Skips the next plane leaf, which has that size; returns its number.
@@ -164,13 +185,6 @@ struct LeafReader {
         let bytes = plane.frame.flatMap { contents[$0] } ?? plane.bytes
         if sumsUp { crc = Checksum.crc(bytes.bytes, after: crc) }
         return bytes
-    }
-
-    private mutating func counted(_ leaf: Slice) throws(DenseProblem) -> Slice {
-        guard leavesLeft > 0 else { throw .damaged }
-        leavesLeft -= 1
-        if sumsUp { crc = Checksum.crc(leaf.bytes, after: crc) }
-        return leaf
     }
 
     /// Call before allocating memory for so many values of one codec.

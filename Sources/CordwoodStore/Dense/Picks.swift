@@ -243,10 +243,10 @@ extension DenseDecoder {
         try leaves.takeValues(count, depth: depth)
         if count == 0 { return }
         switch try leaves.byte() {
-        case StringsCodec.const, StringsCodec.lines: _ = try leaves.textLeaf()
-        case StringsCodec.sized:
+        case StringsCodec.const, StringsCodec.lines: _ = try leaves.takeText()
+        case StringsCodec.sized, StringsCodec.sizedLines:
             try skipInts(count, depth: depth + 1)
-            _ = try leaves.textLeaf()
+            _ = try leaves.takeText()
         case StringsCodec.dictionary:
             _ = try leaves.byte()
             let size = try leaves.count(count)
@@ -264,7 +264,7 @@ extension DenseDecoder {
             try skipInts(count, depth: depth + 1)
         case StringsCodec.hex:
             _ = try leaves.byte()
-            let pattern = try leaves.textLeaf()
+            let pattern = try textLeaf()
             guard pattern.count <= 255 else { throw .damaged }
             _ = try leaves.take(plane: (pattern.lowBytes(below: 1) + 1) / 2 &* count)
         case StringsCodec.fixed:

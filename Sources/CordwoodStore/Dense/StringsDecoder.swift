@@ -19,9 +19,10 @@ extension DenseDecoder {
         try leaves.takeValues(picks.count, depth: depth)
         let values: Flat<Slice> = try arena.flat(picks.size)
         switch try leaves.byte() {
-        case StringsCodec.const: values.fill(try leaves.textLeaf())
+        case StringsCodec.const: values.fill(try textLeaf())
         case StringsCodec.lines: try lines(values, picks)
-        case StringsCodec.sized: try sized(values, picks, depth)
+        case StringsCodec.sized: try sized(values, picks, depth, after: 0)
+        case StringsCodec.sizedLines: try sized(values, picks, depth, after: 1)
         case StringsCodec.dictionary: try dictionary(values, picks, depth)
         case StringsCodec.templates: try templates(values, picks, depth)
         case StringsCodec.int: try decimalInts(values, picks, depth)
@@ -37,7 +38,7 @@ extension DenseDecoder {
     private mutating func lines(
         _ values: Flat<Slice>, _ picks: Picks
     ) throws(DenseProblem) {
-        let text = try leaves.textLeaf()
+        let text = try textLeaf()
         guard var at = unsafe text.start else { throw .damaged }
         let end = unsafe at + text.count
         var line = 0
@@ -59,20 +60,24 @@ extension DenseDecoder {
         guard unsafe picks.places != nil || at == end else { throw .damaged }
     }
 
+    /// `after`: newlines after each value.
     private mutating func sized(
-        _ values: Flat<Slice>, _ picks: Picks, _ depth: Int
+        _ values: Flat<Slice>, _ picks: Picks, _ depth: Int, after newlines: Int
     ) throws(DenseProblem) {
         let lengths = try ints(picks.count, depth: depth + 1)
-        let text = try leaves.textLeaf()
+        let text = try textLeaf()
         var at = 0
         var number = 0
         for index in 0..<values.count {
             let wanted = picks.place(index)
             while true {
                 let length = lengths[number]
-                guard length <= UInt64(text.count &- at) else { throw .damaged }
+                let left = text.count &- at &- newlines
+                guard left >= 0, length <= UInt64(left) else { throw .damaged }
                 let start = at
                 at &+= Int(length)
+                if newlines > 0, text[at] != 0x0A { throw .damaged }
+                at &+= newlines
                 number &+= 1
                 if number > wanted {
                     values[index] = text.part(start, Int(length))
@@ -292,7 +297,7 @@ extension DenseDecoder {
 
     private mutating func hex(_ values: Flat<Slice>, _ picks: Picks) throws(DenseProblem) {
         let isUpper = try leaves.byte()
-        let pattern = try leaves.textLeaf()
+        let pattern = try textLeaf()
         guard isUpper <= 1, pattern.count >= 1, pattern.count <= 255 else { throw .damaged }
         let holes = pattern.lowBytes(below: 1)
         guard holes > 0 else { throw .damaged }

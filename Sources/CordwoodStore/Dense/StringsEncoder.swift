@@ -41,6 +41,10 @@ extension DenseEncoder {
         }
         let mark = arena.mark
         defer { arena.release(to: mark) }
+        if effort == .swift {
+            if kind == .binary, try fixed(values) { return }
+            return try sizedLines(values)
+        }
         if kind != .line, kind != .binary, kind != .mixed, try numbers(values) { return }
         if kind != .line, !isList, count >= Self.tableLeast,
             try dictionary(values, kind, depth)
@@ -87,6 +91,29 @@ extension DenseEncoder {
                 unsafe target += 1
             }
         }
+    }
+
+    private mutating func sizedLines(_ values: Flat<Slice>) throws(DenseProblem) {
+        let lengths: Flat<UInt64> = try arena.flat(values.count)
+        for index in 0..<values.count { lengths[index] = UInt64(values[index].count) }
+        out.meta.append(StringsCodec.sizedLines)
+        try ints(lengths)
+        var target = unsafe try out.text(Self.bytes(values) + values.count)
+        for index in 0..<values.count {
+            unsafe target = values[index].copy(to: target)
+            unsafe target.storeBytes(of: 0x0A, as: UInt8.self)
+            unsafe target += 1
+        }
+    }
+
+    /// `lines`: the values, a newline after each.
+    mutating func sizedLines(
+        _ lengths: Flat<UInt64>, _ lines: Slice
+    ) throws(DenseProblem) {
+        if lengths.count == 0 { return }
+        out.meta.append(StringsCodec.sizedLines)
+        try ints(lengths)
+        try out.text(lines)
     }
 
     private mutating func fixed(_ values: Flat<Slice>) throws(DenseProblem) -> Bool {

@@ -40,7 +40,7 @@ extension DenseDecoder {
         let count = try leaves.count(min(DenseLimits.templatesMax, picks.count))
         let columnCount = try leaves.count(DenseLimits.templatesMax)
         guard count > 0 else { throw .damaged }
-        let text = try leaves.textLeaf()
+        let text = try textLeaf()
         let numbers = try plane(leaves.count(DenseLimits.contentMax))
         var found = try parse(text, count)
         let kinds = try columns(&found, numbers, columnCount)

@@ -1,0 +1,248 @@
+// Stores a block (docs/BLOCK.md): its columns in their order, as leaves, and the leaves in frames.
+// One writer owns one encoder.
+// SAFETY: slices are of the block, which does not change meanwhile, and of the arena, which is
+// emptied at the end.
+
+import CordwoodCore
+
+extension DenseEncoder {
+    /// Appends the directory and the frames. Returns the CRC of all leaves, and the block's size,
+    /// which its header has.
+    mutating func encode(
+        _ block: inout Block, effort: BlockEffort, codec: Codec = .zstd,
+        into frame: inout GrowingBytes
+    ) throws(DenseProblem) -> (leavesCRC: UInt32, size: Int) {
+        defer {
+            arena.clear(keeping: Self.arenaKept)
+            out.clear()
+            self.effort = .dense
+        }
+        if block.failed { throw .memory }
+        self.effort = effort
+        packer.isThorough = effort == .compact
+        let size = block.contentSize()
+        guard block.summary.recordCount <= DenseLimits.recordsMax, size <= BlockSize.most else {
+            throw .unfit
+        }
+        try columns(&block)
+        if out.failed { throw .memory }
+        try packer.pack(out, effort, codec, to: &frame)
+        return (unsafe Checksum.crc(out.data.bytes), size)
+    }
+
+    private mutating func columns(_ block: inout Block) throws(DenseProblem) {
+        try processes(unsafe Slice(block.people.processes.bytes), block.people.processCount)
+        try threads(unsafe Slice(block.people.threads.bytes), block.people.threadCount)
+        let names: Flat<Slice> = try arena.flat(block.loggers.count)
+        for index in 0..<names.count { names[index] = unsafe Slice(block.loggers.bytes(index)) }
+        try dictionary(names)
+        try sites(&block)
+        let types = try formats(&block)
+        let kind = try numbers(block.kind)
+        _ = try numbers(block.level, isNeeded: false)
+        _ = try numbers(block.thread, isNeeded: false)
+        let time = try numbers(block.time)
+        let offset = try numbers(block.offset)
+        _ = try numbers(block.sequence, isNeeded: false)
+        _ = try numbers(block.logger, isNeeded: false)
+        _ = try numbers(block.context, isNeeded: false)
+        let format = try numbers(block.format)
+        try contexts(&block)
+        try arguments(types, format, unsafe Slice(block.arguments.bytes))
+        let utc: Flat<UInt64> = try arena.flat(block.sectionLength.count)
+        var next = 0
+        if utc.count > 0 {
+            for row in 0..<kind.count where kind[row] & UInt64(PayloadBits.hasSections) != 0 {
+                utc[next] = time[row] &+ offset[row]
+                next += 1
+            }
+        }
+        try sections(flat(block.sectionLength), unsafe Slice(block.sections.bytes), utc)
+        let text = unsafe Slice(block.messages.bytes)
+        let lengths = try flat(block.length)
+        try messages(lengths, text.part(block.headRoom, text.count - block.headRoom))
+    }
+
+    /// Words of a column, as 64 bits.
+    private mutating func flat<Word>(
+        _ column: borrowing NumberColumn<Word>
+    ) throws(DenseProblem) -> Flat<UInt64> {
+        let found: Flat<UInt64> = try arena.flat(column.count)
+        if column.isConst {
+            if column.count > 0 { found.fill(UInt64(column[0])) }
+            return found
+        }
+        for row in 0..<column.count { found[row] = UInt64(column[row]) }
+        return found
+    }
+
+    /// Ints(n) of a column. If its words are not needed afterwards, a constant one takes no memory.
+    private mutating func numbers<Word>(
+        _ column: borrowing NumberColumn<Word>, isNeeded: Bool = true
+    ) throws(DenseProblem) -> Flat<UInt64> {
+        if column.isConst, !isNeeded {
+            if column.count > 0 {
+                out.meta.append(IntsCodec.const)
+                out.meta.append(zigzag: UInt64(column[0]))
+            }
+            return try arena.flat(0)
+        }
+        let mark = arena.mark
+        let found = try flat(column)
+        try ints(found)
+        if !isNeeded { arena.release(to: mark) }
+        return found
+    }
+
+    // MARK: dictionaries
+
+    /// varint n, Strings(n).
+    private mutating func dictionary(_ names: Flat<Slice>) throws(DenseProblem) {
+        out.meta.append(varint: UInt64(names.count))
+        try strings(names, .mixed)
+    }
+
+    private mutating func processes(_ stream: Slice, _ count: Int) throws(DenseProblem) {
+        var cursor = ByteCursor(stream.bytes)
+        let ids = try (arena.flat(count, Slice.self), arena.flat(count, Slice.self))
+        let numbers = try (
+            arena.flat(count, UInt64.self), arena.flat(count, UInt64.self),
+            arena.flat(count, UInt64.self)
+        )
+        let names: Flat<Slice> = try arena.flat(count)
+        let counts: Flat<UInt64> = try arena.flat(count)
+        var keys = try Growing<Slice>(&arena)
+        var values = try Growing<Slice>(&arena)
+        for index in 0..<count {
+            ids.0[index] = try cursor.taken(16)
+            ids.1[index] = try cursor.taken(16)
+            numbers.0[index] = try cursor.takenNumber()
+            numbers.1[index] = try cursor.takenNumber()
+            numbers.2[index] = try cursor.takenNumber()
+            names[index] = try cursor.takenString()
+            counts[index] = try cursor.takenNumber()
+            for _ in 0..<counts[index] {
+                try keys.append(cursor.takenString(), &arena)
+                try values.append(cursor.takenString(), &arena)
+            }
+        }
+        out.meta.append(varint: UInt64(count))
+        try strings(ids.0, .binary)
+        try strings(ids.1, .binary)
+        try ints(numbers.0)
+        try ints(numbers.1)
+        try ints(numbers.2)
+        try strings(names, .mixed)
+        try ints(counts)
+        try strings(keys.all, .mixed)
+        try strings(values.all, .mixed)
+    }
+
+    private mutating func threads(_ stream: Slice, _ count: Int) throws(DenseProblem) {
+        var cursor = ByteCursor(stream.bytes)
+        let numbers = try (
+            arena.flat(count, UInt64.self), arena.flat(count, UInt64.self),
+            arena.flat(count, UInt64.self)
+        )
+        let names: Flat<Slice> = try arena.flat(count)
+        for index in 0..<count {
+            numbers.0[index] = try cursor.takenNumber()
+            numbers.1[index] = try cursor.takenNumber()
+            numbers.2[index] = try cursor.takenNumber()
+            names[index] = try cursor.takenString()
+        }
+        out.meta.append(varint: UInt64(count))
+        try ints(numbers.0)
+        try ints(numbers.1)
+        try ints(numbers.2)
+        try strings(names, .mixed)
+    }
+
+    private mutating func sites(_ block: inout Block) throws(DenseProblem) {
+        let count = block.sites.count
+        let lines: Flat<UInt64> = try arena.flat(count)
+        let files: Flat<Slice> = try arena.flat(count)
+        let functions: Flat<Slice> = try arena.flat(count)
+        for index in 0..<count {
+            var cursor = ByteCursor(unsafe block.sites.bytes(index))
+            lines[index] = try cursor.takenNumber()
+            files[index] = try cursor.takenString()
+            functions[index] = try cursor.takenString()
+        }
+        out.meta.append(varint: UInt64(count))
+        try ints(lines)
+        try strings(files, .mixed)
+        try strings(functions, .mixed)
+    }
+
+    /// Returns the types of each one's arguments.
+    private mutating func formats(_ block: inout Block) throws(DenseProblem) -> Flat<Slice> {
+        let count = block.formats.count
+        let lines: Flat<UInt64> = try arena.flat(count)
+        let files: Flat<Slice> = try arena.flat(count)
+        let functions: Flat<Slice> = try arena.flat(count)
+        let styles: Flat<UInt64> = try arena.flat(count)
+        let texts: Flat<Slice> = try arena.flat(count)
+        let types: Flat<Slice> = try arena.flat(count)
+        for index in 0..<count {
+            var cursor = ByteCursor(unsafe block.formats.bytes(index))
+            lines[index] = try cursor.takenNumber()
+            files[index] = try cursor.takenString()
+            functions[index] = try cursor.takenString()
+            styles[index] = UInt64(try cursor.taken(1)[0])
+            texts[index] = try cursor.takenString()
+            types[index] = try cursor.takenString()
+        }
+        out.meta.append(varint: UInt64(count))
+        try ints(lines)
+        try strings(files, .mixed)
+        try strings(functions, .mixed)
+        try ints(styles)
+        try strings(texts, .mixed)
+        try strings(types, .mixed)
+        return types
+    }
+
+    private mutating func contexts(_ block: inout Block) throws(DenseProblem) {
+        let count = block.contexts.count
+        let lists: Flat<Slice> = try arena.flat(count)
+        let traces: Flat<Slice> = try arena.flat(count)
+        for index in 0..<count {
+            var cursor = ByteCursor(unsafe block.contexts.bytes(index))
+            lists[index] = try cursor.takenString()
+            traces[index] = try cursor.taken(TraceLayout.bytes)
+        }
+        out.meta.append(varint: UInt64(count))
+        try fieldLists(lists)
+        try self.traces(traces)
+    }
+}
+
+extension ByteCursor {
+    fileprivate mutating func taken(_ size: Int) throws(DenseProblem) -> Slice {
+        guard let found = bytes(UInt64(size)) else { throw .unfit }
+        return Slice(found)
+    }
+
+    fileprivate mutating func takenNumber() throws(DenseProblem) -> UInt64 {
+        guard let found = varint() else { throw .unfit }
+        return found
+    }
+
+    fileprivate mutating func takenString() throws(DenseProblem) -> Slice {
+        guard let found = string() else { throw .unfit }
+        return Slice(found)
+    }
+}
+
+extension Block {
+    /// The size by which limits go (docs/BLOCK.md, size).
+    mutating func contentSize() -> Int {
+        let entries =
+            people.processCount &+ people.threadCount &+ loggers.count &+ sites.count
+            &+ formats.count &+ contexts.count
+        return Int(summary.recordCount) &* BlockSize.row &+ entries &* BlockSize.entry
+            &+ people.size &+ loggers.size &+ sites.size &+ formats.size &+ contexts.size
+            &+ arguments.count &+ sections.count &+ messages.count &- headRoom
+    }
+}
