@@ -15,11 +15,13 @@ struct StoredBlock {
     init(_ block: inout Block, _ effort: BlockEffort, _ codec: Codec = .zstd) throws {
         var encoder = DenseEncoder(level: 3, seed: 3)!
         var frame = GrowingBytes()
-        let made = try encoder.encode(&block, effort: effort, codec: codec, into: &frame)
+        let size = try encoder.encode(&block, effort: effort, codec: codec, into: &frame)
         bytes = Array(frame.bytes)
         facts = BlockFacts(
-            recordCount: Int(block.summary.recordCount), size: made.size,
-            leavesCRC: made.leavesCRC, codec: codec)
+            recordCount: Int(block.summary.recordCount), size: size, codec: codec)
+        var decoder = DenseDecoder()
+        let isSame = try decoder.gives(&block, from: Slice(frame.bytes), facts)
+        XCTAssertTrue(isSame)
     }
 
     func read(
@@ -32,7 +34,7 @@ struct StoredBlock {
         var decoder = DenseDecoder()
         return try bytes.withUnsafeBytes {
             let content = try decoder.read(Slice($0), facts)
-            var rows = try BlockRows(content, decoder)
+            var rows = try BlockRows(content, size: facts.size)
             var found: [ModelRecord] = []
             var record = RecordRef()
             while try rows.next(&record) { found.append(ModelRecord(record)) }
@@ -49,6 +51,23 @@ extension Block {
     }
 }
 
+/// What a test compares of a deferred record.
+private struct Deferred: Equatable {
+    var time: UInt64
+    var line: UInt32
+    var format: [UInt8]
+    var types: [UInt8]
+    var arguments: [UInt8]
+
+    init(_ record: borrowing RecordRef) {
+        time = record.timeNs
+        line = record.line
+        format = Array(record.format)
+        types = Array(record.argumentTypes)
+        arguments = Array(record.arguments)
+    }
+}
+
 final class BlockTests: XCTestCase {
     func testRecordsComeBackEqual() throws {
         for seed in UInt64(1)...sized(3, 30, 300) {
@@ -57,8 +76,7 @@ final class BlockTests: XCTestCase {
             var block = Block(records)
             for effort in BlockEffort.allCases {
                 for codec in Codec.allCases {
-                    let stored = try StoredBlock(&block, effort, codec)
-                    let found = try stored.records()
+                    let found = try StoredBlock(&block, effort, codec).records()
                     XCTAssertEqual(found.count, records.count)
                     for (one, other) in zip(found, records) where one != other.model {
                         return XCTFail("seed \(seed), \(effort), \(codec): \(one), \(other.model)")
@@ -66,5 +84,180 @@ final class BlockTests: XCTestCase {
                 }
             }
         }
+    }
+
+    /// As many as a payload of the same block gives.
+    func testDeferredRecordsComeBackEqual() throws {
+        for seed in UInt64(1)...sized(4, 40, 400) {
+            var block = Payload.deferredBlock(seed: seed, count: 1 + 30 * Int(seed % 40))
+            let payload = Payload(&block)
+            var wanted: [Deferred] = []
+            try payload.bytes.withUnsafeBytes {
+                var rows = try XCTUnwrap(
+                    BlockRecords($0, recordCount: UInt32(payload.recordCount)))
+                var record = RecordRef()
+                while case .record = rows.next(into: &record) { wanted.append(Deferred(record)) }
+            }
+            XCTAssertEqual(wanted.count, payload.recordCount)
+            for effort in BlockEffort.allCases {
+                let stored = try StoredBlock(&block, effort)
+                var decoder = DenseDecoder()
+                var found: [Deferred] = []
+                try stored.bytes.withUnsafeBytes {
+                    var rows = try BlockRows(
+                        decoder.read(Slice($0), stored.facts), size: stored.facts.size)
+                    var record = RecordRef()
+                    while try rows.next(&record) { found.append(Deferred(record)) }
+                }
+                XCTAssertEqual(found, wanted, "seed \(seed), \(effort)")
+            }
+        }
+    }
+
+    /// A few rows or columns are those of the whole block.
+    func testRowsAndColumnsAreThoseOfTheWhole() throws {
+        for seed in UInt64(1)...sized(2, 20, 200) {
+            var random = SplitMix(seed)
+            var maker = RecordMaker(seed: seed)
+            var block = Block(maker.records(300))
+            let stored = try StoredBlock(&block, BlockEffort.allCases[random.below(3)])
+            var first = DenseDecoder()
+            var second = DenseDecoder()
+            let all = try stored.read(&first)
+            for _ in 0..<20 {
+                let start = random.below(300)
+                let rows = start..<start + 1 + random.below(300 - start)
+                var columns = BlockColumns(rawValue: UInt32(random.below(1 << 18)))
+                columns.formUnion(BlockColumns(.kind))
+                let some = try stored.read(&second, columns, rows: rows)
+                XCTAssertEqual(some.rows, rows.count)
+                for index in 0..<rows.count {
+                    let row = rows.lowerBound + index
+                    XCTAssertEqual(some.kind[index], all.kind[row])
+                    if columns.has(.level) { XCTAssertEqual(some.level[index], all.level[row]) }
+                    if columns.has(.thread) { XCTAssertEqual(some.thread[index], all.thread[row]) }
+                    if columns.has(.time) { XCTAssertEqual(some.time[index], all.time[row]) }
+                    if columns.has(.logger) { XCTAssertEqual(some.logger[index], all.logger[row]) }
+                    if columns.has(.context) {
+                        XCTAssertEqual(some.context[index], all.context[row])
+                    }
+                    if columns.has(.messages) {
+                        XCTAssertEqual(
+                            Array(some.messages[index].bytes), Array(all.messages[row].bytes))
+                    }
+                }
+                if columns.has(.loggers) { XCTAssertEqual(some.loggers.count, all.loggers.count) }
+                if columns.has(.contexts) {
+                    for index in 0..<all.contexts.count {
+                        XCTAssertTrue(some.contexts[index].isSame(all.contexts[index]))
+                    }
+                }
+                if columns.has(.sections) {
+                    let before = (0..<rows.lowerBound).filter {
+                        all.kind[$0] & UInt64(PayloadBits.hasSections) != 0
+                    }.count
+                    for index in 0..<some.sections.count {
+                        XCTAssertEqual(
+                            some.sections.bytes(of: index), all.sections.bytes(of: before + index))
+                    }
+                }
+            }
+        }
+    }
+
+    /// Nothing that is not asked for is inflated.
+    func testOtherColumnsAreNotInflated() throws {
+        var maker = RecordMaker(seed: 5)
+        var block = Block(maker.records(20_000))
+        for effort in BlockEffort.allCases {
+            let stored = try StoredBlock(&block, effort)
+            var decoder = DenseDecoder()
+            _ = try stored.read(&decoder)
+            let whole = decoder.opener.inflatedBytes
+            _ = try stored.read(&decoder, BlockColumns(.level))
+            let some = decoder.opener.inflatedBytes - whole
+            // Dense texts share a frame, which is always inflated.
+            let most = effort == .swift ? whole / 2 : whole * 9 / 10
+            XCTAssertLessThan(some, most, "\(effort)")
+        }
+    }
+
+    func testFlipsAreRefused() throws {
+        for effort in BlockEffort.allCases {
+            var maker = RecordMaker(seed: 7)
+            var block = Block(maker.records(40))
+            let whole = try StoredBlock(&block, effort)
+            var random = SplitMix(8)
+            for at in whole.bytes.indices {
+                var changed = whole
+                changed.bytes[at] ^= 1 << UInt8(random.below(8))
+                var decoder = DenseDecoder()
+                XCTAssertThrowsError(try changed.read(&decoder), "\(effort), \(at)")
+            }
+        }
+    }
+
+    /// Bytes changed at random behind right checksums: refused, or read within the block's bounds.
+    func testChangedBytesAreRefusedOrBounded() throws {
+        var (refused, read) = (0, 0)
+        for seed in UInt64(1)...sized(60, 4_000, 40_000) {
+            var random = SplitMix(seed)
+            var maker = RecordMaker(seed: seed % 20)
+            var block =
+                seed % 2 == 0
+                ? Payload.deferredBlock(seed: seed % 20, count: 60) : Block(maker.records(60))
+            var stored = try StoredBlock(&block, BlockEffort.allCases[random.below(3)], .none)
+            for _ in 0..<1 + random.below(3) { stored.change(&random) }
+            do {
+                _ = try stored.records()
+                read += 1
+            } catch { refused += 1 }
+        }
+        XCTAssertGreaterThan(refused, read / 20, "\(refused) refused, \(read) read")
+        XCTAssertGreaterThan(read, 0)
+    }
+
+    /// What standard tools see of effort 0: the messages as lines, last.
+    func testStandardToolsShowLines() throws {
+        let scratch = Scratch()
+        var maker = RecordMaker(seed: 6)
+        let records = maker.records(2_000)
+        var block = Block(records)
+        let lines: [UInt8] = records.flatMap { $0.model.message + [0x0A] }
+        for (codec, tool) in [(Codec.zstd, "zstd"), (.lz4, "lz4")] {
+            let stored = try StoredBlock(&block, .swift, codec)
+            writeAll(stored.bytes, scratch.path + "/block")
+            let shown = shell("\(tool) -dc < '\(scratch.path)/block'")
+            XCTAssertEqual(shown.status, 0)
+            XCTAssertEqual(Array(shown.output.suffix(lines.count)), lines)
+        }
+    }
+}
+
+extension StoredBlock {
+    /// Changes a byte of a frame, and makes its checksum and the directory's right again. The
+    /// frames are skippable ones.
+    mutating func change(_ random: inout SplitMix) {
+        let directory = SkippableFrame.headerBytes
+        let content = Int(littleAt(bytes, 4) & 0xFFFF_FFFF)
+        let count = Int(littleAt(bytes, directory + DenseDirectory.frameCount) & 0xFFFF)
+        var start = directory + content
+        let wanted = random.below(count)
+        for frame in 0..<count {
+            let entry = directory + DenseDirectory.entries + frame * DenseFrame.bytes
+            let size = Int(littleAt(bytes, entry + DenseFrame.storedBytes) & 0xFFFF_FFFF)
+            let inside = size - SkippableFrame.headerBytes
+            if frame == wanted, inside > 0 {
+                let at = start + SkippableFrame.headerBytes + random.below(inside)
+                bytes[at] = random.chance(2) ? bytes[at] ^ 1 << UInt8(random.below(8)) : 0xFF
+                let crc = Array(bytes[start..<start + size]).withUnsafeBytes { Checksum.crc($0) }
+                bytes.replaceSubrange(
+                    entry + DenseFrame.crc..<entry + DenseFrame.crc + 4, with: little(crc))
+            }
+            start += size
+        }
+        let summed = directory..<directory + content - DenseDirectory.crcBytes
+        let crc = Array(bytes[summed]).withUnsafeBytes { Checksum.crc($0) }
+        bytes.replaceSubrange(summed.upperBound..<summed.upperBound + 4, with: little(crc))
     }
 }

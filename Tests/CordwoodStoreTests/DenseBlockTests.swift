@@ -26,6 +26,11 @@ struct Payload {
 
     /// Deferred records of several formats with arguments of all types.
     static func deferred(seed: UInt64, count: Int) -> Payload {
+        var block = deferredBlock(seed: seed, count: count)
+        return Payload(&block)
+    }
+
+    static func deferredBlock(seed: UInt64, count: Int) -> Block {
         var random = SplitMix(seed)
         var builder = Block(seed: seed, target: 64 << 20)
         let thread = RecordMaker(seed: seed).threads[0]
@@ -58,7 +63,7 @@ struct Payload {
                 }
             }
         }
-        return Payload(&builder)
+        return builder
     }
 
     private static func argument(_ type: UInt8, _ index: Int, _ random: inout SplitMix) -> [UInt8] {

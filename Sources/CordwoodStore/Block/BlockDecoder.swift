@@ -92,7 +92,6 @@ struct BlockContent {
 struct BlockFacts {
     var recordCount: Int
     var size: Int
-    var leavesCRC: UInt32
     var codec = Codec.zstd
 }
 
@@ -102,6 +101,35 @@ extension DenseDecoder {
     mutating func read(
         _ stored: Slice, _ facts: BlockFacts, _ columns: BlockColumns = .all,
         rows: Range<Int>? = nil
+    ) throws(DenseProblem) -> BlockContent {
+        try walk(stored, facts, columns, rows: rows) { _, _ in .kept }
+    }
+
+    /// What becomes of a column that was read.
+    enum Fate { case kept, freed, refused }
+
+    /// Whether these are the block's columns. Each is freed once it was compared.
+    mutating func gives(
+        _ block: inout Block, from stored: Slice, _ facts: BlockFacts
+    ) throws(DenseProblem) -> Bool {
+        defer { arena.clear(keeping: Self.arenaKept) }
+        var isSame = true
+        _ = try walk(stored, facts) { column, content throws(DenseProblem) in
+            isSame = try block.has(column, content)
+            if !isSame { return .refused }
+            // What other columns need.
+            return switch column {
+            case .formats, .kind, .time, .offset, .format: .kept
+            default: .freed
+            }
+        }
+        return isSame
+    }
+
+    private mutating func walk(
+        _ stored: Slice, _ facts: BlockFacts, _ columns: BlockColumns = .all,
+        rows: Range<Int>? = nil,
+        _ each: (BlockColumn, borrowing BlockContent) throws(DenseProblem) -> Fate
     ) throws(DenseProblem) -> BlockContent {
         arena.clear(keeping: Self.arenaKept)
         let count = facts.recordCount
@@ -113,18 +141,22 @@ extension DenseDecoder {
             stored, rawBytes: facts.size, isBlock: true, codec: facts.codec, into: &arena)
         leaves = opened.leaves
         defer { leaves = LeafReader() }
-        leaves.sumsUp = columns == .all && rows == nil
+        leaves.sumsUp = false
         var content = try BlockContent(&arena)
         content.hasLetters = opened.hasLetters
         guard let last = columns.last else { return content }
-        var plan = try BlockPlan(columns, through: last, try picks(rows, of: count), &arena)
-        for column in BlockColumn.allCases where column.rawValue <= last.rawValue {
-            try read(column, &plan, into: &content)
-        }
+        var plan = try BlockPlan(columns, try picks(rows, of: count), &arena)
         content.rows = plan.rows.size
-        if leaves.sumsUp {
-            guard leaves.isSpent, leaves.crc == facts.leavesCRC else { throw .damaged }
+        for column in BlockColumn.allCases where column.rawValue <= last.rawValue {
+            let mark = arena.mark
+            try read(column, &plan, into: &content)
+            switch try each(column, content) {
+            case .kept: break
+            case .freed: arena.release(to: mark)
+            case .refused: return content
+            }
         }
+        guard columns != .all || rows != nil || leaves.isSpent else { throw .damaged }
         return content
     }
 
@@ -167,7 +199,9 @@ extension DenseDecoder {
         case .logger:
             content.logger = try ints(plan.picks(.logger), depth: 1)
             try Self.check(content.logger, below: plan.loggers)
-        case .context: content.context = try ints(plan.picks(.context), depth: 1)
+        case .context:
+            content.context = try ints(plan.picks(.context), depth: 1)
+            plan.contextMost = Self.most(content.context)
         case .format:
             plan.deferred = try share(plan.kind, PayloadBits.deferred, plan.rows)
             plan.format = try ints(Picks(all: plan.deferred.count), depth: 1)
@@ -188,9 +222,13 @@ extension DenseDecoder {
     }
 
     private static func check(_ values: Flat<UInt64>, below end: Int) throws(DenseProblem) {
+        guard values.count == 0 || most(values) < UInt64(end) else { throw .damaged }
+    }
+
+    private static func most(_ values: Flat<UInt64>) -> UInt64 {
         var most: UInt64 = 0
         for index in 0..<values.count { most = max(most, values[index]) }
-        guard values.count == 0 || most < UInt64(end) else { throw .damaged }
+        return most
     }
 
     // MARK: dictionaries
@@ -250,8 +288,7 @@ extension DenseDecoder {
     private mutating func sites(
         _ plan: inout BlockPlan
     ) throws(DenseProblem) -> BlockContent.Sites {
-        plan.sites = try leaves.count(DenseLimits.dictionaryMax)
-        return try places(plan.all(.sites, plan.sites))
+        try places(plan.all(.sites, leaves.count(DenseLimits.dictionaryMax)))
     }
 
     private mutating func formats(
@@ -276,8 +313,8 @@ extension DenseDecoder {
         _ plan: inout BlockPlan, into content: inout BlockContent
     ) throws(DenseProblem) {
         let count = try leaves.count(DenseLimits.dictionaryMax)
-        // The column of numbers has 0 for none.
-        try Self.check(content.context, below: count + 1)
+        // 0 is none.
+        guard plan.contextMost <= UInt64(count) else { throw .damaged }
         let all = plan.all(.contexts, count)
         content.contexts = try fieldLists(all, depth: 1)
         content.traces = try traces(all, depth: 1)
@@ -293,14 +330,14 @@ private struct BlockPlan {
     var processes = 0
     var threads = 0
     var loggers = 0
-    var sites = 0
+    var contextMost: UInt64 = 0
     var types: Flat<Slice>
     var kind: Flat<UInt64>
     var format: Flat<UInt64>
     var deferred: Picks
 
     init(
-        _ columns: BlockColumns, through last: BlockColumn, _ rows: Picks, _ arena: inout Arena
+        _ columns: BlockColumns, _ rows: Picks, _ arena: inout Arena
     ) throws(DenseProblem) {
         self.columns = columns
         self.rows = rows

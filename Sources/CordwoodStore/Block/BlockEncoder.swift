@@ -6,12 +6,11 @@
 import CordwoodCore
 
 extension DenseEncoder {
-    /// Appends the directory and the frames. Returns the CRC of all leaves, and the block's size,
-    /// which its header has.
+    /// Appends the directory and the frames. Returns the block's size, which its header has.
     mutating func encode(
         _ block: inout Block, effort: BlockEffort, codec: Codec = .zstd,
         into frame: inout GrowingBytes
-    ) throws(DenseProblem) -> (leavesCRC: UInt32, size: Int) {
+    ) throws(DenseProblem) -> Int {
         defer {
             arena.clear(keeping: Self.arenaKept)
             out.clear()
@@ -27,7 +26,7 @@ extension DenseEncoder {
         try columns(&block)
         if out.failed { throw .memory }
         try packer.pack(out, effort, codec, to: &frame)
-        return (unsafe Checksum.crc(out.data.bytes), size)
+        return size
     }
 
     private mutating func columns(_ block: inout Block) throws(DenseProblem) {

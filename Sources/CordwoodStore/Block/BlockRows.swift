@@ -17,14 +17,14 @@ struct BlockRows: ~Copyable {
     /// Of each thread's next record.
     private var expected: [UInt64]
 
-    /// All columns of the rows were read, from the first row on.
-    init(_ content: BlockContent, _ decoder: borrowing DenseDecoder) throws(DenseProblem) {
+    /// All columns of the rows were read, from the first row on. `size`: the block's.
+    init(_ content: BlockContent, size: Int) throws(DenseProblem) {
         self.content = content
         dictionaries = BlockDictionaries(content)
         expected = Array(repeating: 0, count: dictionaries.threads.count)
-        try decoder.write(content.arguments, content.format, into: &arguments)
-        try decoder.write(
-            content.sections, content.kind, content.time, content.offset, into: &sections)
+        try content.arguments.write(content.format, atMost: size, into: &arguments)
+        try content.sections.write(
+            content.kind, content.time, content.offset, atMost: size, into: &sections)
         if arguments.failed || sections.failed { throw .memory }
     }
 

@@ -158,15 +158,16 @@ extension DenseDecoder {
             type: type, words: try gather(states, picks),
             strings: try strings(wanted, depth: 1))
     }
+}
 
-    /// Stream 18.
+extension ArgumentColumns {
+    /// The arguments of deferred records, whose formats these are (FORMAT §8.7).
     func write(
-        _ arguments: ArgumentColumns, _ format: Flat<UInt64>, into out: inout GrowingBytes
+        _ format: Flat<UInt64>, atMost most: Int, into out: inout GrowingBytes
     ) throws(DenseProblem) {
-        let columns = arguments.columns
         for record in 0..<format.count {
-            var index = arguments.first[Int(format[record])]
-            let end = arguments.first[Int(format[record]) + 1]
+            var index = first[Int(format[record])]
+            let end = first[Int(format[record]) + 1]
             while index < end {
                 let column = unsafe columns.base + index
                 let taken = unsafe column.pointee.taken
@@ -176,17 +177,17 @@ extension DenseDecoder {
                         word: UInt32(truncatingIfNeeded: column.pointee.words[taken]))
                 case 8: unsafe out.append(word: column.pointee.words[taken])
                 case 1: unsafe out.append(UInt8(truncatingIfNeeded: column.pointee.words[taken]))
-                default: unsafe try string(&column.pointee, into: &out)
+                default: unsafe try Self.string(&column.pointee, most, &out)
                 }
                 unsafe column.pointee.taken = taken &+ 1
                 index &+= 1
             }
-            guard out.count <= rawBytes else { throw .damaged }
+            guard out.count <= most else { throw .damaged }
         }
     }
 
-    private func string(
-        _ column: inout ArgumentColumn, into out: inout GrowingBytes
+    private static func string(
+        _ column: inout ArgumentColumn, _ most: Int, _ out: inout GrowingBytes
     ) throws(DenseProblem) {
         if column.type == ArgumentType.extended {
             let bytes = column.strings[column.taken]
@@ -207,7 +208,7 @@ extension DenseDecoder {
             length /= 4
         }
         if state == ArgumentForm.cut { length |= LengthWord.cut }
-        guard length != LengthWord.null, bytes.count <= rawBytes - out.count else {
+        guard length != LengthWord.null, bytes.count <= most - out.count else {
             throw .damaged
         }
         out.append(word: length)

@@ -418,7 +418,8 @@ struct DenseDecoder: ~Copyable {
             out.append(varint: UInt64(sections.bytes(of: index)))
         }
         try close(14, &start, &out)
-        try write(sections, heads.kind, heads.time, heads.offset, into: &out)
+        try sections.write(
+            heads.kind, heads.time, heads.offset, atMost: rawBytes, into: &out)
         try close(15, &start, &out)
     }
 
@@ -436,7 +437,7 @@ struct DenseDecoder: ~Copyable {
         try close(16, &start, &out)
         try bodies.format.writeVarints(to: &out)
         try close(17, &start, &out)
-        try write(bodies.arguments, bodies.format, into: &out)
+        try bodies.arguments.write(bodies.format, atMost: rawBytes, into: &out)
         try close(18, &start, &out)
         if bodies.inPlace > 0 {
             // Otherwise there is a gap before them, or they were overwritten.

@@ -415,6 +415,8 @@ struct LeafWriter: ~Copyable {
 @safe struct DenseOpener: ~Copyable {
     private var decompressor = BlockDecompressor()
     private var codec = Codec.zstd
+    /// Since it was made.
+    private(set) var inflatedBytes = 0
 
     init() {}
 
@@ -509,6 +511,7 @@ struct LeafWriter: ~Copyable {
         guard
             unsafe decompressor.inflate(stored.bytes.bytes, codec: codec, raw: raw, into: room)
         else { throw .damaged }
+        inflatedBytes &+= raw
         return unsafe Slice(start: room, count: raw)
     }
 }

@@ -290,22 +290,24 @@ extension DenseDecoder {
             guard total <= rawBytes else { throw .damaged }
         }
     }
+}
 
-    /// Stream 15.
+extension SectionColumns {
+    /// The sections of the records that have some (FORMAT §8.1).
     func write(
-        _ sections: SectionColumns, _ kind: Flat<UInt64>, _ time: Flat<UInt64>,
-        _ offset: Flat<UInt64>, into out: inout GrowingBytes
+        _ kind: Flat<UInt64>, _ time: Flat<UInt64>, _ offset: Flat<UInt64>, atMost most: Int,
+        into out: inout GrowingBytes
     ) throws(DenseProblem) {
-        var columns = sections.columns
+        var columns = columns
         var next = 0
         for record in 0..<kind.count {
             guard kind[record] & UInt64(PayloadBits.hasSections) != 0 else { continue }
-            guard sections.bytes(of: next) <= rawBytes - out.count else { throw .damaged }
-            if let whole = sections.whole {
+            guard bytes(of: next) <= most - out.count else { throw .damaged }
+            if let whole {
                 out.append(whole[next].bytes)
             } else {
-                let shape = sections.shapes[Int(sections.chosen[next])]
-                for position in 0..<shape.count where sections.only.has(shape[position]) {
+                let shape = shapes[Int(chosen[next])]
+                for position in 0..<shape.count where only.has(shape[position]) {
                     guard let index = columns.firstIndex(where: { $0.kind == shape[position] })
                     else { throw .damaged }
                     Self.write(
