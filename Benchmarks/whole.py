@@ -29,7 +29,7 @@ HOST = re.compile(r"^c?fn=\(\d+\) (work|load_thread)$", re.M)
 # behind it includes that step.
 STEPS = {
     "reading the lane": ("PrimedSourceC4next",),
-    "gathering a block": ("BlockBuilderV4fill", "reading the lane"),
+    "gathering a block": ("5BlockV4fill", "reading the lane"),
     "columns": ("DenseEncoderV7columnsyy",),
     "packing": ("DenseEncoderV6encode_", "columns"),
     "choosing method 1": ("MethodChoiceV8isWanted",),

@@ -150,7 +150,7 @@ public enum Codec: UInt8, Sendable, CaseIterable {
     mutating func isReady(_ codec: Codec) -> Bool {
         if codec == .zstd, unsafe zstd == nil { unsafe zstd = ZSTD_createDCtx() }
         if codec == .lz4, unsafe lz4 == nil,
-            LZ4F_isError(unsafe LZ4F_createDecompressionContext(&lz4, UInt32(LZ4F_VERSION))) != 0
+            unsafe LZ4F_isError(LZ4F_createDecompressionContext(&lz4, UInt32(LZ4F_VERSION))) != 0
         {
             unsafe lz4 = nil
         }
@@ -246,7 +246,9 @@ public enum Codec: UInt8, Sendable, CaseIterable {
     private mutating func inflateLZ4(
         _ frame: UnsafeRawBufferPointer, raw: Int, into out: UnsafeMutableRawPointer
     ) -> Bool {
-        guard isReady(.lz4), let lz4 = unsafe lz4, let start = frame.baseAddress else { return false }
+        guard isReady(.lz4), let lz4 = unsafe lz4, let start = frame.baseAddress else {
+            return false
+        }
         unsafe LZ4F_resetDecompressionContext(lz4)
         var read = 0
         var written = 0

@@ -10,9 +10,16 @@ package enum BlockEffort: UInt8, Sendable, CaseIterable {
     case compact = 2
 }
 
-/// The directory. Where it has no number of its own, that of FORMAT §11.6 applies.
+/// The directory. Its entries are those of FORMAT §11.6.
 enum BlockDirectory {
+    static let magic = 0
+    static let flags = 8
+    static let frameCount = 10
+    static let metaBytes = 12
+    static let planeBytes = 16
     static let textBytes = 20
+    static let entries = 24
+
     static let magicValue: UInt64 = 0x3130_534C_4F43_5743  // "CWCOLS01"
 }
 
