@@ -140,14 +140,6 @@ extension Block {
     }
 }
 
-extension NumberColumn {
-    fileprivate func isSame(as found: Flat<UInt64>) -> Bool {
-        guard found.count == count else { return false }
-        for row in 0..<count where found[row] != UInt64(self[row]) { return false }
-        return true
-    }
-}
-
 extension ByteCursor {
     fileprivate mutating func has(_ wanted: Slice) -> Bool {
         guard let found = bytes(UInt64(wanted.count)) else { return false }

@@ -67,11 +67,7 @@ extension DenseEncoder {
         _ column: borrowing NumberColumn<Word>
     ) throws(DenseProblem) -> Flat<UInt64> {
         let found: Flat<UInt64> = try arena.flat(column.count)
-        if column.isConst {
-            if column.count > 0 { found.fill(UInt64(column[0])) }
-            return found
-        }
-        for row in 0..<column.count { found[row] = UInt64(column[row]) }
+        column.copy(to: found)
         return found
     }
 

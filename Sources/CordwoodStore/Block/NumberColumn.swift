@@ -47,6 +47,36 @@ struct NumberColumn<Word: FixedWidthInteger & UnsignedInteger & BitwiseCopyable>
                 fromByteOffset: index &* MemoryLayout<Word>.size, as: Word.self))
     }
 
+    /// `target` has room for `count` numbers.
+    func copy(to target: Flat<UInt64>) {
+        let size = min(count, target.count)
+        let numbers = unsafe target.base
+        if isConst {
+            for row in 0..<size { unsafe numbers[row] = UInt64(first) }
+            return
+        }
+        let source = unsafe words.base.assumingMemoryBound(to: Word.self)
+        for row in 0..<min(size, words.count / MemoryLayout<Word>.size) {
+            unsafe numbers[row] = UInt64(Word(littleEndian: source[row]))
+        }
+    }
+
+    func isSame(as found: Flat<UInt64>) -> Bool {
+        guard found.count == count else { return false }
+        let numbers = unsafe found.base
+        var differing: UInt64 = 0
+        if isConst {
+            for row in 0..<count { unsafe differing |= numbers[row] ^ UInt64(first) }
+            return differing == 0
+        }
+        guard words.count == count &* MemoryLayout<Word>.size else { return false }
+        let source = unsafe words.base.assumingMemoryBound(to: Word.self)
+        for row in 0..<count {
+            unsafe differing |= numbers[row] ^ UInt64(Word(littleEndian: source[row]))
+        }
+        return differing == 0
+    }
+
     mutating func removeAll() {
         words.removeAll()
         (count, first, isConst) = (0, 0, true)

@@ -223,7 +223,12 @@ struct LeafWriter: ~Copyable {
         try packSwiftly(unsafe Slice(pool.bytes), codec, directory, 0, &out)
         try packSwiftly(unsafe Slice(text.bytes), codec, directory, 1, &out)
         for (index, leaf) in large.enumerated() {
-            try packSwiftly(leaves.bytes(leaf), codec, directory, 2 + index, &out)
+            let bytes = leaves.bytes(leaf)
+            if codec == .zstd, !leaf.isText {
+                try pack(bytes, Self.symbolsOnly, directory, 2 + index, &out)
+            } else {
+                try packSwiftly(bytes, codec, directory, 2 + index, &out)
+            }
         }
     }
 
