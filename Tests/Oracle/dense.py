@@ -64,9 +64,9 @@ def _streams(tree):
     if not all(0 <= number < len(formats) for number in chosen):
         raise Damage("no such format")
     streams[17] = b"".join(map(varint, chosen))
-    streams[18] = _arguments(tree, formats, chosen)
+    streams[18] = arguments(tree, formats, chosen)
     utc = [time[at] + offset[at] for at, kind in enumerate(kinds) if kind & 32]
-    runs = _sections(tree, utc)
+    runs = sections(tree, utc)
     streams[14], streams[15] = b"".join(varint(len(run)) for run in runs), b"".join(runs)
     messages = strings(tree, count - len(chosen))
     streams[13] = b"".join(varint(len(message)) for message in messages)
@@ -95,12 +95,14 @@ def _differences(values):
 def _contexts(tree):
     count = tree.meta.varint()
     within("contexts", count, tree.limits.entries)
-    lists, traces = field_lists(tree, count), _traces(tree, count)
+    lists, found_traces = field_lists(tree, count), traces(tree, count)
     return varint(count) + b"".join(tree.bounded(
-        varint(len(found)) + found + trace for found, trace in zip(lists, traces)))
+        varint(len(found)) + found + trace for found, trace in zip(lists, found_traces)))
 
 
-def _arguments(tree, formats, chosen):
+def arguments(tree, formats, chosen):
+    """The bytes of all arguments. `formats`: the types of each format's arguments; `chosen`: the
+    format of each record."""
     uses = Counter(chosen)
     columns = [[iter(_argument(tree, kind, uses[number])) for kind in types]
                for number, types in enumerate(formats)]
@@ -201,7 +203,8 @@ def _field(field, value):
     return struct.pack("<BBH", kind, 0, len(key)) + key + value
 
 
-def _traces(tree, count):
+def traces(tree, count):
+    """Traces (§8.4), 25 bytes each."""
     if count == 0:
         return []
     tree.count(count)
@@ -212,7 +215,7 @@ def _traces(tree, count):
         low_bytes(ints(tree, count), 1))]
 
 
-def _sections(tree, utc):
+def sections(tree, utc):
     """The sections of the records that have some. `utc` contains the time of each."""
     count = len(utc)
     if count == 0:
@@ -239,7 +242,7 @@ def _bodies(tree, kind, count, times):
     if kind == 3:
         return low_bytes(ints(tree, count), 4)
     if kind == 5:
-        return _traces(tree, count)
+        return traces(tree, count)
     if kind == 6:
         return low_bytes([value + time for value, time in zip(ints(tree, count), times)], 8)
     if kind == 9:

@@ -1,5 +1,6 @@
-"""The codecs of method 2 (FORMAT §11.8, §11.9). Each function takes a Tree positioned before the
-codec, and the number of its values. It returns a list of that many. Numbers are signed."""
+"""The codecs of columns (FORMAT §11.8, §11.9, and BLOCK). Each function takes a Tree positioned
+before the codec, and the number of its values. It returns a list of that many. Numbers are
+signed."""
 
 import re
 import struct
@@ -158,10 +159,10 @@ def strings(tree, count):
     if count == 0:
         return []
     with tree.codec("Strings", count) as number:
-        if number > 9:
+        if number >= tree.string_codecs:
             raise Damage(f"codec {number} of Strings")
         return (_same, _lines, _sized, _named, _templates, _int, _digits, _decimal, _hex,
-                _fixed)[number](tree, count)
+                _fixed, _sized_lines)[number](tree, count)
 
 
 def sized_strings(tree, count, size):
@@ -189,6 +190,20 @@ def _sized(tree, count):
     if min(lengths) < 0 or sum(lengths) != leaf.left:
         raise Damage("lengths that are not those of the values")
     return [leaf.take(length) for length in lengths]
+
+
+def _sized_lines(tree, count):
+    """BLOCK, Columns: only in blocks of that page."""
+    lengths = ints(tree, count)
+    leaf = Bytes(tree.text_leaf())
+    if min(lengths) < 0 or sum(lengths) + count != leaf.left:
+        raise Damage("lengths that are not those of the lines")
+    found = []
+    for length in lengths:
+        found.append(leaf.take(length))
+        if leaf.take(1) != b"\n":
+            raise Damage("a line without its newline")
+    return found
 
 
 def _named(tree, count):

@@ -105,10 +105,10 @@ class Writer:
     def strings(self, values):
         if not values:
             return
-        possible = [number for number, test in STRING_TESTS.items() if test(values)]
+        possible = [number for number, test in self.string_tests.items() if test(values)]
         if self.depth < DEEP:
             possible += [3] + [4] * (self.depth < 3)
-        self.codec("Strings", STRINGS, possible, values)
+        self.codec("Strings", self.string_writers, possible, values)
 
 
 def _offset(writer, values, put=Writer.planes):
@@ -418,6 +418,7 @@ STRINGS = {
     2: _sized, 3: _string_dictionary, 4: _templates, 5: _int, 6: _digits, 7: _decimal, 8: _hex,
     9: _fixed,
 }
+Writer.string_tests, Writer.string_writers = STRING_TESTS, STRINGS
 
 # The numbers in the page, in the form of Tree.met.
 NUMBERED = {(kind, number) for kind, numbers in (

@@ -43,14 +43,18 @@ LIMITS = Limits()
 class Tree:
     """Takes the parts of one block in the order of the tree."""
 
+    string_codecs = 10
+
     def __init__(self, header, stored, limits=LIMITS):
         """`header` is the content of the block's header (§11.2); `stored` the bytes after it."""
-        self.limits = limits
-        self.records, self.raw_bytes = u32(header, 28), int.from_bytes(header[32:40], "little")
-        self.raw_crc = u32(header, 76)
-        within("recordCount", self.records, limits.records,
-               limits.records_a_byte * self.raw_bytes)
-        within("rawBytes", self.raw_bytes, limits.payload, limits.payload_ratio * len(stored))
+        self._open(u32(header, 28), int.from_bytes(header[32:40], "little"), u32(header, 76),
+                   stored, limits)
+
+    def _open(self, records, raw_bytes, raw_crc, stored, limits):
+        self.limits, self.records = limits, records
+        self.raw_bytes, self.raw_crc = raw_bytes, raw_crc
+        within("recordCount", records, limits.records, limits.records_a_byte * raw_bytes)
+        within("rawBytes", raw_bytes, limits.payload, limits.payload_ratio * len(stored))
         frames = self._frames(stored)
         pool, self.text, self.large = Bytes(frames[0]), Bytes(frames[1]), frames[:1:-1]
         self.meta = Bytes(pool.take(self.meta_bytes))
@@ -76,14 +80,18 @@ class Tree:
         self.payload_crc = u32(content, 20)
         if not 2 <= count <= 1024 or len(content) < 28 + 12 * count or self.plane_bytes == 0:
             raise Damage("a directory that cannot be")
+        return self._contents(source, content[24:24 + 12 * count], frame_sizes, inflated)
+
+    def _contents(self, source, entries, sizes_of, inflate):
+        """The contents of the frames in `source`, by the entries of the directory."""
         frames, sizes = [], []
-        for at in range(24, 24 + 12 * count, 12):
-            size, crc = u32(content, at + 4), u32(content, at + 8)
-            frame = source.take(u32(content, at))
+        for at in range(0, len(entries), 12):
+            size, crc = u32(entries, at + 4), u32(entries, at + 8)
+            frame = source.take(u32(entries, at))
             within("content of a frame", size, self.limits.frame_ratio * len(frame))
             if crc32c(frame) != crc:
                 raise Damage("a frame's crc does not match")
-            if frame_sizes(frame) != (size, len(frame)):
+            if sizes_of(frame) != (size, len(frame)):
                 raise Damage("a frame that is not what the directory says")
             frames.append(frame)
             sizes.append(size)
@@ -91,7 +99,7 @@ class Tree:
             raise Damage("bytes behind the last frame")
         within("content of all frames", sum(sizes), self.limits.frames)
         within("metaBytes", self.meta_bytes, self.limits.meta, sizes[0])
-        whole = Bytes(inflated(frames))
+        whole = Bytes(inflate(frames))
         return [whole.take(size) for size in sizes]
 
     def _duplicates(self, pool):
@@ -116,15 +124,19 @@ class Tree:
             within("bytes of duplicates", self.again,
                    self.limits.duplicates_a_byte * self.raw_bytes)
         elif length >= self.plane_bytes:
-            if not self.large:
-                raise Damage("a plane without a frame")
-            content = self.large.pop()
+            content = self._frame()
         else:
             content = self.pool.take(length)
         if len(content) != length:
             raise Damage("a plane of another length")
         self.planes.append(content)
         return self._leaf(content)
+
+    def _frame(self):
+        """The next frame, which is one large leaf."""
+        if not self.large:
+            raise Damage("a leaf without a frame")
+        return self.large.pop()
 
     def _leaf(self, content):
         within("leaves", len(self.leaves) + 1, self.limits.leaves)
