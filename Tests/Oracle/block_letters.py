@@ -1,5 +1,5 @@
-"""What bit 0 of a block's flags promises to a search (BLOCK, What is stored; FORMAT §11.6, letters).
-Decoding does not depend on it, so only writers can break it."""
+"""What bit 0 of a block's flags promises to a search (FORMAT §11.6, letters). Decoding does not
+depend on it, so only writers can break it."""
 
 import re
 

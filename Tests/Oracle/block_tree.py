@@ -18,6 +18,7 @@ class BlockLimits(Limits):
     record_bytes: int = 64  # size a record, at least
     processes: int = 4096
     attributes: int = 65536
+    frame_count: int = 1024
 
 
 LIMITS = BlockLimits()
@@ -49,7 +50,7 @@ class BlockTree(Tree):
             raise Damage(f"flags {self.flags:#x} of a directory")
         self.meta_bytes, self.plane_bytes, self.text_bytes = (
             u32(content, 12), u32(content, 16), u32(content, 20))
-        if (not 2 <= count <= 1024 or len(content) < 28 + 12 * count
+        if (not 2 <= count <= self.limits.frame_count or len(content) < 28 + 12 * count
                 or self.plane_bytes == 0 or self.text_bytes == 0):
             raise Damage("a directory that cannot be")
         sizes, inflate = {"zstd": (frame_sizes, inflated), "lz4": (_lz4_sizes, _lz4_inflated),

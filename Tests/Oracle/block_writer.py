@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 from collections import namedtuple
 from dataclasses import dataclass, field
+from functools import partial
 
 from dense import varint
 from dense_encoder import STRING_TESTS, STRINGS, Writer
@@ -120,7 +121,7 @@ def _rotated(value, bits):
     return (value << bits | value >> 32 - bits) & MASK32
 
 
-def _xxh32(data):
+def xxh32(data):
     """XXH32 of fewer than 16 bytes."""
     value = 374761393 + len(data)
     whole = len(data) // 4 * 4
@@ -136,7 +137,7 @@ def _xxh32(data):
 def plain_lz4_frame(content, flags=0x68, more=b""):
     """An LZ4 frame of stored blocks. `more`: what follows the content size."""
     head = bytes([flags, 0x40]) + (struct.pack("<Q", len(content)) if flags & 8 else b"") + more
-    out = struct.pack("<I", 0x184D2204) + head + bytes([_xxh32(head) >> 8 & 255])
+    out = struct.pack("<I", 0x184D2204) + head + bytes([xxh32(head) >> 8 & 255])
     for at in range(0, len(content), 1 << 16):
         piece = content[at:at + (1 << 16)]
         out += struct.pack("<I", len(piece) | 1 << 31) + piece
@@ -144,8 +145,8 @@ def plain_lz4_frame(content, flags=0x68, more=b""):
 
 
 def lz4_frame(content):
-    if len(content) < 64:
-        return plain_lz4_frame(content)
+    if not content:
+        return plain_lz4_frame(content)  # the tool would leave the size out
     with tempfile.TemporaryDirectory() as folder:
         name = os.path.join(folder, "content")
         with open(name, "wb") as file:
@@ -158,6 +159,11 @@ FRAMES = {"zstd": zstd_frame, "lz4": lz4_frame, "none": skippable}
 PLAIN = {"zstd": plain_frame, "lz4": plain_lz4_frame, "none": skippable}
 
 
+def quick_frame(codec, content):
+    """Small contents are not compressed: starting a tool costs more."""
+    return (PLAIN if len(content) < 4096 else FRAMES)[codec](content)
+
+
 @dataclass
 class BlockLayout:
     """How leaves become frames. Tests of damage change the output."""
@@ -166,7 +172,7 @@ class BlockLayout:
     text_bytes: int = 1 << 20
     duplicates: float = 1.0  # share of the equal planes that become duplicates
     codec: str = "zstd"
-    frame: object = None  # instead of the codec's
+    frame: object = None  # None: quick_frame
     flags: int = 0
     more: bytes = b""  # after the entries of the directory
     change: dict = field(default_factory=dict)  # (list, frames, directory) → what is written
@@ -202,7 +208,8 @@ def stored(writer, layout):
     head = varint(len(entries)) + b"".join(varint(step) + varint(back) for step, back in entries)
     contents[0] = bytes(writer.meta) + head + contents[0]
     contents = change.get("contents", lambda same: same)(contents)
-    frames = [(layout.frame or FRAMES[layout.codec])(content) for content in contents]
+    frame = layout.frame or partial(quick_frame, layout.codec)
+    frames = [frame(content) for content in contents]
     words = dict(flags=layout.flags, reserved=0, count=len(frames), meta=len(writer.meta),
                  plane=layout.plane_bytes, text=layout.text_bytes, more=layout.more, entries=[
                      (len(frame), len(content), crc32c(frame))
@@ -217,12 +224,13 @@ def stored(writer, layout):
 
 
 def encode(payload, count, choice, layout=None, instead=None, changed=None):
-    """(words of the first line, the bytes after it). `instead` is called with the writer and the
-    table, and returns what columns() takes. `changed` replaces words of the first line."""
+    """(words of the first line, and the payload; the bytes after it). `instead` is called with the
+    writer and the table, and returns what columns() takes. `changed` replaces words of the first
+    line."""
     layout = layout or BlockLayout()
     table, writer = BlockTable(payload, count), BlockWriter(choice)
     columns(writer, table, instead(writer, table) if instead else None)
-    words = dict(count=count, raw=table.size, codec=layout.codec,
+    words = dict(payload=payload, count=count, raw=table.size, codec=layout.codec,
                  raw_crc=crc32c(b"".join(content for _, content in writer.leaves)))
     words |= changed or {}
     return words, stored(writer, layout)

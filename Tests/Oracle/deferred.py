@@ -125,6 +125,8 @@ def _print(match, values, index):
                     None if value is not None else precision)
     if letter == b"C" or letter == b"c" and modifier == b"l":
         return _pad(_utf8(value.to_bytes(4, "little", signed=True), None), flags, width, None)
+    if letter in b"nsS":
+        raise Damage("an argument that does not fit")  # the C library would follow a number
     form = b"%" + flags + (b"%d" % width if width else b"")
     form += (b".%d" % precision if precision is not None else b"") + (modifier or b"") + letter
     return _snprintf(form, kind, value)
@@ -338,6 +340,7 @@ def fill(record, found, source):
     try:
         values, cut = arguments(types, source)
         record.message = text_of(style, form, values)
-    except (Damage, IndexError):
+    except (Damage, IndexError, TypeError, ValueError,
+            ctypes.ArgumentError):  # arguments that do not fit the format
         record.message, cut = form, False
     return cut

@@ -4,10 +4,8 @@ numbers exceed the bytes that a payload has for them."""
 
 import struct
 
-from dense import decode_tree
 from dense_broken import FIELDS, SHAPE
-from dense_hostile import add, block, by_hand, changed, small
-from dense_tree import Limits, Tree
+from dense_hostile import Making, add, block, by_hand, changed, small
 
 changed("records-over-2^19", "bounds", count=(1 << 19) + 1, raw=5_000_000)
 
@@ -33,14 +31,13 @@ def _copies(text, length):
         for content in columns:
             writer.byte(9, len(content))
             writer.plane(content)
-    return len(made[0]), by_hand(made, write)
+    return Making.way.size(made), by_hand(made, write)
 
 
 def _duplicates(text, more):
     """With those of the other columns, as long as the payload, plus `more`."""
     size, made = _copies(text, 1)
-    tree = Tree(*made, Limits(duplicates_a_byte=9))
-    decode_tree(tree)
+    tree = Making.way.read(made, {"duplicates_a_byte": 9})
     return _copies(text, size - (tree.again - 1) + more)[1]
 
 

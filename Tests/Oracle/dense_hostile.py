@@ -14,7 +14,7 @@ from wire import crc32c
 
 UTC = 1_790_000_000 * 10**9
 MIB = 1 << 20
-LIFTED = Limits(values_more=1 << 30)
+LIFTED = {"values_more": 1 << 30}
 CASES = []
 
 
@@ -40,6 +40,35 @@ class Case:
     @property
     def is_whole(self):
         return self.group.startswith("whole")
+
+
+class Dense:
+    """Makes blocks of method 2, and reads them."""
+
+    tables = 5  # leaves before those of the contexts
+
+    @staticmethod
+    def encode(made, layout, instead, changed):
+        return encode(*made, Choice(1, TIDY, tidy=True), layout or Layout(frame=zstd_frame),
+                      instead, changed)
+
+    @staticmethod
+    def read(block, lift):
+        """The tree of a block that is whole without these limits."""
+        tree = Tree(*block, Limits(**lift))
+        decode_tree(tree)
+        return tree
+
+    @staticmethod
+    def size(made):
+        """What limits go by."""
+        return len(made[0])
+
+
+class Making:
+    """What makes the blocks. block_samples.py makes those of another page from the same cases."""
+
+    way = Dense
 
 
 class Clock:
@@ -88,9 +117,7 @@ TIDY = {"Ints": (0, 4), "Doubles": (0,), "Strings": (0, 2), "FieldLists": (1,), 
 
 
 def block(made, layout=None, instead=None, changed=None):
-    payload, count = made
-    return encode(payload, count, Choice(1, TIDY, tidy=True),
-                  layout or Layout(frame=zstd_frame), instead, changed)
+    return Making.way.encode(made, layout, instead, changed)
 
 
 def add(group, name, make, **words):
@@ -274,7 +301,7 @@ limit("depth-16", _deep, 16, {"depth": 17})
 
 def _leaves(text, leaves):
     """A template for each value, with a column of one leaf."""
-    count = leaves - 9  # five streams, templates, list of columns, two planes
+    count = leaves - Making.way.tables - 4  # templates, list of columns, two planes
 
     def write(writer):
         writer.byte(4)
@@ -385,7 +412,7 @@ limit("shapes-65536", _shapes, 65536, {"entries": 1 << 20})
 def _shape_bytes(text, more):
     """The second shape is unused. Together they are longer than the payload by `more`."""
     made = small([text], contexts=[(b"\0\0", bytes(25))])
-    left = len(made[0]) + more - 2
+    left = Making.way.size(made) + more - 2
     fields = struct.pack("<HBBH", 1, 5, 0, left - 6) + b"k" * (left - 6)
 
     def write(writer):
@@ -411,7 +438,7 @@ def _values(text, variables):
         writer.planes(range(templates))
         writer.byte(0)
         writer.text(b"")
-    return len(made[0]), by_hand(made, write)
+    return Making.way.size(made), by_hand(made, write)
 
 
 def _values_beside(text, more):
@@ -419,8 +446,7 @@ def _values_beside(text, more):
     variables = 18 * 4096
     for _ in range(2):  # the second time with the number of templates that this needs
         size, made = _values(text, variables)
-        tree = Tree(*made, LIFTED)
-        decode_tree(tree)
+        tree = Making.way.read(made, LIFTED)
         variables += 4 * size + 65536 - tree.values
     return _values(text, variables + more)[1]
 
@@ -452,7 +478,7 @@ def _made(text, length, argument=b""):
         writer.planes([0, 1])
         writer.byte(0)
         writer.text(b"x" * (length // parts))
-    return len(made[0]), by_hand(made, write)
+    return Making.way.size(made), by_hand(made, write)
 
 
 limit("bytes-made-by-ratio",

@@ -50,7 +50,10 @@ class Bytes:
         return piece
 
     def u8(self):
-        return self.take(1)[0]
+        if self.at >= len(self.data):
+            raise Damage("a length past the end")
+        self.at += 1
+        return self.data[self.at - 1]
 
     def u16(self):
         return int.from_bytes(self.take(2), "little")
@@ -62,8 +65,11 @@ class Bytes:
         return int.from_bytes(self.take(8), "little")
 
     def varint(self):
-        value = 0
-        for index in range(10):
+        value = self.u8()
+        if value < 0x80:
+            return value
+        value &= 0x7F
+        for index in range(1, 10):
             byte = self.u8()
             value |= (byte & 0x7F) << (7 * index)
             if byte < 0x80:

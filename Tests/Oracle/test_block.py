@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""Tests of the reader of blocks (docs/BLOCK.md): the blocks of block_samples.py come back as the
+records that they were made of, or are damage for the reason that their name says."""
+
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+
+import block_letters  # noqa: E402
+from block import columns, decode  # noqa: E402
+from block_hostile import Block  # noqa: E402
+from block_samples import NUMBERED, cases, expected, good, good_blocks, made  # noqa: E402
+from block_tree import BlockTree  # noqa: E402
+from block_writer import BlockLayout, file_of  # noqa: E402
+from record import as_json  # noqa: E402
+from wire import Damage  # noqa: E402
+
+
+def tree_of(block):
+    words, stored = block
+    return BlockTree(words["count"], words["raw"], words["raw_crc"], words["codec"], stored)
+
+
+def lines(tree):
+    return "".join(as_json(record) + "\n" for record in decode(tree))
+
+
+class Whole(unittest.TestCase):
+    def test_records_come_back(self):
+        """Each block named after a codec has it, and together they have all."""
+        names = {f"{kind.lower()}-{number}": (kind, number) for kind, number in NUMBERED}
+        for name, make in good_blocks():
+            with self.subTest(name):
+                block = make()
+                tree = tree_of(block)
+                self.assertEqual(lines(tree), expected(block))
+                self.assertLessEqual(tree.met, NUMBERED)
+                if name in names:
+                    self.assertIn(names.pop(name), tree.met)
+        self.assertEqual(names, {})
+
+    def test_by_hand(self):
+        for case, codec in cases():
+            if case.is_whole:
+                with self.subTest(case.name):
+                    block = made(case, codec)
+                    self.assertEqual(lines(tree_of(block)), expected(block))
+
+    def test_letters(self):
+        """A writer's promise holds where texts are in text leaves, and not where they are planes
+        (codec 9)."""
+        for prefer, broken in (({"Strings": (10,)}, False), ({"Strings": (9, 10)}, True)):
+            block = good(30, {"FieldLists": (1,), "Sections": (1,), **prefer},
+                         layout=BlockLayout(flags=1), tidy=True, texts=_word)
+            tree = tree_of(block)
+            found = columns(tree)
+            with self.subTest(broken=broken):
+                try:
+                    block_letters.check(tree, found, decode(tree, found))
+                    self.assertFalse(broken)
+                except Damage:
+                    self.assertTrue(broken)
+
+
+def _word(chance):
+    return chance.choice((b"north", b"south"))
+
+
+class Broken(unittest.TestCase):
+    def test_by_hand(self):
+        """A block beyond a limit is whole without it."""
+        for case, codec in cases():
+            if case.is_whole:
+                continue
+            with self.subTest(case.name):
+                block = made(case, codec)
+                self.assertRaises(Damage, Block.read, block)
+                if case.lift:
+                    Block.read(block, case.lift)
+
+    def test_any_bit(self):
+        """A flipped bit anywhere behind the first line is found."""
+        for seed in (60, 61, 62):
+            words, stored = good(seed)
+            for bit in range(0, 8 * len(stored), 89):
+                changed = bytearray(stored)
+                changed[bit // 8] ^= 1 << bit % 8
+                with self.subTest(seed=seed, bit=bit):
+                    self.assertRaises(Damage, Block.read, (words, bytes(changed)))
+
+    def test_any_bit_of_a_leaf(self):
+        """A changed bit of a leaf, the meta stream or the list of duplicates is damage, or changes
+        what records say: all checksums but leavesCRC match, and that is not compared."""
+        damaged = 0
+        for seed in range(120):
+            chance = random.Random(seed)
+
+            def change(contents):
+                number = chance.randrange(len(contents))
+                content = bytearray(contents[number])
+                if content:
+                    content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+                return [*contents[:number], bytes(content), *contents[number + 1:]]
+
+            block = good(seed, count=12, layout=BlockLayout(
+                64, 64, codec="none", change={"contents": change}))
+            with self.subTest(seed=seed):
+                try:
+                    tree = tree_of(block)
+                    tree.end = lambda: None
+                    lines(tree)
+                except Damage:
+                    damaged += 1
+        self.assertGreater(damaged, 30)
+
+
+class Command(unittest.TestCase):
+    def run_on(self, *paths):
+        return subprocess.run([sys.executable, os.path.join(HERE, "block.py"), *paths],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              encoding="utf-8", check=False)
+
+    def test_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            block = good(60)
+            whole, broken = Path(folder, "whole.block"), Path(folder, "broken.block")
+            whole.write_bytes(file_of(*block))
+            broken.write_bytes(file_of(block[0], block[1][:-1]))
+            run = self.run_on(whole)
+            self.assertEqual((run.returncode, run.stdout, run.stderr), (0, expected(block), ""))
+            run = self.run_on(broken, whole)
+            self.assertEqual((run.returncode, run.stdout), (1, expected(block)))
+            self.assertIn("broken.block: a length past the end", run.stderr)
+            broken.write_bytes(b"block 1 2 3\n")
+            self.assertEqual(self.run_on(broken).returncode, 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
