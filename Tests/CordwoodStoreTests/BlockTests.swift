@@ -3,6 +3,7 @@
 
 import CordwoodCore
 import CordwoodTestSupport
+import Foundation
 import XCTest
 
 @testable import CordwoodStore
@@ -45,7 +46,7 @@ struct StoredBlock {
 
 extension Block {
     init(_ records: [Staged]) {
-        self.init(seed: 1, target: 64 << 20)
+        self.init(seed: 1, target: 1 << 20)
         let source = FakeSource(records)
         while let record = try? source.advance() { add(record) }
     }
@@ -70,7 +71,7 @@ private struct Deferred: Equatable {
 
 final class BlockTests: XCTestCase {
     func testRecordsComeBackEqual() throws {
-        for seed in UInt64(1)...sized(3, 30, 300) {
+        for seed in UInt64(1)...sized(2, 20, 300) {
             var maker = RecordMaker(seed: seed)
             let records = maker.records(seed == 1 ? 1 : 40 * Int(seed % 50))
             var block = Block(records)
@@ -200,7 +201,7 @@ final class BlockTests: XCTestCase {
     /// Bytes changed at random behind right checksums: refused, or read within the block's bounds.
     func testChangedBytesAreRefusedOrBounded() throws {
         var (refused, read) = (0, 0)
-        for seed in UInt64(1)...sized(60, 4_000, 40_000) {
+        for seed in UInt64(1)...sized(25, 1_000, 20_000) {
             var random = SplitMix(seed)
             var maker = RecordMaker(seed: seed % 20)
             var block =
@@ -215,6 +216,52 @@ final class BlockTests: XCTestCase {
         }
         XCTAssertGreaterThan(refused, read / 20, "\(refused) refused, \(read) read")
         XCTAssertGreaterThan(read, 0)
+    }
+
+    /// Blocks that the oracle made from the page alone: those that are whole give the records that
+    /// it put in, and those that break one rule are refused.
+    func testTheOraclesBlocks() throws {
+        try full()
+        let scratch = Scratch()
+        let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().path
+        let made = shell("python3 '\(folder)/../Oracle/block_samples.py' '\(scratch.path)'")
+        XCTAssertEqual(made.status, 0)
+        var (whole, broken) = (0, 0)
+        for name in scratch.names where name.hasSuffix(".block") {
+            let bytes = readAll(scratch.path + "/" + name)
+            let end = try XCTUnwrap(bytes.firstIndex(of: 0x0A))
+            let words = String(decoding: bytes[..<end], as: UTF8.self).split(separator: " ")
+            let codec = try XCTUnwrap(Codec.allCases.first { "\($0)" == words[3] })
+            let facts = BlockFacts(
+                recordCount: try XCTUnwrap(Int(words[1])), size: try XCTUnwrap(Int(words[2])),
+                codec: codec)
+            var lines: [UInt8] = []
+            do {
+                try Array(bytes[(end + 1)...]).withUnsafeBytes {
+                    var decoder = DenseDecoder()
+                    let content = try decoder.read(Slice($0), facts)
+                    var rows = try BlockRows(content, size: facts.size)
+                    var record = RecordRef()
+                    while try rows.next(&record) {
+                        JSONLine.append(record, to: &lines)
+                        lines.append(0x0A)
+                    }
+                }
+            } catch {
+                XCTAssertTrue(name.hasPrefix("bad-"), "\(name): \(error)")
+                broken += 1
+                continue
+            }
+            guard name.hasPrefix("good-") else {
+                XCTFail("\(name) is read")
+                continue
+            }
+            whole += 1
+            let wanted = readAll(scratch.path + "/" + name.dropLast(6) + ".json")
+            XCTAssertTrue(lines == wanted, "\(name) has other records")
+        }
+        XCTAssertGreaterThan(whole, 50)
+        XCTAssertGreaterThan(broken, 100)
     }
 
     /// What standard tools see of effort 0: the messages as lines, last.

@@ -32,7 +32,7 @@ struct Payload {
 
     static func deferredBlock(seed: UInt64, count: Int) -> Block {
         var random = SplitMix(seed)
-        var builder = Block(seed: seed, target: 64 << 20)
+        var builder = Block(seed: seed, target: 1 << 20)
         let thread = RecordMaker(seed: seed).threads[0]
         let formats = (0..<5).map { _ in (0..<random.below(9)).map { _ in 1 + random.below(13) } }
         var time: UInt64 = 1 << 40

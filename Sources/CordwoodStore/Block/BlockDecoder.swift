@@ -145,7 +145,7 @@ extension DenseDecoder {
         var content = try BlockContent(&arena)
         content.hasLetters = opened.hasLetters
         guard let last = columns.last else { return content }
-        var plan = try BlockPlan(columns, try picks(rows, of: count), &arena)
+        var plan = try BlockPlan(columns, try picks(rows, of: count), facts.size, &arena)
         content.rows = plan.rows.size
         for column in BlockColumn.allCases where column.rawValue <= last.rawValue {
             let mark = arena.mark
@@ -156,7 +156,8 @@ extension DenseDecoder {
             case .refused: return content
             }
         }
-        guard columns != .all || rows != nil || leaves.isSpent else { throw .damaged }
+        let isAll = columns == .all && rows == nil
+        guard !isAll || leaves.isSpent && plan.left == 0 else { throw .damaged }
         return content
     }
 
@@ -180,6 +181,7 @@ extension DenseDecoder {
         case .loggers:
             plan.loggers = try leaves.count(DenseLimits.dictionaryMax)
             content.loggers = try strings(plan.all(.loggers, plan.loggers), depth: 1)
+            try plan.take(plan.loggers, content.loggers)
         case .sites: content.sites = try sites(&plan)
         case .formats: content.formats = try formats(&plan)
         case .kind:
@@ -211,13 +213,17 @@ extension DenseDecoder {
         case .arguments:
             let wanted = plan.isWanted(.arguments) ? plan.deferred : plan.none(plan.deferred.count)
             content.arguments = try argumentColumns(plan.types, plan.format, wanted)
+            try plan.take(content.arguments.bytes)
         case .sections:
             let wanted = try share(plan.kind, PayloadBits.hasSections, plan.rows)
             content.sections = try sectionColumns(
                 plan.isWanted(.sections) ? wanted : plan.none(wanted.count))
+            try plan.take(content.sections.bytes)
         case .messages:
             let plain = try share(plan.kind, PayloadBits.deferred, isSet: false, plan.rows)
             content.messages = try strings(plain, depth: 1)
+            try plan.take(0, content.messages)
+            try plan.take(content.messages.count)
         }
     }
 
@@ -259,6 +265,7 @@ extension DenseDecoder {
         var whole = found
         whole.keys = try strings(plan.all(.processes, sum), depth: 1)
         whole.values = try strings(plan.all(.processes, sum), depth: 1)
+        try plan.take(count + sum, whole.lane, whole.boot, whole.name, whole.keys, whole.values)
         return whole
     }
 
@@ -274,6 +281,7 @@ extension DenseDecoder {
         try Self.check(found.process, below: plan.processes)
         try Self.check(found.serial, below: 1 << 32)
         try Self.check(found.threadID, below: 1 << 32)
+        try plan.take(count, found.name)
         return found
     }
 
@@ -288,7 +296,10 @@ extension DenseDecoder {
     private mutating func sites(
         _ plan: inout BlockPlan
     ) throws(DenseProblem) -> BlockContent.Sites {
-        try places(plan.all(.sites, leaves.count(DenseLimits.dictionaryMax)))
+        let count = try leaves.count(DenseLimits.dictionaryMax)
+        let found = try places(plan.all(.sites, count))
+        try plan.take(count, found.file, found.function)
+        return found
     }
 
     private mutating func formats(
@@ -306,6 +317,7 @@ extension DenseDecoder {
         for index in 0..<count { sum &+= found.types[index].count }
         guard sum <= DenseLimits.partsMax else { throw .damaged }
         plan.types = found.types
+        try plan.take(count, found.place.file, found.place.function, found.text, found.types)
         return found
     }
 
@@ -318,6 +330,7 @@ extension DenseDecoder {
         let all = plan.all(.contexts, count)
         content.contexts = try fieldLists(all, depth: 1)
         content.traces = try traces(all, depth: 1)
+        try plan.take(count, content.contexts)
     }
 }
 
@@ -325,6 +338,8 @@ extension DenseDecoder {
 private struct BlockPlan {
     let columns: BlockColumns
     let rows: Picks
+    /// Of the block's size, what columns may still hold.
+    private(set) var left: Int
     private let noPlaces: Flat<UInt32>
     let noTexts: Flat<Slice>
     var processes = 0
@@ -337,8 +352,9 @@ private struct BlockPlan {
     var deferred: Picks
 
     init(
-        _ columns: BlockColumns, _ rows: Picks, _ arena: inout Arena
+        _ columns: BlockColumns, _ rows: Picks, _ size: Int, _ arena: inout Arena
     ) throws(DenseProblem) {
+        left = size &- rows.count &* BlockSize.row
         self.columns = columns
         self.rows = rows
         noPlaces = try arena.flat(0)
@@ -347,6 +363,19 @@ private struct BlockPlan {
         kind = try arena.flat(0)
         format = kind
         deferred = Picks(all: 0)
+    }
+
+    mutating func take(_ bytes: Int) throws(DenseProblem) {
+        guard bytes <= left else { throw .damaged }
+        left &-= bytes
+    }
+
+    /// Entries of a dictionary, and what they hold.
+    mutating func take(_ entries: Int, _ strings: Flat<Slice>...) throws(DenseProblem) {
+        try take(entries &* BlockSize.entry)
+        for column in strings {
+            for index in 0..<column.count { try take(column[index].count) }
+        }
     }
 
     func isWanted(_ column: BlockColumn) -> Bool { columns.has(column) }

@@ -19,14 +19,15 @@ extension DenseEncoder {
         if block.failed { throw .memory }
         self.effort = effort
         packer.isThorough = effort == .compact
-        let size = block.contentSize()
-        guard block.summary.recordCount <= DenseLimits.recordsMax, size <= BlockSize.most else {
-            throw .unfit
-        }
+        guard block.summary.recordCount <= DenseLimits.recordsMax else { throw .unfit }
+        contentSize =
+            Int(block.summary.recordCount) &* BlockSize.row &+ block.arguments.count
+            &+ block.sections.count &+ block.messages.count &- block.headRoom
         try columns(&block)
         if out.failed { throw .memory }
+        guard contentSize <= BlockSize.most else { throw .unfit }
         try packer.pack(out, effort, codec, to: &frame)
-        return size
+        return contentSize
     }
 
     private mutating func columns(_ block: inout Block) throws(DenseProblem) {
@@ -95,6 +96,13 @@ extension DenseEncoder {
     private mutating func dictionary(_ names: Flat<Slice>) throws(DenseProblem) {
         out.meta.append(varint: UInt64(names.count))
         try strings(names, .mixed)
+        hold(names.count, names)
+    }
+
+    /// Counts entries of a dictionary, and their strings.
+    private mutating func hold(_ entries: Int, _ columns: Flat<Slice>...) {
+        contentSize &+= entries &* BlockSize.entry
+        for column in columns { contentSize &+= Self.bytes(column) }
     }
 
     private mutating func processes(_ stream: Slice, _ count: Int) throws(DenseProblem) {
@@ -131,6 +139,7 @@ extension DenseEncoder {
         try ints(counts)
         try strings(keys.all, .mixed)
         try strings(values.all, .mixed)
+        hold(count + keys.count, ids.0, ids.1, names, keys.all, values.all)
     }
 
     private mutating func threads(_ stream: Slice, _ count: Int) throws(DenseProblem) {
@@ -151,6 +160,7 @@ extension DenseEncoder {
         try ints(numbers.1)
         try ints(numbers.2)
         try strings(names, .mixed)
+        hold(count, names)
     }
 
     private mutating func sites(_ block: inout Block) throws(DenseProblem) {
@@ -168,6 +178,7 @@ extension DenseEncoder {
         try ints(lines)
         try strings(files, .mixed)
         try strings(functions, .mixed)
+        hold(count, files, functions)
     }
 
     /// Returns the types of each one's arguments.
@@ -195,6 +206,7 @@ extension DenseEncoder {
         try ints(styles)
         try strings(texts, .mixed)
         try strings(types, .mixed)
+        hold(count, files, functions, texts, types)
         return types
     }
 
@@ -210,6 +222,7 @@ extension DenseEncoder {
         out.meta.append(varint: UInt64(count))
         try fieldLists(lists)
         try self.traces(traces)
+        hold(count, lists)
     }
 }
 
@@ -227,17 +240,5 @@ extension ByteCursor {
     fileprivate mutating func takenString() throws(DenseProblem) -> Slice {
         guard let found = string() else { throw .unfit }
         return Slice(found)
-    }
-}
-
-extension Block {
-    /// The size by which limits go (docs/BLOCK.md, size).
-    mutating func contentSize() -> Int {
-        let entries =
-            people.processCount &+ people.threadCount &+ loggers.count &+ sites.count
-            &+ formats.count &+ contexts.count
-        return Int(summary.recordCount) &* BlockSize.row &+ entries &* BlockSize.entry
-            &+ people.size &+ loggers.size &+ sites.size &+ formats.size &+ contexts.size
-            &+ arguments.count &+ sections.count &+ messages.count &- headRoom
     }
 }

@@ -161,6 +161,23 @@ extension DenseDecoder {
 }
 
 extension ArgumentColumns {
+    /// Of all that were read, as FORMAT §8.7 lays them out.
+    var bytes: Int {
+        var sum = 0
+        for index in 0..<columns.count {
+            let column = columns[index]
+            if ArgumentForm.isString(column.type) {
+                sum &+= column.words.count &* 4
+                for place in 0..<column.strings.count { sum &+= column.strings[place].count }
+            } else if column.type == ArgumentType.extended {
+                sum &+= column.strings.count &* ArgumentForm.extendedBytes
+            } else {
+                sum &+= column.words.count &* ArgumentForm.bytes(column.type)
+            }
+        }
+        return sum
+    }
+
     /// The arguments of deferred records, whose formats these are (FORMAT §8.7).
     func write(
         _ format: Flat<UInt64>, atMost most: Int, into out: inout GrowingBytes

@@ -13,6 +13,8 @@ struct DenseEncoder: ~Copyable {
     let seed: UInt64
     var packer: DensePacker
     var effort = BlockEffort.dense
+    /// Of the block (docs/BLOCK.md, size).
+    var contentSize = 0
 
     var sharing = ColumnSharing.word
     /// Until the next choice.

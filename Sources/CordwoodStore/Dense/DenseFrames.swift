@@ -455,7 +455,8 @@ struct LeafWriter: ~Copyable {
             Bytes.u64(directory.bytes, DenseDirectory.magic)
                 == (isBlock ? BlockDirectory.magicValue : DenseDirectory.magicValue)
         else { throw .damaged }
-        guard directory[DenseDirectory.flags] & DenseDirectory.flagsOfNewerValue == 0 else {
+        guard isBlock || directory[DenseDirectory.flags] & DenseDirectory.flagsOfNewerValue == 0
+        else {
             throw .newer("flags \(directory[DenseDirectory.flags])")
         }
         let count = Int(Bytes.u16(directory.bytes, DenseDirectory.frameCount))

@@ -50,6 +50,12 @@ struct SectionColumns {
     var sizes: Flat<Int>
 
     func bytes(of index: Int) -> Int { whole?[index].count ?? sizes[index] }
+
+    var bytes: Int {
+        var sum = 0
+        for index in 0..<count { sum &+= bytes(of: index) }
+        return sum
+    }
 }
 
 extension DenseDecoder {
