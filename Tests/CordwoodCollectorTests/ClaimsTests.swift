@@ -22,16 +22,23 @@ final class ClaimsTests: CollectorCase {
             seals: (first...last).map { seal($0, content) })
     }
 
-    /// One record for each sequence.
+    /// One record for each sequence, and one of refused records.
     @discardableResult
     private func write(
         _ text: String, _ sequences: [UInt64], of lane: LaneID? = nil, _ covers: [ArchiveCover],
-        replaced: [ReplacedArchive] = []
+        replaced: [ReplacedArchive] = [], refused: Range<UInt64>? = nil
     ) throws -> ArchiveInfo {
-        let made = try MadeArchive(
-            sequences.map {
-                MadeArchive.Record(lane: lane ?? self.lane, sequence: $0, message: "\(text) \($0)")
-            }, covers, replaced: replaced, in: directory + "-made")
+        var records = sequences.map {
+            MadeArchive.Record(lane: lane ?? self.lane, sequence: $0, message: "\(text) \($0)")
+        }
+        if let refused {
+            let run = Gap.Run(slot: 1, from: refused.lowerBound, to: refused.upperBound)
+            records.append(
+                MadeArchive.Record(
+                    lane: lane ?? self.lane, sequence: (sequences.last ?? 0) + 1, message: "",
+                    gap: [run]))
+        }
+        let made = try MadeArchive(records, covers, replaced: replaced, in: directory + "-made")
         let folder = directory + "/archives"
         try FileManager.default.createDirectory(
             atPath: folder, withIntermediateDirectories: true)
@@ -86,6 +93,22 @@ final class ClaimsTests: CollectorCase {
         XCTAssertEqual(try messages().sorted(), all)
         XCTAssertEqual(try compact(), 0)
         XCTAssertEqual(try messages().sorted(), all)
+    }
+
+    /// A copy of a lane ended and reported its refused records; the lane went on and reported them,
+    /// too. The archive that both had is gone.
+    func testNeighboursReportRefusedRecordsOnce() throws {
+        var end = cover(1, 1, 1)
+        end.gap = 5
+        try write("copy", [1], [end], refused: 0..<5)
+        try write("lane", [3], [cover(2, 2, 1)], refused: 0..<7)
+        let all = ["copy 1", "5 records were not kept", "lane 3", "2 records were not kept"]
+        XCTAssertEqual(try messages(), all)
+        XCTAssertEqual(try compact(), 0)
+        // The end of a lane stays with what came before it.
+        try write("before", [0], [cover(0, 0, 1)])
+        XCTAssertEqual(try compact(), 1)
+        XCTAssertEqual(try messages(), ["before 0"] + all)
     }
 
     /// A program that has other work compares a few of them, and goes on the next time.

@@ -220,3 +220,11 @@ mutation("id", "all-leftovers-at-once", STORE + "Keep/CompactionLeftovers.swift"
          "prefix(checkedMax))", "prefix(.max))",
          "swift ClaimsTests/testAFewLeftoversAreCheckedAtOnce",
          "a program that sends reads an archive a thousand times first")
+mutation("id", "neighbours-report-twice", STORE + "View/LaneOverlaps.swift",
+         "            || reporting[lane]?.contains(cover.archive) == true\n", "",
+         "swift ClaimsTests/testNeighboursReportRefusedRecordsOnce",
+         "refused records that a copy's end and the lane report count twice")
+mutation("id", "ends-are-merged", STORE + "Keep/StoreCompactor.swift",
+         "return before.gap > 0 || before.last >= after.first", "return before.last >= after.first",
+         "swift ClaimsTests/testNeighboursReportRefusedRecordsOnce",
+         "one archive has two reports of the same refused records")

@@ -154,19 +154,20 @@ private struct Candidate {
 }
 
 /// The segments of a group. Archives of two copies of a lane stay apart: they may have the same
-/// records.
+/// records, or report the same refused ones.
 private struct TakenSegments {
-    private var ranges: [LaneID: [ClosedRange<UInt64>]] = [:]
+    private var covers: [LaneID: [ArchiveCover]] = [:]
 
     mutating func add(_ cover: ArchiveCover) {
-        if cover.first <= cover.last {
-            ranges[cover.laneID, default: []].append(cover.first...cover.last)
-        }
+        if cover.first <= cover.last { covers[cover.laneID, default: []].append(cover) }
     }
 
     func has(_ cover: ArchiveCover) -> Bool {
         cover.first <= cover.last
-            && ranges[cover.laneID]?.contains { $0.overlaps(cover.first...cover.last) } ?? false
+            && covers[cover.laneID]?.contains {
+                let (before, after) = $0.first < cover.first ? ($0, cover) : (cover, $0)
+                return before.gap > 0 || before.last >= after.first
+            } ?? false
     }
 }
 

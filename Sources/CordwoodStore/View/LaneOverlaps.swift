@@ -158,9 +158,8 @@ struct LaneOverlaps {
         }
     }
 
-    /// Finds out whether archives of one lane that are left overlap.
+    /// Finds out whether archives of one lane that are left overlap, or report the same refusals.
     private mutating func settle(_ lane: LaneID, _ list: [Cover]) {
-        guard LaneRanges.sharing(list).count > 1 else { return }
         let left = list.filter { !contained.contains(archives[$0.archive].path) }
         for (cover, next) in zip(left, left.dropFirst())
         where next.range.lowerBound <= cover.range.upperBound
