@@ -50,7 +50,7 @@ static bool is_empty(int fd) {
     return count == 0;
 }
 
-/* The directory that this process has just made. Others may have put another one in its place, but
+/* A directory that was just made by this user. Others may have put another one in its place, but
  * none of ours that is closed to them, unless it was in the same folder: then it has names. */
 static int open_made(int directory, const char *name) {
     struct stat made;
@@ -63,21 +63,22 @@ static int open_made(int directory, const char *name) {
     return fd;
 }
 
-static int make_like(const struct stat *model, int directory, const char *name) {
-    if (mkdirat(directory, name, 0700) != 0) return errno;
-    if (!is_others(model) && (model->st_mode & SHARED) != SHARED) return 0;
+static void give(const struct stat *model, int directory, const char *name) {
+    if (!is_others(model) && (model->st_mode & SHARED) != SHARED) return;
     int fd = open_made(directory, name);
-    if (fd < 0) return 0;
+    if (fd < 0) return;
     (void)take_after(model, fd, geteuid() == 0, SHARED | S_IRWXU);
     close(fd);
-    return 0;
 }
 
 int cwi_make_directory_at(int directory, const char *name) {
     struct stat parent;
-    if (directory != AT_FDCWD && fstat(directory, &parent) == 0)
-        return make_like(&parent, directory, name);
-    return mkdirat(directory, name, 0700) == 0 ? 0 : errno;
+    bool is_in_store = directory != AT_FDCWD && fstat(directory, &parent) == 0;
+    int error = mkdirat(directory, name, 0700) == 0 ? 0 : errno;
+    /* Another process may have made it and not given it away yet: a file that is made in it would
+     * stay this user's, and the directory, too. */
+    if (is_in_store && (error == 0 || error == EEXIST)) give(&parent, directory, name);
+    return error;
 }
 
 /* The directory of this name. A link leads there only out of a directory that root alone may
@@ -120,7 +121,10 @@ int cwi_make_directory_again(char *path, uid_t owner, gid_t group) {
     int error = parent < 0 ? errno : 0;
     *slash = '/';
     if (parent < 0) return error;
-    error = make_like(&model, parent, slash + 1);
+    if (mkdirat(parent, slash + 1, 0700) == 0)
+        give(&model, parent, slash + 1);
+    else
+        error = errno;
     close(parent);
     return error;
 }

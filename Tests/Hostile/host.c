@@ -96,15 +96,16 @@ static void log_on(cw_logger *log) {
 
 static void delete_store(void) {
     char command[4200];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    /* Its hosts may make a file in a directory that is about to go. */
+    snprintf(command, sizeof command, "until rm -rf '%s' 2>/dev/null; do :; done", folder);
     NEED(system(command) == 0);
 }
 
-/* Slow while it is asked to be: meanwhile other threads may find the directory. */
+/* Slow while it is asked to be: others may find the directory before it is given away. */
 static bool slow_directories;
 int mkdirat(int directory, const char *name, mode_t mode) {
     int made = (int)syscall(SYS_mkdirat, directory, name, mode);
-    if (slow_directories) usleep(100000);
+    if (made == 0 && slow_directories) usleep(100000);
     return made;
 }
 

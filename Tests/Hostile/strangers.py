@@ -153,6 +153,25 @@ def deleted(suite):
         equal("root's", [path for path in made if path.stat().st_uid == 0], [])
 
 
+def given_late(suite):
+    """Root's host finds a directory that another one has made in a user's store and not given to
+    that user yet. Neither the directory nor a file in it is root's afterwards."""
+    needs_root()
+    for name in ("lanes", "archives", "queue", "targets"):
+        store = suite.folder / f"late-{name}"
+        store.mkdir()
+        own(store)
+        (store / name).mkdir(mode=0o700)
+        run(suite.host, "log", store, codes=(0,))
+        equal("root's", [path for path in store.rglob("*") if path.stat().st_uid == 0], [])
+        # What is not empty is left as it is.
+        shutil.rmtree(store / name)
+        (store / name / "kept").mkdir(parents=True)
+        (store / name).chmod(0o700)
+        run(suite.host, "log", store, codes=(0,))
+        equal("kept", (store / name).stat().st_uid, 0)
+
+
 def unreadable_consent(suite):
     """A store file that cannot be read, or a store of somebody else, stops what makes archives."""
     needs_root()
@@ -444,5 +463,5 @@ def led_away(suite):
             tail.kill()
 
 
-CASES = [strangers, strangers_control, deleted, unreadable_consent, verbs_as_owner, swaps,
-         swaps_with_rights, swaps_of_the_store, memory_links, led_away]
+CASES = [strangers, strangers_control, deleted, given_late, unreadable_consent, verbs_as_owner,
+         swaps, swaps_with_rights, swaps_of_the_store, memory_links, led_away]

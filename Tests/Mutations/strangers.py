@@ -52,6 +52,13 @@ mutation("users", "root-makes-for-root", SHIMS + "made.c",
          "    const struct stat model = {.st_uid = owner, .st_gid = group};\n",
          "    const struct stat model = {.st_uid = owner & 0, .st_gid = group & 0};\n",
          "hostile deleted", "root's host never goes on in a user's store that was deleted")
+mutation("users", "what-is-given-late-stays-roots", SHIMS + "made.c",
+         "    if (is_in_store && (error == 0 || error == EEXIST)) give",
+         "    if (is_in_store && error == 0) give",
+         "hostile given_late", "root's hosts that begin a user's store together keep its lanes/")
+mutation("users", "full-directories-are-given", SHIMS + "made.c",
+         "                    !is_empty(fd))) {\n", "                    is_empty(-1))) {\n",
+         "hostile given_late", "root gives away a directory of its own that was put there")
 mutation("users", "others-keep-their-right", SYSTEM + "Files.swift",
          "        return fchmod(descriptor, facts.mode & ~0o022) == 0 || errno",
          "        return facts.mode != 0 || errno",
