@@ -52,6 +52,14 @@ def own(path, user=USER):
         os.lchown(each, user, user)
 
 
+def comes_soon(condition):
+    """Whether what a program does that looks once a second is seen."""
+    try:
+        return until(condition, "", seconds=2.5)
+    except Failed:
+        return False
+
+
 # ── The users that a program obeys ──
 
 # What is not the user's own or root's, or may be changed by others, and its mode.
@@ -170,6 +178,48 @@ def given_late(suite):
         (store / name).chmod(0o700)
         run(suite.host, "log", store, codes=(0,))
         equal("kept", (store / name).stat().st_uid, 0)
+
+
+def deleted_behind_a_link(suite):
+    """The way to a user's store that was deleted becomes a link: root's host makes the store again
+    behind one that only root can have put there."""
+    needs_root()
+    folder = suite.folder / "ways"
+    folder.mkdir(mode=0o755)
+    for number, (case, by, among, mode, is_made) in enumerate((
+            ("deleted", USER, USER, 0o755, False), ("deleted_child", USER, USER, 0o755, False),
+            ("deleted_child", USER, 0, 0o755, False),
+            # A link of root's that the user may have moved.
+            ("deleted_child", 0, USER, 0o755, False), ("deleted_child", 0, 0, 0o777, False),
+            ("deleted", 0, 0, 0o755, True), ("deleted_child", 0, 0, 0o755, True))):
+        place = folder / f"{number}"
+        way, aside, victim = (place / each for each in ("way", "aside", "victim"))
+        store = way / "store"
+        store.mkdir(parents=True)
+        victim.mkdir()
+        own(way)
+        os.chown(place, among, among)
+        place.chmod(mode)
+        what = f"{case}, a link of {by} in a directory of {among}, mode {mode:o}"
+        deletes = (f"mv '{way}' '{aside}' && ln -s '{victim}' '{way}' && "
+                   f"chown -h {by} '{way}' && "
+                   f"until rm -rf '{aside}' 2>/dev/null; do :; done")
+        with subprocess.Popen([suite.host, case, store], stdin=subprocess.PIPE,
+                              env={**os.environ, "DELETES": deletes}) as host:
+            try:
+                if is_made:
+                    until(lambda: list((victim / "store/lanes").glob("*.lane")), what)
+                else:
+                    until(lambda: way.is_symlink() and not aside.exists(), "the link")
+                    holds(not comes_soon((victim / "store").exists), f"made behind {what}")
+                    way.unlink()
+                    way.mkdir()
+                    os.chown(way, USER, USER)
+                    until(lambda: list((store / "lanes").glob("*.lane")), f"again after {what}")
+                host.communicate()
+            finally:
+                host.kill()
+        equal(what, (host.returncode, (victim / "store").exists()), (0, is_made))
 
 
 def unreadable_consent(suite):
@@ -450,11 +500,7 @@ def led_away(suite):
             until(lambda: "first" in out.read_text(), "the first record")
             shutil.rmtree(store)
             store.symlink_to(victim)
-            # It looks once a second.
-            try:
-                until(lambda: "root's" in out.read_text(), "root's record", seconds=2.5)
-            except Failed:
-                pass
+            comes_soon(lambda: "root's" in out.read_text())
             store.unlink()
             begin("again")
             until(lambda: "again" in out.read_text(), "the record of the store made again")
@@ -463,5 +509,6 @@ def led_away(suite):
             tail.kill()
 
 
-CASES = [strangers, strangers_control, deleted, given_late, unreadable_consent, verbs_as_owner,
-         swaps, swaps_with_rights, swaps_of_the_store, memory_links, led_away]
+CASES = [strangers, strangers_control, deleted, given_late, deleted_behind_a_link,
+         unreadable_consent, verbs_as_owner, swaps, swaps_with_rights, swaps_of_the_store,
+         memory_links, led_away]

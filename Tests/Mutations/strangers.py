@@ -59,6 +59,19 @@ mutation("users", "what-is-given-late-stays-roots", SHIMS + "made.c",
 mutation("users", "full-directories-are-given", SHIMS + "made.c",
          "                    !is_empty(fd))) {\n", "                    is_empty(-1))) {\n",
          "hostile given_late", "root gives away a directory of its own that was put there")
+mutation("users", "a-link-leads-away-above", SHIMS + "made.c",
+         "                     ? open_by_root(path)\n",
+         "                     ? openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC)\n",
+         "hostile deleted_behind_a_link", "a user has root make a directory anywhere")
+mutation("users", "anybodys-link-above-is-followed", SHIMS + "made.c",
+         "    if (found.st_uid == 0 && fstat(folder", "    if (fstat(folder",
+         "hostile deleted_behind_a_link", "a user's link in a directory of root's leads root away")
+mutation("users", "roots-link-may-be-moved", SHIMS + "made.c",
+         "in.st_uid == 0 && !(in.st_mode & 0022))", "!(in.st_mode & 0022))",
+         "hostile deleted_behind_a_link", "a user moves a link of root's into the way of root")
+mutation("users", "roots-link-may-be-replaced", SHIMS + "made.c",
+         "in.st_uid == 0 && !(in.st_mode & 0022))", "in.st_uid == 0)",
+         "hostile deleted_behind_a_link", "the same in a directory of root's that all may change")
 mutation("users", "others-keep-their-right", SYSTEM + "Files.swift",
          "        return fchmod(descriptor, facts.mode & ~0o022) == 0 || errno",
          "        return facts.mode != 0 || errno",
