@@ -1,5 +1,6 @@
 // The payload of method 1 (FORMAT §11.4), made of a block's columns.
-// SAFETY: views of the columns are used only while nothing but `head` grows.
+// SAFETY: views of the columns are used only while nothing but `head` grows; ten bytes are reserved
+// for each varint.
 
 import CordwoodCore
 
@@ -95,25 +96,39 @@ extension NumberColumn {
             unsafe target.initializeMemory(as: UInt8.self, repeating: byte, count: count)
             return
         }
-        for row in 0..<count {
-            if isOctet {
-                out.append(UInt8(truncatingIfNeeded: self[row]))
-            } else {
-                out.append(varint: UInt64(self[row]))
-            }
-        }
+        if isOctet, MemoryLayout<Word>.size == 1 { return unsafe out.append(bytes) }
+        append(to: &out) { word, _ in word }
     }
 
     fileprivate func append(zigzagsTo out: inout GrowingBytes) {
-        for row in 0..<count { out.append(zigzag: UInt64(self[row])) }
+        append(to: &out) { word, _ in Zigzag.coded(word) }
     }
 
     /// Zigzags of the differences.
     fileprivate func append(stepsTo out: inout GrowingBytes) {
+        append(to: &out) { word, last in Zigzag.coded(word &- last) }
+    }
+
+    /// A varint for each, of what `code` makes of it and the one before.
+    @inline(__always)
+    private func append(to out: inout GrowingBytes, _ code: (UInt64, UInt64) -> UInt64) {
+        guard out.reserve(10 &* count) else { return }
+        let start = unsafe out.base + out.count
+        var target = unsafe start
         var last: UInt64 = 0
+        let words = unsafe bytes.baseAddress?.assumingMemoryBound(to: Word.self)
         for row in 0..<count {
-            out.append(zigzag: UInt64(self[row]) &- last)
-            last = UInt64(self[row])
+            let word = unsafe isConst ? UInt64(self[0]) : UInt64(Word(littleEndian: words?[row] ?? 0))
+            var rest = code(word, last)
+            last = word
+            while rest >= 0x80 {
+                unsafe target.storeBytes(of: UInt8(truncatingIfNeeded: rest) | 0x80, as: UInt8.self)
+                unsafe target += 1
+                rest &>>= 7
+            }
+            unsafe target.storeBytes(of: UInt8(truncatingIfNeeded: rest), as: UInt8.self)
+            unsafe target += 1
         }
+        unsafe out.resize(out.count + (target - start))
     }
 }

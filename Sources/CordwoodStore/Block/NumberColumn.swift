@@ -17,16 +17,20 @@ struct NumberColumn<Word: FixedWidthInteger & UnsignedInteger & BitwiseCopyable>
 
     @inline(__always)
     mutating func append(_ word: Word) {
-        if isConst {
-            if count == 0 { first = word }
-            if word == first {
-                count &+= 1
-                return
-            }
-            spread()
-        }
+        if isConst, keepsConst(word) { return }
         words.append(word: word)
         count &+= 1
+    }
+
+    @inline(__always)
+    private mutating func keepsConst(_ word: Word) -> Bool {
+        if count == 0 { first = word }
+        guard word == first else {
+            spread()
+            return false
+        }
+        count &+= 1
+        return true
     }
 
     @inline(never)
@@ -46,6 +50,9 @@ struct NumberColumn<Word: FixedWidthInteger & UnsignedInteger & BitwiseCopyable>
             littleEndian: words.base.load(
                 fromByteOffset: index &* MemoryLayout<Word>.size, as: Word.self))
     }
+
+    /// The words; none while all are equal.
+    var bytes: UnsafeRawBufferPointer { unsafe words.bytes }
 
     /// `target` has room for `count` numbers.
     func copy(to target: Flat<UInt64>) {
