@@ -4,11 +4,12 @@
     block.py FILE…          prints the records as JSON lines, in the form of decode.py
     block.py --letters …    also checks what a block's flag promises to a search
 
-A FILE is `block RECORDCOUNT SIZE LEAVESCRC CODEC` and a newline (the CRC in hex; the codec zstd,
-lz4 or none), then the directory and the frames. Damage is a line on stderr, and exit 1."""
+A FILE is `block RECORDCOUNT SIZE CODEC` and a newline (the codec zstd, lz4 or none), then the
+directory and the frames. Damage is a line on stderr, and exit 1."""
 
 import os
 import re
+import struct
 import sys
 from dataclasses import dataclass, field
 
@@ -19,13 +20,14 @@ import block_letters  # noqa: E402
 import deferred  # noqa: E402
 import dense  # noqa: E402
 from block_tree import LIMITS, BlockTree  # noqa: E402
-from dense import varint  # noqa: E402
 from dense_codecs import MASK, ints, sized_strings, strings  # noqa: E402
 from dense_tree import within  # noqa: E402
-from record import Record, apply_sections, as_json, fields  # noqa: E402
-from wire import Bytes, Damage  # noqa: E402
+from record import Record, apply_sections, as_json, one_field  # noqa: E402
+from wire import Bytes, Damage, u32  # noqa: E402
 
-WORD = 2**32 - 1
+WORD = 2**32
+# FORMAT §11.4 leaves these kinds of sections out.
+LEFT_OUT = (1, 8, 10, 11)
 
 
 @dataclass
@@ -68,47 +70,22 @@ class Columns:
     arguments: bytes = b""
     sections: list = field(default_factory=list)
     messages: list = field(default_factory=list)
-    size: int = 0  # by the formula
-
-
-class Size:
-    """The formula of BLOCK, Size, with the shortest varints."""
-
-    def __init__(self, records):
-        self.bytes = 64 * records
-
-    def entry(self, *parts):
-        """An entry with these numbers, strings and, as lists of one, other bytes."""
-        self.bytes += 64
-        self.add(*parts)
-
-    def add(self, *parts):
-        for part in parts:
-            if isinstance(part, int):
-                self.bytes += len(varint(part))
-            elif isinstance(part, list):
-                self.bytes += len(part[0])
-            else:
-                self.bytes += len(varint(len(part))) + len(part)
 
 
 def read(path, limits=LIMITS):
     """The tree of one file."""
     with open(path, "rb") as file:
         head, stored = file.readline(), file.read()
-    match = re.fullmatch(rb"block (\d+) (\d+) ([0-9a-f]+) (zstd|lz4|none)\n", head)
+    match = re.fullmatch(rb"block (\d+) (\d+) (zstd|lz4|none)\n", head)
     if not match:
         raise Damage("no block's first line")
-    return BlockTree(int(match[1]), int(match[2]), int(match[3], 16), match[4].decode(), stored,
-                     limits)
+    return BlockTree(int(match[1]), int(match[2]), match[3].decode(), stored, limits)
 
 
 def decode(tree, found=None):
     """The records. `found`: the tree's columns, where they were read."""
     found = found or columns(tree)
     tree.end()
-    if found.size != tree.raw_bytes:
-        raise Damage(f"size {tree.raw_bytes}, but the block holds {found.size}")
     return list(_records(tree.records, found))
 
 
@@ -122,84 +99,80 @@ def _below(what, values, most):
     return values
 
 
-def _count(what, tree, most):
+def _entries(what, tree, most):
+    """The number of a table's entries."""
     count = tree.meta.varint()
     within(what, count, most)
+    tree.add(64 * count)
     return count
+
+
+def _texts(tree, count):
+    found = strings(tree, count)
+    tree.add(sum(map(len, found)))
+    return found
 
 
 def columns(tree):
     """BLOCK, Columns."""
-    size, most = Size(tree.records), tree.limits.entries
-    processes = _processes(tree, size)
-    threads = _threads(tree, size, processes)
-    loggers = strings(tree, _count("loggers", tree, most))
-    for name in loggers:
-        size.entry(name)
-    count = _count("sites", tree, most)
-    sites = list(zip(_unsigned(tree, count), strings(tree, count), strings(tree, count)))
-    for site in sites:
-        size.entry(*site)
-    found = Columns(processes, threads, loggers, sites, _formats(tree, size))
+    tree.add(64 * tree.records)
+    most = tree.limits.entries
+    processes = _processes(tree)
+    threads = _threads(tree, processes)
+    loggers = _texts(tree, _entries("loggers", tree, most))
+    count = _entries("sites", tree, most)
+    sites = list(zip(_lines(tree, count), _texts(tree, count), _texts(tree, count)))
+    found = Columns(processes, threads, loggers, sites, _formats(tree))
     found.numbers = _numbers(tree, found)
-    found.contexts = _contexts(tree, size)
+    found.contexts = _contexts(tree)
     _below("a context", found.numbers["context"], len(found.contexts) + 1)
     found.arguments = dense.arguments(tree, [form.types for form in found.formats],
                                       found.numbers["format"])
-    found.sections = dense.sections(tree, [
-        (time + offset) & MASK for kind, time, offset in zip(
-            found.numbers["kind"], found.numbers["time"], found.numbers["offset"]) if kind & 32])
-    found.messages = strings(tree, tree.records - len(found.numbers["format"]))
-    size.add([found.arguments], *([run] for run in found.sections))
-    size.bytes += sum(len(message) + 1 for message in found.messages)
-    found.size = size.bytes
+    tree.add(len(found.arguments))
+    found.sections = _sections(tree, found.numbers, len(sites))
+    tree.add(tree.records - len(found.numbers["format"]))
+    found.messages = _texts(tree, tree.records - len(found.numbers["format"]))
     return found
 
 
-def _processes(tree, size):
-    count = _count("processes", tree, tree.limits.processes)
+def _processes(tree):
+    count = _entries("processes", tree, tree.limits.processes)
+    tree.add(32 * count)
     lanes, boots = sized_strings(tree, count, 16), sized_strings(tree, count, 16)
-    pids, realtimes, monotonics = (_unsigned(tree, count) for _ in range(3))
-    names, owned = strings(tree, count), ints(tree, count)
+    pids = _below("a process id", ints(tree, count), WORD)
+    realtimes, monotonics = _unsigned(tree, count), _unsigned(tree, count)
+    names, owned = _texts(tree, count), ints(tree, count)
     most = tree.limits.attributes
     _below("a number of attributes", owned, most + 1)
     within("attributes", sum(owned), most)
-    keys, values = strings(tree, sum(owned)), strings(tree, sum(owned))
+    tree.add(64 * sum(owned))
+    keys, values = _texts(tree, sum(owned)), _texts(tree, sum(owned))
     pairs, found = iter(zip(keys, values)), []
     for row in zip(lanes, boots, pids, realtimes, monotonics, names, owned):
         *words, attributes = row
-        own = [next(pairs) for _ in range(attributes)]
-        size.entry([words[0]], [words[1]], *words[2:], attributes,
-                   *(part for pair in own for part in pair))
-        found.append(Process(*words, dict(own)))
+        found.append(Process(*words, dict(next(pairs) for _ in range(attributes))))
     return found
 
 
-def _threads(tree, size, processes):
-    count = _count("threads", tree, tree.limits.entries)
+def _threads(tree, processes):
+    count = _entries("threads", tree, tree.limits.entries)
     owners = _below("a thread's process", ints(tree, count), len(processes))
-    serials, identifiers = _unsigned(tree, count), _unsigned(tree, count)
-    # A record's id has 4 bytes for the serial (FORMAT §7.1).
-    _below("a thread's serial", serials, WORD + 1)
-    found = list(zip(owners, serials, identifiers, strings(tree, count)))
-    for thread in found:
-        size.entry(*thread)
-    return found
+    serials = _below("a thread's serial", ints(tree, count), WORD)
+    identifiers = _below("a thread's id", ints(tree, count), WORD)
+    return list(zip(owners, serials, identifiers, _texts(tree, count)))
 
 
-def _formats(tree, size):
-    count = _count("formats", tree, tree.limits.entries)
-    lines, files, functions = _unsigned(tree, count), strings(tree, count), strings(tree, count)
-    # One byte in FORMAT §11.4; the others are ignored (§11.7).
-    styles = [style & 255 for style in ints(tree, count)]
-    texts, types = strings(tree, count), strings(tree, count)
+def _lines(tree, count):
+    return _below("a line", ints(tree, count), WORD)
+
+
+def _formats(tree):
+    count = _entries("formats", tree, tree.limits.entries)
+    lines, files, functions = _lines(tree, count), _texts(tree, count), _texts(tree, count)
+    styles = _below("a style", ints(tree, count), 256)
+    texts, types = _texts(tree, count), _texts(tree, count)
     within("argument types", sum(map(len, types)), tree.limits.parts)
-    found = []
-    for line, file, function, style, text, of_arguments in zip(
-            lines, files, functions, styles, texts, types):
-        size.entry(line, file, function, [bytes([style])], text, of_arguments)
-        found.append(Format(line, file, function, style, text, of_arguments))
-    return found
+    return [Format(*row) for row in zip(lines, files, functions, styles, texts, types)]
 
 
 def _numbers(tree, found):
@@ -216,16 +189,56 @@ def _numbers(tree, found):
     return numbers
 
 
-def _contexts(tree, size):
-    count = _count("contexts", tree, tree.limits.entries)
-    found = []
-    for run, trace in zip(dense.field_lists(tree, count), dense.traces(tree, count)):
-        size.entry(run, [trace])
-        parsed, used = fields(run) if run else ([], 0)
-        if used != len(run):
-            raise Damage("a context longer than its fields")
-        found.append((parsed, trace))
+def _contexts(tree):
+    count = _entries("contexts", tree, tree.limits.entries)
+    lists = dense.field_lists(tree, count)
+    tree.add(sum(map(len, lists)))
+    return [(_fields(run), trace) for run, trace in zip(lists, dense.traces(tree, count))]
+
+
+def _fields(run):
+    """FORMAT §8.2. A list that does not fit its bytes ends there."""
+    source, found = Bytes(run), []
+    try:
+        for _ in range(source.u16()):
+            found.append(one_field(source))
+    except Damage:
+        pass
     return found
+
+
+def _sections(tree, numbers, sites):
+    """The sections of each record that has some, as (kind, body)."""
+    utc = [(time + offset) & MASK for kind, time, offset in zip(
+        numbers["kind"], numbers["time"], numbers["offset"]) if kind & 32]
+    runs = dense.sections(tree, utc)
+    tree.add(sum(map(len, runs)))
+    found = [_parts(run) for run in runs]
+    for kind, body in (part for parts in found for part in parts):
+        if kind == 3:
+            _below("a site", [u32(body, 0)], sites)
+    return found
+
+
+def _parts(run):
+    source, found = Bytes(run), []
+    while source.left >= 8:
+        kind, _reserved, length = source.u8(), source.take(3), source.u32()
+        if length > source.left or kind == 3 and length < 4:
+            break
+        found.append((kind, source.take(length)))
+    return found
+
+
+def _apply(record, parts, sites):
+    for kind, body in parts:
+        if kind == 2:
+            record.fields = _fields(body)
+        elif kind not in LEFT_OUT:
+            try:
+                apply_sections(record, struct.pack("<BBHI", kind, 0, 0, len(body)) + body, sites)
+            except Damage:
+                break
 
 
 def _records(count, found):
@@ -249,8 +262,7 @@ def _records(count, found):
         if context:
             record.context, record.trace = found.contexts[context - 1]
         if kind & 32:
-            apply_sections(record, next(sections), sites)
-            record.kind = kind & 7
+            _apply(record, next(sections), sites)
         if kind & 64:
             form = found.formats[next(formats)]
             cut = deferred.fill(record, (form.line, form.file, form.function, form.style,

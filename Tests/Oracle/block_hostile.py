@@ -1,5 +1,5 @@
-"""Blocks that each break one rule or one limit of BLOCK, and whole ones that reach a limit, beside
-those cases of dense_hostile.py, dense_broken.py and dense_bounds.py that the page has, too."""
+"""Blocks that each break one rule of BLOCK, and odd but whole ones, beside those cases of
+dense_hostile.py, dense_broken.py and dense_bounds.py that the page has, too."""
 
 import struct
 from dataclasses import replace
@@ -7,12 +7,10 @@ from dataclasses import replace
 import dense_bounds  # noqa: F401 (adds to CASES)
 from block import decode
 from block_tree import LIMITS, BlockTree
-from block_writer import (PLAIN, BlockLayout, BlockTable, encode, plain_lz4_frame,
-                          xxh32)
-from dense import varint
+from block_writer import PLAIN, BlockLayout, BlockTable, encode, plain_lz4_frame, xxh32
 from dense_broken import numbers
 from dense_encoder import Choice
-from dense_hostile import CASES, TIDY, UTC, Case, Making, add, by_hand, small
+from dense_hostile import CASES, TIDY, UTC, Case, Making, small
 from dense_writer import LANE_ID, plain_frame, skippable
 from wire import crc32c
 
@@ -37,8 +35,8 @@ class Block:
     @staticmethod
     def read(block, lift=None):
         words, stored = block
-        tree = BlockTree(words["count"], words["raw"], words["raw_crc"], words["codec"], stored,
-                         replace(LIMITS, **(lift or {})))
+        limits = replace(LIMITS, **(lift or {}))
+        tree = BlockTree(words["count"], words["raw"], words["codec"], stored, limits)
         tree.found = decode(tree)
         return tree
 
@@ -78,10 +76,7 @@ def whole(name, *arguments, **words):
     made(name, *arguments, group="whole", **words)
 
 
-# The first line. Some are padded, so that they exceed no ratio.
-
-PADDED = BlockLayout(more=bytes(4096))
-
+# The first line.
 
 def _size(text):
     return Block.size(small([text]))
@@ -89,13 +84,12 @@ def _size(text):
 
 made("size-one-more", changed=lambda text: {"raw": _size(text) + 1})
 made("size-one-less", changed=lambda text: {"raw": _size(text) - 1})
-made("size-over-ratio", changed={"raw": 1 << 25})
-made("size-over-64-mib", changed={"raw": 64 * MIB + 1}, layout=PADDED)
+made("size-over-64-mib", changed={"raw": 64 * MIB + 1})
 made("size-0", changed={"raw": 0})
-made("records-over-2^19", changed={"count": (1 << 19) + 1, "raw": 64 * MIB}, layout=PADDED)
-made("records-over-size", changed=lambda text: {"count": _size(text) // 64 + 1})
+made("records-over-2^19", changed={"count": (1 << 19) + 1, "raw": 64 * MIB})
+made("records-over-size", changed={"raw": 64 * 8 - 1}, make=lambda text: small([text] * 8),
+     lift={"record_bytes": 0, "size_more": MIB})
 made("records-one-more", changed={"count": 2})
-made("leaves-crc", changed={"raw_crc": 7})
 for _codec in CODECS:
     for _other in CODECS:
         if _codec != _other:
@@ -135,7 +129,8 @@ directory("meta-one-less", lambda words: {"meta": words["meta"] - 1})
 made("plane-bytes-0", layout=BlockLayout(plane_bytes=0, duplicates=0))
 made("text-bytes-0", layout=BlockLayout(text_bytes=0))
 for _bit in range(1, 8):
-    directory(f"flag-{_bit}", lambda words, _bit=_bit: {"flags": 1 << _bit})
+    directory(f"flag-{_bit}", lambda words, _bit=_bit: {"flags": 1 << _bit}, "whole")
+directory("flags-1-to-7", lambda words: {"flags": 0xFE}, "whole")
 directory("reserved-byte", lambda words: {"reserved": 255}, "whole")
 whole("directory-with-more", layout=BlockLayout(more=b"of a later version"))
 
@@ -167,6 +162,7 @@ rewritten("directory-magic", lambda stored: skippable(b"CWDIRB01" + stored[16:_f
           + stored[_frames(stored):])
 rewritten("directory-missing", lambda stored: stored[_frames(stored):])
 rewritten("directory-in-another-frame", lambda stored: b"\x51" + stored[1:])
+rewritten("directory-of-4-gib", lambda stored: stored[:4] + b"\xff" * 4 + stored[8:])
 rewritten("directory-too-long", lambda stored: stored[:5] + b"\xff" + stored[6:])
 rewritten("directory-of-27-bytes", _directory(27))
 rewritten("directory-without-an-entry", _directory(40))
@@ -410,99 +406,3 @@ lines("empty", [b"", b""], [0, 0], b"\n\n", "whole")
 for _number in (11, 255):
     column(f"strings-codec-{_number}", "messages",
            lambda writer, text, _number=_number: (writer.byte(_number), writer.text(text)))
-
-
-# Limits that only this page has.
-
-def table(made_of, **streams):
-    """small() with other tables."""
-    payload, count = made_of
-    lengths = list(struct.unpack_from("<20I", payload, 4))
-    parts, at = [], 84
-    for length in lengths:
-        parts.append(payload[at:at + length])
-        at += length
-    for name, content in streams.items():
-        parts[int(name[1:])] = content
-    return struct.pack("<21I", 20, *map(len, parts)) + b"".join(parts), count
-
-
-def _process(attributes=0):
-    return (LANE_ID + bytes(16) + varint(812) + varint(UTC) + varint(1000) + b"\1p"
-            + varint(attributes) + b"\0\0" * attributes)
-
-
-def limit(name, make, most, lift, layout=None, **words):
-    def block(count):
-        return lambda text: Making.way.encode(make(text, count), layout, None, None)
-    mine("whole", name, block(most), **words)
-    mine("limits", name + "-over", block(most + 1), lift=lift, **words)
-
-
-limit("processes-4096", lambda text, count: table(
-    small([text]), s0=varint(count) + _process() * count), 4096, {"processes": 4097})
-limit("attributes-65536", lambda text, count: table(
-    small([text]), s0=varint(2) + _process(1) + _process(count - 1)), 65536,
-    {"attributes": 65537})
-limit("threads-65536", lambda text, count: table(
-    small([text]), s1=varint(count) + (b"\0\1" + varint(813) + b"\0") * count), 65536,
-    {"entries": 65537})
-limit("loggers-65536", lambda text, count: table(
-    small([text]), s2=varint(count) + b"\1h" * count), 65536, {"entries": 65537})
-limit("sites-65536", lambda text, count: table(
-    small([text]), s3=varint(count) + b"\1\0\0" * count), 65536, {"entries": 65537})
-
-
-def _frames_of_columns(text, more):
-    """As many frames as are allowed, plus `more`: columns of a template, each of 20 bytes."""
-    def block(count):
-        def write(writer):
-            writer.byte(4)
-            writer.varint(1, count)
-            writer.text(b"\1" * count + b"\0")
-            writer.sized_plane(bytes(count))
-            writer.byte(0)
-            for _ in range(count):
-                writer.byte(0)
-                writer.text(b"x" * 20)
-        return Making.way.encode(small([b"x" * 20 * count], logger=text), BlockLayout(
-            text_bytes=20), lambda writer, table: {"messages": lambda: write(writer)}, None)
-
-    others = struct.unpack_from("<H", block(100)[1], 18)[0] - 100
-    return block(1024 - others + more)
-
-
-mine("whole", "frames-1024", lambda text: _frames_of_columns(text, 0))
-mine("limits", "frames-1024-over", lambda text: _frames_of_columns(text, 1),
-     lift={"frame_count": 1025})
-
-
-def _arguments(text, count, length, more=0):
-    """Records with that long an argument, which their text does not show: all of one value."""
-    argument = struct.pack("<I", length) + b"m" * length
-    return small([text + b"x" * more], argument * count, b"\6", count)
-
-
-def _size_by_ratio(text, more):
-    """The size of 200 records, by the bytes that they take."""
-    length = 1000
-    while True:
-        made = _arguments(text, 200, length + more)
-        block = Making.way.encode(made, None, None, None)
-        room = 32768 * len(block[1]) - Block.size(made) + 200 * more
-        if 0 <= room < 200:
-            return block
-        length += room // 200
-
-
-mine("whole", "size-by-ratio", lambda text: _size_by_ratio(text, 0))
-mine("limits", "size-by-ratio-over", lambda text: _size_by_ratio(text, 1),
-     lift={"payload_ratio": 1 << 20})
-
-
-def _size_64_mib(text, size):
-    left = size - Block.size(_arguments(text, 1030, 65000))
-    return _arguments(text, 1030, 65000, left)
-
-
-limit("size-64-mib", _size_64_mib, 64 * MIB, {"payload": 65 * MIB}, PADDED, heavy=True)

@@ -15,6 +15,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import block_bounds  # noqa: E402,F401 (adds to MINE)
 from archive import decode_payload  # noqa: E402
 from block_hostile import CODECS, MINE, SHARED, Block  # noqa: E402
 from block_writer import BlockLayout, BlockWriter, encode, file_of  # noqa: E402

@@ -1,5 +1,6 @@
 """The outer structure of a block (BLOCK, What is stored) and its limits: directory, frames of three
-codecs, and leaves of both kinds that have frames of their own. The rest is as in dense_tree.py."""
+codecs, leaves of both kinds that have frames of their own, and the sum of what columns hold. The
+rest is as in dense_tree.py."""
 
 import subprocess
 from dataclasses import dataclass
@@ -15,10 +16,13 @@ CODECS = ("zstd", "lz4", "none")
 class BlockLimits(Limits):
     """Adds the numbers that only BLOCK has."""
 
+    payload_ratio: int = Limits.payload  # none: a stored byte may stand for the largest size
     record_bytes: int = 64  # size a record, at least
     processes: int = 4096
     attributes: int = 65536
     frame_count: int = 1024
+    frame_count_least: int = 2
+    size_more: int = 0  # the sum of the columns may exceed the size by that
 
 
 LIMITS = BlockLimits()
@@ -29,12 +33,12 @@ class BlockTree(Tree):
 
     string_codecs = 11
 
-    def __init__(self, records, size, leaves_crc, codec, stored, limits=LIMITS):
+    def __init__(self, records, size, codec, stored, limits=LIMITS):
         if codec not in CODECS:
             raise Damage(f"codec {codec} of frames")
-        self.codec_of_frames, self.texts = codec, []
+        self.codec_of_frames, self.texts, self.size = codec, [], 0
         within("records × 64", limits.record_bytes * records, size)
-        self._open(records, size, leaves_crc, stored, limits)
+        self._open(records, size, None, stored, limits)
 
     def _frames(self, stored):
         source = Bytes(stored)
@@ -46,16 +50,37 @@ class BlockTree(Tree):
         if crc32c(content[:-4]) != u32(content, len(content) - 4):
             raise Damage("the directory's crc does not match")
         self.flags, count = content[8], u16(content, 10)
-        if self.flags > 1:
-            raise Damage(f"flags {self.flags:#x} of a directory")
         self.meta_bytes, self.plane_bytes, self.text_bytes = (
             u32(content, 12), u32(content, 16), u32(content, 20))
-        if (not 2 <= count <= self.limits.frame_count or len(content) < 28 + 12 * count
-                or self.plane_bytes == 0 or self.text_bytes == 0):
+        if not self.limits.frame_count_least <= count <= self.limits.frame_count:
+            raise Damage(f"{count} frames")
+        if len(content) < 28 + 12 * count:
+            raise Damage("a directory shorter than its entries")
+        if self.plane_bytes == 0 or self.text_bytes == 0:
             raise Damage("a directory that cannot be")
         sizes, inflate = {"zstd": (frame_sizes, inflated), "lz4": (_lz4_sizes, _lz4_inflated),
                           "none": (_plain_sizes, _plain_inflated)}[self.codec_of_frames]
-        return self._contents(source, content[24:24 + 12 * count], sizes, inflate)
+        found = self._contents(source, content[24:24 + 12 * count], sizes, inflate)
+        return found if count > 1 else [*found, b""]
+
+    def add(self, count):
+        """BLOCK, Size: bytes that a column holds. Called before its values are made: those that a
+        constant or a dictionary repeats are one object until then."""
+        self.size += count
+        within("size", self.size, self.raw_bytes + self.limits.size_more)
+
+    def bounded(self, pieces):
+        """Pieces of a column that add() counts later."""
+        total = self.size
+        for piece in pieces:
+            total += len(piece)
+            within("size", total, self.raw_bytes + self.limits.size_more)
+            yield piece
+
+    def end(self):
+        self.used()
+        if self.size != self.raw_bytes and not self.limits.size_more:
+            raise Damage(f"size {self.raw_bytes}, but the block holds {self.size}")
 
     def text_leaf(self):
         length = self.meta.varint()
@@ -85,14 +110,16 @@ def _lz4_sizes(frame):
         raise Damage("no LZ4 frame")
     flags = source.u8()
     source.u8()
-    if flags >> 6 != 1 or not flags & 8 or flags & 1:
-        raise Damage("an LZ4 frame without its content size, or with a dictionary")
-    content = source.u64()
+    if flags >> 6 != 1 or flags & 1:
+        raise Damage("an LZ4 frame of another version, or with a dictionary")
+    content = source.u64() if flags & 8 else 0
     source.u8()
     while True:
         word = source.u32()
         if word == 0:
             break
+        if not flags & 8:
+            raise Damage("an LZ4 frame without its content size that is not empty")
         source.take((word & 0x7FFFFFFF) + (4 if flags & 16 else 0))
     source.take(4 if flags & 4 else 0)
     return content, source.at

@@ -59,12 +59,12 @@ class BlockTable(Table):
 
     @property
     def size(self):
-        """BLOCK, Size, by the streams."""
-        entries = sum(map(len, (self.processes, self.threads, self.loggers, self.sites,
-                                self.formats, self.contexts)))
-        tables = sum(len(self.streams[stream]) - len(varint(Bytes(self.streams[stream]).varint()))
-                     for stream in (0, 1, 2, 3, 4, 16))
-        return 64 * (self.count + entries) + tables + sum(
+        """BLOCK, Size. The streams of arguments, sections and messages are as long as it says."""
+        attributes = [pair for row in self.processes for pair in row.attributes]
+        rows = [*self.processes, *self.threads, *self.sites, *self.formats, *attributes,
+                *((name,) for name in self.loggers), *((run,) for run, _ in self.contexts)]
+        strings = [part for row in rows for part in row if isinstance(part, bytes)]
+        return 64 * (self.count + len(rows)) + sum(map(len, strings)) + sum(
             len(self.streams[stream]) for stream in (15, 18, 19))
 
 
@@ -230,13 +230,11 @@ def encode(payload, count, choice, layout=None, instead=None, changed=None):
     layout = layout or BlockLayout()
     table, writer = BlockTable(payload, count), BlockWriter(choice)
     columns(writer, table, instead(writer, table) if instead else None)
-    words = dict(payload=payload, count=count, raw=table.size, codec=layout.codec,
-                 raw_crc=crc32c(b"".join(content for _, content in writer.leaves)))
+    words = dict(payload=payload, count=count, raw=table.size, codec=layout.codec)
     words |= changed or {}
     return words, stored(writer, layout)
 
 
 def file_of(words, content):
     """A file as block.py reads it."""
-    return b"block %d %d %08x %s\n" % (words["count"], words["raw"], words["raw_crc"],
-                                      words["codec"].encode()) + content
+    return b"block %d %d %s\n" % (words["count"], words["raw"], words["codec"].encode()) + content

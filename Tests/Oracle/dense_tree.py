@@ -188,12 +188,15 @@ class Tree:
 
     def end(self):
         """Called after the last column: everything must be used, and the checksum must match."""
+        self.used()
+        if crc32c(b"".join(self.leaves)) != self.raw_crc:
+            raise Damage("rawCRC does not match")
+
+    def used(self):
         if self.duplicates:
             raise Damage("a duplicate that is no leaf")
         if self.meta.left or self.pool.left or self.text.left or self.large:
             raise Damage("bytes that no leaf uses")
-        if crc32c(b"".join(self.leaves)) != self.raw_crc:
-            raise Damage("rawCRC does not match")
 
 
 def within(what, count, *limits):

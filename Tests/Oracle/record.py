@@ -76,11 +76,11 @@ class Record:
 def fields(data):
     """FORMAT §8.2: a list of (key bytes, value)."""
     source = Bytes(data)
-    found = [_field(source) for _ in range(source.u16())]
+    found = [one_field(source) for _ in range(source.u16())]
     return found, source.at
 
 
-def _field(source):
+def one_field(source):
     kind, form = source.u8(), source.u8()
     key = source.take(source.u16())
     if kind == 1:

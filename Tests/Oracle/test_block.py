@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 import tempfile
+import tracemalloc
 import unittest
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from wire import Damage  # noqa: E402
 
 def tree_of(block):
     words, stored = block
-    return BlockTree(words["count"], words["raw"], words["raw_crc"], words["codec"], stored)
+    return BlockTree(words["count"], words["raw"], words["codec"], stored)
 
 
 def lines(tree):
@@ -86,6 +87,38 @@ class Broken(unittest.TestCase):
                 if case.lift:
                     Block.read(block, case.lift)
 
+    def test_reasons(self):
+        """Some are damage before the rule of their name is asked, if another check is stricter than
+        the page."""
+        reasons = {
+            "records-over-size": "records × 64: 512, at most 511",
+            "frame-count-0-and-no-others": "0 frames",
+            "frame-count-1-and-no-others": "1 frames",
+            "directory-without-its-crc": "a directory shorter than its entries",
+            "site-beyond-in-form-0": "a site that cannot be",
+        }
+        for case, codec in cases():
+            if case.name in reasons:
+                with self.subTest(case.name):
+                    with self.assertRaises(Damage) as caught:
+                        Block.read(made(case, codec))
+                    self.assertEqual(str(caught.exception), reasons.pop(case.name))
+        self.assertEqual(reasons, {})
+
+    def test_far_over(self):
+        """The sum is compared before the values of a column are made."""
+        found = 0
+        for case, codec in cases():
+            if case.name.startswith("size-far-over-by-"):
+                block, found = made(case, codec), found + 1
+                with self.subTest(case.name):
+                    tracemalloc.start()
+                    with self.assertRaisesRegex(Damage, "^size: "):
+                        Block.read(block)
+                    self.assertLess(tracemalloc.get_traced_memory()[1], 16 << 20)
+                    tracemalloc.stop()
+        self.assertGreater(found, 10)
+
     def test_any_bit(self):
         """A flipped bit anywhere behind the first line is found."""
         for seed in (60, 61, 62):
@@ -97,8 +130,8 @@ class Broken(unittest.TestCase):
                     self.assertRaises(Damage, Block.read, (words, bytes(changed)))
 
     def test_any_bit_of_a_leaf(self):
-        """A changed bit of a leaf, the meta stream or the list of duplicates is damage, or changes
-        what records say: all checksums but leavesCRC match, and that is not compared."""
+        """A changed bit of a leaf, the meta stream or the list of duplicates, with checksums that
+        match, is damage, or changes what records say."""
         damaged = 0
         for seed in range(120):
             chance = random.Random(seed)
@@ -114,9 +147,7 @@ class Broken(unittest.TestCase):
                 64, 64, codec="none", change={"contents": change}))
             with self.subTest(seed=seed):
                 try:
-                    tree = tree_of(block)
-                    tree.end = lambda: None
-                    lines(tree)
+                    lines(tree_of(block))
                 except Damage:
                     damaged += 1
         self.assertGreater(damaged, 30)
@@ -139,8 +170,11 @@ class Command(unittest.TestCase):
             run = self.run_on(broken, whole)
             self.assertEqual((run.returncode, run.stdout), (1, expected(block)))
             self.assertIn("broken.block: a length past the end", run.stderr)
-            broken.write_bytes(b"block 1 2 3\n")
-            self.assertEqual(self.run_on(broken).returncode, 1)
+            for head in (b"block 1 2 3\n", b"block 1 2 00000000 zstd\n", b"block 1 2 zstd"):
+                broken.write_bytes(head)
+                run = self.run_on(broken)
+                self.assertEqual(run.returncode, 1)
+                self.assertIn("no block's first line", run.stderr)
 
 
 if __name__ == "__main__":

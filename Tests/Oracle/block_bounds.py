@@ -1,0 +1,349 @@
+"""More blocks like those of block_hostile.py, which lists them: at and beyond the limits and the
+numbers that only BLOCK has, whole ones whose parts a reader ignores, and sums of columns that
+exceed the size of their block."""
+
+import struct
+from functools import partial
+
+from block_hostile import MIB, Block, column, made, mine, rewritten, whole
+from block_writer import BlockLayout, plain_lz4_frame
+from dense import varint
+from dense_bounds import SITE
+from dense_broken import FIELDS
+from dense_hostile import UTC, Clock, Making, small
+from dense_writer import LANE_ID, skippable
+from wire import crc32c
+
+MOST = 2**32 - 1
+
+
+def table(made_of, **streams):
+    """small() with other tables."""
+    payload, count = made_of
+    lengths = list(struct.unpack_from("<20I", payload, 4))
+    parts, at = [], 84
+    for length in lengths:
+        parts.append(payload[at:at + length])
+        at += length
+    for name, content in streams.items():
+        parts[int(name[1:])] = content
+    return struct.pack("<21I", 20, *map(len, parts)) + b"".join(parts), count
+
+
+# Limits that only this page has.
+
+def _process(attributes=0, pid=812, created=UTC, name=b"p", pair=(b"", b"")):
+    key, value = pair
+    return (LANE_ID + bytes(16) + varint(pid) + varint(created) + varint(created) + _str(name)
+            + varint(attributes) + (_str(key) + _str(value)) * attributes)
+
+
+def _str(content):
+    return varint(len(content)) + content
+
+
+def _thread(serial=1, identifier=813, name=b""):
+    return b"\0" + varint(serial) + varint(identifier) + _str(name)
+
+
+def _site(line=9, file=b"b.c", function=b"f"):
+    return varint(line) + _str(file) + _str(function)
+
+
+def _format(line=7, file=b"a.c", function=b"main", text=b"late", types=b""):
+    return varint(line) + _str(file) + _str(function) + b"\1" + _str(text) + _str(types)
+
+
+def limit(name, make, most, lift, **words):
+    def block(count):
+        return lambda text: Making.way.encode(make(text, count), None, None, None)
+    mine("whole", name, block(most), **words)
+    mine("limits", name + "-over", block(most + 1), lift=lift, **words)
+
+
+limit("processes-4096", lambda text, count: table(
+    small([text]), s0=varint(count) + _process() * count), 4096, {"processes": 4097})
+limit("attributes-65536", lambda text, count: table(
+    small([text]), s0=varint(2) + _process(1) + _process(count - 1)), 65536,
+    {"attributes": 65537})
+limit("threads-65536", lambda text, count: table(
+    small([text]), s1=varint(count) + _thread() * count), 65536, {"entries": 65537})
+limit("loggers-65536", lambda text, count: table(
+    small([text]), s2=varint(count) + b"\1h" * count), 65536, {"entries": 65537})
+limit("sites-65536", lambda text, count: table(
+    small([text]), s3=varint(count) + b"\1\0\0" * count), 65536, {"entries": 65537})
+
+
+def _frames_of_columns(text, more):
+    """As many frames as are allowed, plus `more`: columns of a template, each of 20 bytes."""
+    def block(count):
+        def write(writer):
+            writer.byte(4)
+            writer.varint(1, count)
+            writer.text(b"\1" * count + b"\0")
+            writer.sized_plane(bytes(count))
+            writer.byte(0)
+            for _ in range(count):
+                writer.byte(0)
+                writer.text(b"x" * 20)
+        return Making.way.encode(small([b"x" * 20 * count], logger=text), BlockLayout(
+            text_bytes=20), lambda writer, table: {"messages": lambda: write(writer)}, None)
+
+    others = struct.unpack_from("<H", block(100)[1], 18)[0] - 100
+    return block(1024 - others + more)
+
+
+mine("whole", "frames-1024", lambda text: _frames_of_columns(text, 0))
+mine("limits", "frames-1024-over", lambda text: _frames_of_columns(text, 1),
+     lift={"frame_count": 1025})
+
+
+def _arguments(text, count, length, more=0):
+    """Records with that long an argument, which their text does not show: all of one value."""
+    argument = struct.pack("<I", length) + b"m" * length
+    return small([text + b"x" * more], argument * count, b"\6", count)
+
+
+def _size_64_mib(text, size):
+    left = size - Block.size(_arguments(text, 1030, 65000))
+    return _arguments(text, 1030, 65000, left)
+
+
+limit("size-64-mib", _size_64_mib, 64 * MIB, {"payload": 65 * MIB}, heavy=True)
+
+
+# Few bytes may stand for many: no ratio of the size to what is stored.
+
+whole("size-of-32768-a-stored-byte", lambda text: _arguments(text, 400, 65000))
+whole("records-131072-equal", lambda text: small(
+    [text] * (1 << 17), rows=[(Clock.now, number, 9) for number in range(1 << 17)]), heavy=True)
+
+
+# Numbers.
+
+def bounded(name, make, most=MOST):
+    whole(f"{name}-{most}", lambda text: make(text, most))
+    for what, value in (("over", most + 1), ("negative", 2**64 - 1), ("of-2^63", 1 << 63)):
+        made(f"{name}-{what}", lambda text, value=value: make(text, value), group="columns")
+
+
+bounded("process-id", lambda text, value: table(
+    small([text]), s0=b"\1" + _process(pid=value)))
+bounded("thread-serial", lambda text, value: table(
+    small([text]), s1=b"\1" + _thread(serial=value)))
+bounded("thread-id", lambda text, value: table(
+    small([text]), s1=b"\1" + _thread(identifier=value)))
+bounded("site-line", lambda text, value: table(
+    small([text], sections=[SITE]), s3=b"\1" + _site(line=value)))
+bounded("format-line", lambda text, value: small(
+    [text], types=b"\1", deferred=bytes(4), count=1,
+    formats=b"\1" + _format(line=value, text=text, types=b"\1")))
+whole("process-created-2^64-1", lambda text: table(
+    small([text]), s0=b"\1" + _process(created=2**64 - 1)))
+
+
+def style(name, value, group="columns"):
+    """A format that no record has."""
+    def write(writer, _):
+        writer.varint(1)
+        writer.ints([7])
+        writer.strings([b"a.c"])
+        writer.strings([b"main"])
+        writer.ints([value])
+        writer.strings([b"late"])
+        writer.strings([b""])
+    column(name, "formats", write, group=group)
+
+
+style("style-255", 255, "whole")
+style("style-256", 256)
+style("style-negative", -1)
+style("style-negative-of-a-byte", -255)
+
+
+# Sections and lists of fields.
+
+def _sections(number):
+    return [struct.pack("<BBHII", 3, 0, 0, 4, number)]
+
+
+def _in_form_0(run):
+    return lambda writer, _: (writer.byte(0), writer.strings([run]))
+
+
+for _what, _number in (("beyond", 1), ("of-2^32-1", MOST)):
+    made(f"site-{_what}", partial(lambda text, number: small(
+        [text], sections=_sections(number)), number=_number), group="columns")
+    column(f"site-{_what}-in-form-0", "sections", _in_form_0(_sections(_number)[0]),
+           partial(lambda text, number: small([text], sections=_sections(number)), number=_number))
+made("site-of-no-sites", lambda text: table(
+    small([text], sections=_sections(0)), s3=b"\0"), group="columns")
+
+
+def shown_as(name, make, shown):
+    """A whole block of whose parts a reader ignores some. `shown` makes what it shows."""
+    whole(name, make, changed=lambda text: {"payload": shown(text)[0]})
+
+
+def _cut_fields(run):
+    return lambda text: small([text], contexts=[(run, bytes(25))]), lambda text: small(
+        [text], contexts=[(FIELDS, bytes(25))])
+
+
+shown_as("fields-that-end-in-a-key", *_cut_fields(b"\2" + FIELDS[1:] + b"\1\0\2\0k"))
+shown_as("fields-that-end-in-a-value", *_cut_fields(b"\2" + FIELDS[1:] + b"\1\0\1\0k" + bytes(7)))
+shown_as("fields-that-end-before-their-count", *_cut_fields(b"\3" + FIELDS[1:]))
+shown_as("fields-before-other-bytes", *_cut_fields(FIELDS + b"more"))
+
+
+def _section(kind, body):
+    return struct.pack("<BBHI", kind, 0, 0, len(body)) + body
+
+
+def ignored(name, more):
+    shown_as(name, lambda text: small([text], sections=[_section(2, FIELDS) + more]),
+             lambda text: small([text], sections=[_section(2, FIELDS)]))
+
+
+ignored("sections-that-end-in-a-head", _section(9, bytes(8))[:7])
+ignored("sections-that-end-in-a-body", _section(9, bytes(8))[:-1])
+ignored("section-message", _section(1, b"another"))
+ignored("section-kind", _section(8, b"\3"))
+ignored("section-arguments", _section(10, b"\1\2\3\4"))
+ignored("section-definition", _section(11, b"definition"))
+ignored("section-of-an-unknown-kind", _section(200, b"unknown"))
+ignored("section-of-an-unknown-kind-before", _section(0, b""))
+
+
+# Frames and the directory.
+
+def _no_text_left(text):
+    """All texts have frames, so frame 1 is empty."""
+    return table(small([text]), s1=b"\1" + _thread(name=b"t"))
+
+
+for _what, _flags in (("with", 0x68), ("without", 0x60)):
+    whole(f"empty-lz4-frame-{_what}-its-size", _no_text_left, BlockLayout(
+        text_bytes=1, codec="lz4", frame=lambda content, flags=_flags: plain_lz4_frame(
+            content, 0x68 if content else flags)))
+made("empty-lz4-frame-of-a-byte", _no_text_left, BlockLayout(
+    text_bytes=1, codec="lz4", frame=lambda content: plain_lz4_frame(
+        content or b"x", 0x68 if content else 0x60)))
+
+
+def _all_planes(writer, _):
+    """No text leaf at all."""
+    def strings(values):
+        if values:
+            writer.byte(9, len(values[0]))
+            writer.plane(b"".join(values))
+    writer.strings = strings
+    return {}
+
+
+for _count in (0, 1):
+    made(f"frame-count-{_count}-and-no-others", lambda text: table(
+        small([text], types=b"\1"), s1=b"\1" + _thread(name=b"t")), instead=_all_planes,
+        layout=BlockLayout(change={"contents": lambda found, count=_count: found[:count]}),
+        lift={"frame_count_least": 1} if _count else {})
+
+
+def _last_crc_twice(stored):
+    """The CRC of the last frame is also that of the directory: the latter is 4 bytes too short. The
+    bootID, 4 bytes behind the laneID in the text, makes them equal."""
+    length, = struct.unpack_from("<I", stored, 4)
+    content, frames = stored[8:8 + length - 8], stored[8 + length:]
+    first, second = (struct.unpack_from("<I", content, 24 + 12 * at)[0] for at in range(2))
+    frame, at = frames[first:], frames[first:].index(LANE_ID) + 16
+    assert len(frame) == second and len(content) == 44 and frame[at:at + 4] == bytes(4)
+
+    def with_word(word):
+        return frame[:at] + struct.pack("<I", word) + frame[at + 4:]
+
+    # A CRC is linear: each bit of the word flips some of its bits.
+    empty, rows, word = crc32c(frame), {}, 0
+    left = crc32c(content) ^ empty
+    for bit in range(32):
+        flips, bits = crc32c(with_word(1 << bit)) ^ empty, 1 << bit
+        while flips.bit_length() in rows:
+            other, of = rows[flips.bit_length()]
+            flips, bits = flips ^ other, bits ^ of
+        rows[flips.bit_length()] = flips, bits
+    while left:
+        flips, bits = rows[left.bit_length()]
+        left, word = left ^ flips, word ^ bits
+    frame = with_word(word)
+    assert crc32c(frame) == crc32c(content)
+    return skippable(content + struct.pack("<I", crc32c(content))) + frames[:first] + frame
+
+
+rewritten("directory-without-its-crc", _last_crc_twice)
+
+
+# Columns that hold more than the size says.
+
+MANY = b"many"
+
+
+def _const(writer, _, length):
+    writer.byte(0)
+    writer.text(b"m" * length)
+
+
+def _dictionary(writer, values, length):
+    writer.byte(3, 0, 1)
+    writer.planes([0] * len(values))
+    _const(writer, values, length)
+
+
+def many(name, make, put=_const):
+    """`make` makes a block of `count` equal strings in some column. `put` writes longer ones for
+    them: 64 of 1,000 bytes, and 4,096 of 1 MiB, for which there may be no memory."""
+    def block(count, length, text):
+        def instead(writer, _):
+            write = writer.strings
+
+            def strings(values):
+                if MANY in values[:1]:
+                    put(writer, values, length)
+                else:
+                    write(values)
+            writer.strings = strings
+            return {}
+        return Making.way.encode(make(text, count), None, instead, None)
+
+    mine("limits", f"size-over-by-{name}", partial(block, 64, 1000), lift={"size_more": MIB})
+    mine("limits", f"size-far-over-by-{name}", partial(block, 4096, MIB))
+
+
+def _of_tables(stream, entry):
+    return lambda text, count: table(small([text]), **{
+        f"s{stream}": varint(count) + entry * count})
+
+
+def _text_fields(count):
+    run = struct.pack("<HBBH", 1, 5, 0, 1) + b"k" + struct.pack("<I", len(MANY)) + MANY
+    return [(run, bytes(25))] * count
+
+
+for _put in (_const, _dictionary):
+    many(f"messages-{_put.__name__[1:]}", lambda text, count: small(
+        [MANY] * count, logger=text), _put)
+many("process-names", _of_tables(0, _process(name=MANY)))
+for _what, _pair in (("keys", (MANY, b"")), ("values", (b"", MANY))):
+    many(f"attribute-{_what}", partial(lambda text, count, pair: table(
+        small([text]), s0=b"\1" + _process(count, pair=pair)), pair=_pair))
+many("thread-names", _of_tables(1, _thread(name=MANY)))
+many("loggers", _of_tables(2, _str(MANY)))
+many("site-files", _of_tables(3, _site(file=MANY)))
+many("site-functions", _of_tables(3, _site(function=MANY)))
+many("format-files", _of_tables(16, _format(file=MANY)))
+many("format-functions", _of_tables(16, _format(function=MANY)))
+many("formats", _of_tables(16, _format(text=MANY)))
+many("contexts", lambda text, count: small([text], contexts=[(MANY, bytes(25))] * count))
+many("fields", lambda text, count: small([text], contexts=_text_fields(count)))
+many("arguments", lambda text, count: small(
+    [text], (struct.pack("<I", len(MANY)) + MANY) * count, b"\6", count))
+many("sections", lambda text, count: small([text] * count, sections=[MANY] * count))
+many("section-bodies", lambda text, count: small(
+    [text] * count, sections=[_section(7, MANY)] * count))
