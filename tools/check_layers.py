@@ -63,7 +63,7 @@ ROOMS = {
         "Query": {"Lanes", "Lines"},
         "Archive": {"Age", "Dense", "Lanes"},
         "Facts": {"Dense", "Lanes", "Archive"},
-        "Keep": {"Files", "Age", "Lanes", "Merge", "Archive"},
+        "Keep": {"Files", "Age", "Dense", "Lanes", "Merge", "Archive"},
         "View": {"Files", "Age", "Lanes", "Merge", "Archive", "Facts", "Lines", "Query"},
     },
     "CordwoodShip": {

@@ -118,7 +118,7 @@ extension NumberColumn {
         var last: UInt64 = 0
         let words = unsafe bytes.baseAddress?.assumingMemoryBound(to: Word.self)
         for row in 0..<count {
-            let word = unsafe isConst ? UInt64(self[0]) : UInt64(Word(littleEndian: words?[row] ?? 0))
+            let word = unsafe UInt64(isConst ? self[0] : Word(littleEndian: words?[row] ?? 0))
             var rest = code(word, last)
             last = word
             while rest >= 0x80 {

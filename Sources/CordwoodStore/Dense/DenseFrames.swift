@@ -509,9 +509,7 @@ struct LeafWriter: ~Copyable {
         _ stored: StoredFrame, into arena: inout Arena
     ) throws(DenseProblem) -> Slice {
         let raw = stored.rawBytes
-        guard Checksum.crc(stored.bytes.bytes) == stored.crc,
-            codec.plausible(raw: UInt64(raw), stored: UInt64(stored.bytes.count))
-        else { throw .damaged }
+        guard Checksum.crc(stored.bytes.bytes) == stored.crc else { throw .damaged }
         guard decompressor.isReady(codec) else { throw .memory }
         let room = unsafe try arena.allocate(raw)
         guard
