@@ -196,7 +196,6 @@ framed("without-content-size", "lz4", lambda content: plain_lz4_frame(content, 0
 framed("of-a-dictionary", "zstd", _of_a_dictionary)
 framed("of-a-dictionary", "lz4",
        lambda content: plain_lz4_frame(content, 0x69, struct.pack("<I", 7)))
-framed("of-a-dictionary-0", "lz4", lambda content: plain_lz4_frame(content, 0x69, bytes(4)))
 framed("of-the-legacy-format", "lz4", lambda content: struct.pack(
     "<III", 0x184C2102, len(content) + 2, 0) + content)
 framed("without-its-end", "lz4", lambda content: plain_lz4_frame(content)[:-4])

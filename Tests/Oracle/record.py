@@ -195,10 +195,10 @@ def as_pairs(record):
     line = [
         ("time", time_text(shown)), ("level", level_name(record.level)),
         ("logger", _text(record.logger)), ("message", _text(record.message)),
-        ("pid", record.lane.pid), ("tid", record.thread_id),
     ]
     if not _is_utf8(record.message):
         line.append(("message_base64", base64.b64encode(record.message).decode()))
+    line += [("pid", record.lane.pid), ("tid", record.thread_id)]
     if record.file:
         line.append(("file", _text(record.file)))
     if record.line:

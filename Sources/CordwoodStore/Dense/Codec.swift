@@ -189,7 +189,11 @@ public enum Codec: UInt8, Sendable, CaseIterable {
             return false
         }
         unsafe LZ4F_resetDecompressionContext(lz4)
-        var read = 0
+        var info = LZ4F_frameInfo_t()
+        var read = frame.count
+        guard unsafe LZ4F_isError(LZ4F_getFrameInfo(lz4, &info, start, &read)) == 0,
+            info.contentSize == UInt64(raw), info.dictID == 0
+        else { return false }
         var written = 0
         var options = LZ4F_decompressOptions_t()
         while true {

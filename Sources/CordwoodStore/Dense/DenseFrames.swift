@@ -481,6 +481,7 @@ struct LeafWriter: ~Copyable {
         guard metaBytes <= DenseLimits.metaMax else { throw .damaged }
         let planeBytes = Int(Bytes.u32(directory.bytes, DenseDirectory.planeBytes))
         let textBytes = Int(Bytes.u32(directory.bytes, BlockDirectory.textBytes))
+        guard !isBlock || textBytes > 0 else { throw .damaged }
         return Opened(
             leaves: try LeafReader(
                 pool: pool, text: text, frames: Array(frames.dropFirst(2)), metaBytes: metaBytes,
