@@ -51,6 +51,7 @@ SUITES = {
     "crash": ("library", [PYTHON, "Tests/Crash/crash.py"]),
     "simulation": ("library", [PYTHON, "Tests/Simulation/simulate.py"]),
     "consumers": ("library", [PYTHON, "Tests/TestSupport/unittests.py", "Tests/Consumers"]),
+    "age": ("library", [PYTHON, "Tests/Age/age.py"]),
     "viewer": ("library", [PYTHON, "Tests/Viewer/run.py"]),
     "journeys": ("library", [PYTHON, "Tests/Viewer/journeys.py"]),
     "servers": ("library", [PYTHON, "Tests/Servers/run.py"]),

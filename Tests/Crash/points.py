@@ -26,7 +26,8 @@ from aged import make_old
 from hosts import (CORDWOOD, HERE, ROOT, Failed, Programs, Tally, compare_groups, cordwood,
                    left_in_lanes, verify)
 
-MODES = ("roll", "adopt", "compact", "sealed", "upload", "limits", "memory", "written", "steps")
+MODES = ("roll", "adopt", "compact", "sealed", "upload", "limits", "memory", "written", "encrypted",
+         "steps")
 COMPACTING = ("compact", "sealed")  # plain archives, encrypted ones
 OLD, EXPIRED = range(21, 27), range(31, 34)
 ARCHIVES_MAX = 8
@@ -93,6 +94,8 @@ class Fixtures:
                 cordwood("archive", store, *to)
             make_sent(store)
         elif mode != "steps":
+            if mode == "encrypted":
+                os.environ["CRASH_RECIPIENT"] = make_key(self.folder)
             for seed in (11, 12) if mode != "upload" else (11,):
                 groups.append(self.work("dead", seed, store))
             if mode == "upload":

@@ -83,6 +83,7 @@ static void open_engine(const char *name) {
     options.expiration_days = 30;
     if (strstr(mode, "limits") != NULL) options.archives_max = ARCHIVES_MAX;
     if (strcmp(mode, "memory") == 0) options.flags = CW_FLAG_TMPFS;
+    if (strcmp(mode, "encrypted") == 0) options.encrypt_to = getenv("CRASH_RECIPIENT");
     expect(cw_open(&options, &engine), "open");
     expect(cw_logger_get(engine, name, &logger), "logger");
 }
@@ -270,7 +271,8 @@ int main(int argc, char **argv) {
     if (strcmp(mode, "dead") == 0) run_dead();
     if (strcmp(mode, "old") == 0) log_records(0, 200);
     if (strcmp(mode, "steps") == 0) run_steps();
-    if (strcmp(mode, "roll") == 0 || strcmp(mode, "memory") == 0 || strcmp(mode, "written") == 0)
+    if (strcmp(mode, "roll") == 0 || strcmp(mode, "memory") == 0 || strcmp(mode, "written") == 0 ||
+        strcmp(mode, "encrypted") == 0)
         run_roll(strcmp(mode, "written") == 0 ? 25 : 1);
     if (strcmp(mode, "limits") == 0) run_limits();
     if (strcmp(mode, "upload") == 0) run_upload(argv[5]);

@@ -307,7 +307,7 @@ mutation("R34", "name-not-synced", STORE + "Archive/PartFile.swift",
          "        guard Files.sync(directory) else {\n", "        guard directory >= 0 else {\n",
          "simulation --seeds 200", "segments go before the archive's name is safe")
 mutation("R35", "journal-not-synced", CORE + "Lanes/JournalWriter.swift",
-         "        if result == 0 { result = FileCalls.syncData(descriptor) }\n", "",
+         "        if result == 0 { result = FileCalls.syncData(file.descriptor) }\n", "",
          "simulation --seeds 200", "a flush answers OK for bytes that are not on the disk")
 
 mutation("R34", "names-not-synced", STORE + "Files/ArchiveLock.swift",
@@ -320,7 +320,10 @@ mutation("R34", "names-not-synced", STORE + "Files/ArchiveLock.swift",
                 "        }\n        _ = Directories.sync(directory + \"/lanes\")\n",
                 "            SegmentLink.remove(segment.path)\n        }\n")])
 mutation("R36", "failure-forgotten", CORE + "Lanes/JournalWriter.swift",
-         "        failure = result\n", "        failure = 0\n",
+         "        failure = unsafe write(engine, lane, guards, fresh: fresh)\n"
+         "        guard failure == 0 else { return failure }\n",
+         "        let error = unsafe write(engine, lane, guards, fresh: fresh)\n"
+         "        guard error == 0 else { return error }\n",
          "disk failed_sync_is_told", "after a failed sync the old journal is believed")
 mutation("R36", "journal-is-replaced", CORE + "Lanes/JournalWriter.swift",
          "            unsafe result = unsynced.isEmpty ? publish(engine, lane) : unsyncedError\n",

@@ -19,7 +19,7 @@ package enum FileCalls {
 
     /// Writes zeros over allocated bytes. The file's pages are then allocated in large pieces, and
     /// mapping them costs a quarter of faulting them in one by one. Returns 0 or an errno.
-    static func writeZeros(_ descriptor: Int32, offset: UInt64, bytes: UInt64) -> Int32 {
+    package static func writeZeros(_ descriptor: Int32, offset: UInt64, bytes: UInt64) -> Int32 {
         guard offset &+ bytes <= cw_file_size_limit() else { return EFBIG }
         return cwi_write_zeros(descriptor, offset, bytes)
     }

@@ -204,6 +204,7 @@ import CordwoodTrace
                 sealingOnSupply { unsafe EngineCore.watchFiles(engine) }
                 unsafe EngineCore.writeLateCounts(engine)
                 watchLane(now: now)
+                leaveReused()
                 unsafe EngineCore.watchSpares(engine)
                 nextWatch = cw_monotonic_ns() + 100_000_000
             }
@@ -275,59 +276,6 @@ import CordwoodTrace
             echo?.wait(ms: 20)
         }
         unsafe echo?.pump(lane: EngineCore.laneName(engine))
-    }
-
-    /// Copies committed records to the journal and syncs it.
-    func flushToMachine(_ deadline: Deadline) -> Flusher.FlushOutcome {
-        flusher.flush(
-            deadline,
-            start: { startThread("cordwood-sync", $0) },
-            sync: { [self] in
-                journal.locked {
-                    let error = leftLaneError
-                    guard error == 0 else { return error }
-                    return unsafe journalWriter.flush(
-                        engine,
-                        JournalGuards(
-                            copying: { copy in
-                                self.sealing.locked { copy(self.waitingForArchive) }
-                            },
-                            syncing: { self.syncSealed($0) }))
-                }
-            })
-    }
-
-    private var waitingForArchive: Set<UInt64> {
-        monitor.locked { Set(sealedWaiting.map(\.number)) }
-    }
-
-    /// Makes sealed segments of this lane durable where they are.
-    private func syncSealed(_ numbers: Set<UInt64>) -> SyncedFiles {
-        let lane = unsafe EngineCore.laneName(engine)
-        var synced = SyncedFiles()
-        guard let files = try? StoreArchiver.files(directory, lane) else {
-            synced.error = Errno.EAGAIN
-            return synced
-        }
-        for segment in files.segments where numbers.contains(segment.number) {
-            let error = Directories.sync(segment.path)
-            if error != Errno.ENOENT { synced.add(segment.number, error) }
-        }
-        let error = Directories.sync(directory + "/lanes")
-        for number in numbers { synced.add(number, error) }
-        let gone = numbers.subtracting(files.segments.map(\.number)).subtracting([0])
-        if synced.error == 0, isMissing(gone) { synced.error = Errno.EIO }
-        return synced
-    }
-
-    /// True if one of these has neither a file nor an archive: a flush must not report it as
-    /// durable.
-    private func isMissing(_ numbers: Set<UInt64>) -> Bool {
-        monitor.locked {
-            sealedWaiting.contains {
-                numbers.contains($0.number) && archivedRun?.run.contains($0.number) != true
-            }
-        }
     }
 
     // MARK: Rolling and archiving
@@ -443,6 +391,7 @@ import CordwoodTrace
             runErrands()
             if now >= nextTick { rollForTransactions(now) }
             let archived = archiveInTurn()
+            clearCopies(now: now)
             if takesNewLimits() {
                 keepLimits()
                 if unsafe EngineCore.isOversize(engine) { _ = try? roll() }
@@ -463,7 +412,8 @@ import CordwoodTrace
                 nextTick = cw_monotonic_ns() + (nextTick == 0 ? .random(in: 0...span) : span)
             }
             let earliest = isTick || isUploadDue ? startUploads() : 0
-            let wake = min(nextTick, adoption.next, nsOf(ms: uploads.nextWakeMonotonicMs))
+            let wake = min(
+                nextTick, adoption.next, nsOf(ms: uploads.nextWakeMonotonicMs), copiesDue)
             if !waitForWork(until: max(wake, earliest)) { return }
         }
     }
@@ -517,6 +467,7 @@ import CordwoodTrace
         if limits.hasQuota, adoption.mayMakeRoom(cw_monotonic_ns()), limits.isShort { adopt() }
         monitor.locked { archivedAtLook = archivedCount }
         limits.keep()
+        clearExpiring()
     }
 
     private func adopt() {
@@ -582,15 +533,18 @@ import CordwoodTrace
         }
         // Without the locks of `finish`: a slow disk may hold a thread in an append for long.
         unsafe EngineCore.waitForQuiet(engine, deadline)
-        return finish()
+        return finish(deadline)
     }
 
     @discardableResult
-    private func finish() -> Bool {
+    private func finish(_ deadline: Deadline = .never) -> Bool {
+        let lanes = lanesToArchive
         let ended = journal.locked {
-            sealing.locked { unsafe EngineCore.finish(engine, left: keeping.left) }
+            journalWriter.end()
+            return sealing.locked { unsafe EngineCore.finish(engine, left: keeping.left) }
         }
         guard ended else { return false }
+        archiveOwn(lanes, deadline)
         monitor.locked { finished = true }
         if settings.isMemory { MemoryStore.remove(store.path) }
         // Handles of the host keep the engine's memory, which must not keep a descriptor.

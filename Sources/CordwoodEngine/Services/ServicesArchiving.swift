@@ -194,6 +194,7 @@ extension Services {
             SegmentLink.remove(segment.path)
         }
         _ = Directories.sync(directory + "/lanes")
+        if leavesNothing { clearCopies() }
     }
 
     /// Reuses the file of an archived segment that is no longer mapped. False: remove it.

@@ -27,6 +27,8 @@ struct LaneKeeping {
     var storeID: String?
     /// The consent in that file, or the one the host set since. Guarded by the services' monitor.
     var consent: Consent?
+    /// Guarded by the services' monitor.
+    var leftovers = LeftoverKeeping()
     var hasGivenUp = false
     /// Where the moved store was last reported to lie; "": the
     /// system does not say. nil: it is at its path.
@@ -104,7 +106,7 @@ extension Services {
         if found?.id != keeping.storeID { missArchives() }
         keeping.storeID = found?.id
         if let found {
-            monitor.locked { keeping.consent = found.consent }
+            follow(found.consent)
             return
         }
         keeping.next = now + LaneKeeping.pauseNs

@@ -176,8 +176,9 @@ extension Services {
             uploads.setLimits(running.retention)
             uploads.setEnabled(running.isUploadEnabled)
             setLimits(running)
-            unsafe EngineCore.setSegmentBytes(
-                engine, running.segmentBytes, ringMax: running.ringMax)
+            unsafe EngineCore.setSegmentBytes(engine, running.segmentBytes)
+            monitor.locked { keeping.leftovers.ringMax = running.ringMax }
+            limitRing()
             _ = changeLevels {
                 $0.following(running.levels.map { (prefix: $0.prefix, level: $0.number) })
             }

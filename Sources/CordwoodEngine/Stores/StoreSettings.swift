@@ -132,6 +132,7 @@ public enum StoreSettings {
                 storeDirectory: store, to: consent, from: known)
             guard file.consent == consent else { return false }
             guard consent == .denied else { return true }
+            defer { DeadLeftovers.clear(directory: store) }
             _ = try UploadService(storeDirectory: store).removeWaiting()
             return true
         } catch {

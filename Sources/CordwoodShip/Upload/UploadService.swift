@@ -475,6 +475,7 @@ package final class UploadService: @unchecked Sendable {
         set { monitor.locked { trust = newValue } }
     }
     var currentLimits: RetentionLimits { monitor.locked { limits } }
+    package var expirationDays: UInt32 { currentLimits.expirationDays }
     var currentRunners: [TargetRunner] { monitor.locked { runners } }
 
     /// A target gets the records of archives in another form.

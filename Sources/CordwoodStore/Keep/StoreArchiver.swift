@@ -56,11 +56,12 @@ public enum StoreArchiver {
     /// witness: knowledge about lanes whose lock outlived their process; kept between two calls.
     /// progress: called now and then, on this thread, with the number of records since the last
     /// call.
+    /// only: the names of lanes; nil: all.
     /// shouldStop: called between two archives; the next adopter takes the rest.
     package static func archiveDead(
         directory: FilePath, codec: Codec = .zstd, level: Int32 = 0, method: ArchiveMethod = .dense,
         timeStepNs: UInt64 = 1, recipients: [AgeRecipient] = [],
-        witness: AdoptionWitness = AdoptionWitness(),
+        witness: AdoptionWitness = AdoptionWitness(), only: Set<String>? = nil,
         progress: (@Sendable (_ records: UInt64) -> Void)? = nil, shouldStop: () -> Bool = { false }
     ) throws(CordwoodError) -> ArchivingSummary {
         var form = ArchiveForm(codec: codec, level: level, recipients: recipients)
@@ -83,14 +84,15 @@ public enum StoreArchiver {
         var summary = ArchivingSummary()
         let first = LaneListing(directory: directory)
         guard first.isWhole else { throw Directories.failure("list", directory + "/lanes") }
-        removeUnpublished(directory, first.unpublished)
-        let names = first.lanes.values.filter(\.hasLaneFile).map(\.name).sorted()
+        if only == nil { removeUnpublished(directory, first.unpublished) }
+        let names = first.lanes.values.filter { $0.hasLaneFile && only?.contains($0.name) != false }
+            .map(\.name).sorted()
         witness.keep(only: Set(names))
         // Only adopters change these lanes now, so one listing serves all of them.
         let over = Set(names.filter { AdoptionLock.isOver(directory: directory, lane: $0) })
         let listed = try ListedLanes(directory: directory)
         var archives = ListedArchives()
-        summary.add(try clearOrphans(directory, listed, &archives, form))
+        if only == nil { summary.add(try clearOrphans(directory, listed, &archives, form)) }
         for start in stride(from: 0, to: names.count, by: lanesAtOnce) where !shouldStop() {
             let batch = try DeadLanes(
                 directory: directory,

@@ -89,6 +89,19 @@ final class Journal {
         return header
     }
 
+    /// Writes the header and those frames to another file. False: they cannot be read or written.
+    func copy(to descriptor: Int32, where isWanted: (Frame) -> Bool) -> Bool {
+        func write(_ offset: UInt64, _ count: Int) -> Bool {
+            guard let part = try? file.copy(at: offset, count: count), part.count == count else {
+                return false
+            }
+            return unsafe Files.write(descriptor, part.bytes) == 0
+        }
+        guard write(0, JournalHeader.bytes) else { return false }
+        // What fills a frame up to a multiple of 8 is in the file, too.
+        return frames.allSatisfy { !isWanted($0) || write($0.offset, ($0.length &+ 7) & ~7) }
+    }
+
     private func add(_ frame: Frame) {
         frames.append(frame)
         if frame.kind == JournalFrame.kindChunk {

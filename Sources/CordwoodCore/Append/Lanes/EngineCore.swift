@@ -419,7 +419,7 @@ public enum EngineCore {
         unsafe readyLane(engine).map { unsafe laneName($0) } ?? ""
     }
 
-    private static func laneName(_ lane: LaneBlock) -> String {
+    static func laneName(_ lane: LaneBlock) -> String {
         unsafe withUnsafeBytes(of: lane.pointee.name) {
             unsafe String(decoding: $0.prefix(Int(lane.pointee.name_length)), as: UTF8.self)
         }

@@ -59,24 +59,38 @@ package final class JournalWriter: @unchecked Sendable {
         var chunk: UInt64
     }
 
-    private var descriptor: Int32 = -1
+    /// A journal's file, and what it holds.
+    private struct File {
+        var descriptor: Int32 = -1
+        /// The identity of the file that the descriptor was opened for: the host may have closed it
+        /// and opened a file of its own under that number.
+        var device: UInt64 = 0
+        var inode: UInt64 = 0
+        var salt: UInt64 = 0
+        var bytes: UInt64 = 0
+        var synced: [Place: UInt32] = [:]
+        /// The region of the catalog that is being filled, and how much of it the journal holds.
+        var catalogRegion: UInt32 = 0
+        var catalogSynced: UInt64 = 0
+        /// The segments of which it has frames.
+        var headers: Set<UInt64> = []
+        /// Sealed segments that are durable, in this journal or as files, and not archived yet.
+        var whole: Set<UInt64> = []
+
+        var isThere: Bool {
+            cwi_fd_is(descriptor, device, inode) && !FileCalls.isNameless(descriptor)
+        }
+
+        func close() {
+            if cwi_fd_is(descriptor, device, inode) { Files.close(descriptor) }
+        }
+    }
+
+    private var file = File()
     private var generation: UInt32 = 0
-    /// The identity of the file that the descriptor was opened for: the host may have closed it and
-    /// opened a file of its own under that number.
-    private var device: UInt64 = 0
-    private var inode: UInt64 = 0
-    private var salt: UInt64 = 0
-    private var bytes: UInt64 = 0
     private var batch = GrowingBytes()
-    private var synced: [Place: UInt32] = [:]
-    /// The region of the catalog that is being filled, and how much of it the journal holds.
-    private var catalogRegion: UInt32 = 0
-    private var catalogSynced: UInt64 = 0
     /// Regions below this one are full and were synced as files.
     private var catalogsDone: UInt32 = 0
-    private var headers: Set<UInt64> = []
-    /// Sealed segments that are durable, in this journal or as files, and not archived yet.
-    private var whole: Set<UInt64> = []
     /// 0, or the error of this flush or the last one.
     private var failure: Int32 = 0
     /// Segments whose files could not be synced; they stay here until an archive holds them (R36).
@@ -85,7 +99,7 @@ package final class JournalWriter: @unchecked Sendable {
 
     package init() {}
 
-    deinit { closeJournal() }
+    deinit { file.close() }
 
     /// Makes every record committed so far durable. Returns 0 or an errno.
     package func flush(_ engine: EngineBlock, _ guards: JournalGuards) -> Int32 {
@@ -94,43 +108,88 @@ package final class JournalWriter: @unchecked Sendable {
         // After a failed sync, nothing in the old file is trusted: a new one is written from memory
         // (R36). The same goes for a file that has lost its name, or whose descriptor the host has
         // closed.
-        let fresh = failure != 0 || bytes > JournalWriter.compactBytes || !isThere
-        failure = 0
-        let error = unsafe fresh ? begin(engine, lane) : 0
-        guard error == 0 else { return error }
-        // Copied twice: the names of a frame precede it, and so do those of records that arrived
-        // meanwhile.
-        unsafe copyCatalog(lane)
-        var released: Set<UInt64> = []
-        guards.copying { waiting in
-            let mapped = unsafe copySegments(engine, lane)
-            whole.formIntersection(waiting)
-            // Archives are synced first, so they hold every segment that has left the lane.
-            unsynced.formIntersection(waiting.union(mapped))
-            released = waiting.subtracting(whole).subtracting(unsynced)
-        }
-        unsafe copyCatalog(lane)
-        var result = failure != 0 ? failure : writeBatch()
-        if result == 0 { result = FileCalls.syncData(descriptor) }
-        if result == 0 { result = unsafe syncFiles(engine, lane, released, guards) }
-        // If a segment's file could not be synced, the old journal may hold its only copy.
-        if result == 0, fresh {
-            unsafe result = unsynced.isEmpty ? publish(engine, lane) : unsyncedError
-        }
-        failure = result
-        guard result == 0 else { return result }
+        let fresh = failure != 0 || file.bytes > JournalWriter.compactBytes || !file.isThere
+        failure = unsafe write(engine, lane, guards, fresh: fresh)
+        guard failure == 0 else { return failure }
         // ORDER: relaxed. This thread set it, or will see it at its next flush (A36).
         if unsafe Lanes.isUnusable(lane) { return Errno.EIO }
         return unsynced.isEmpty ? 0 : unsyncedError
     }
 
-    private var isThere: Bool {
-        cwi_fd_is(descriptor, device, inode) && !FileCalls.isNameless(descriptor)
+    /// Where archived records must not be left: writes the journal anew without those that archives
+    /// hold. Returns 0 or an errno; the journal is then as it was, and so is what the next flush
+    /// makes of it.
+    package func renew(_ engine: EngineBlock, _ guards: JournalGuards) -> Int32 {
+        guard let lane = unsafe EngineCore.readyLane(engine),
+            unsafe lane.pointee.generation == generation, file.isThere
+        else { return 0 }
+        var hasArchived = false
+        guards.copying { waiting in
+            let held = unsafe heldSegments(engine, lane, waiting)
+            unsynced.formIntersection(held)
+            hasArchived = !file.headers.isSubset(of: held)
+        }
+        guard hasArchived else { return 0 }
+        guard unsynced.isEmpty else { return unsyncedError }
+        let former = failure
+        let error = unsafe write(engine, lane, guards, fresh: true)
+        failure = error == 0 ? 0 : former
+        return error
     }
 
-    private func closeJournal() {
-        if cwi_fd_is(descriptor, device, inode) { Files.close(descriptor) }
-        descriptor = -1
+    /// No flush follows: the lane is let go.
+    package func end() {
+        file.close()
+        file = File()
+    }
+
+    /// fresh: into a new file, which takes the former one's place once all of it is durable. If
+    /// that fails, the former one stays.
+    private func write(
+        _ engine: EngineBlock, _ lane: LaneBlock, _ guards: JournalGuards, fresh: Bool
+    ) -> Int32 {
+        let former = file
+        failure = 0
+        var result = unsafe fresh ? begin(engine, lane) : 0
+        if result == 0 { result = unsafe add(engine, lane, guards) }
+        // If a segment's file could not be synced, the old journal may hold its only copy.
+        if result == 0, fresh {
+            unsafe result = unsynced.isEmpty ? publish(engine, lane) : unsyncedError
+        }
+        guard fresh else { return result }
+        if result == 0 {
+            former.close()
+        } else {
+            file.close()
+            batch.clear(keeping: JournalWriter.batchKeptBytes)
+            unsafe withName(lane, ".", ".journal") {
+                unsafe FileCalls.remove($0, in: Descriptors.lanes(engine))
+            }
+            file = former
+        }
+        return result
+    }
+
+    /// Adds what is new to the file, and syncs it.
+    private func add(
+        _ engine: EngineBlock, _ lane: LaneBlock, _ guards: JournalGuards
+    ) -> Int32 {
+        // Copied twice: the names of a frame precede it, and so do those of records that arrived
+        // meanwhile.
+        unsafe copyCatalog(lane)
+        var released: Set<UInt64> = []
+        guards.copying { waiting in
+            unsafe copySegments(engine, lane, waiting)
+            file.whole.formIntersection(waiting)
+            // Archives are synced first, so they hold every segment that has left the lane.
+            unsafe unsynced.formIntersection(heldSegments(engine, lane, waiting))
+            released = waiting.subtracting(file.whole).subtracting(unsynced)
+        }
+        unsafe copyCatalog(lane)
+        var result = failure != 0 ? failure : writeBatch()
+        if result == 0 { result = FileCalls.syncData(file.descriptor) }
+        if result == 0 { result = unsafe syncFiles(engine, lane, released, guards) }
+        return result
     }
 
     private func keepUnsynced(_ numbers: Set<UInt64>, _ error: Int32) {
@@ -146,10 +205,9 @@ package final class JournalWriter: @unchecked Sendable {
     private func follow(_ lane: LaneBlock) {
         guard unsafe lane.pointee.generation != generation else { return }
         unsafe generation = lane.pointee.generation
-        closeJournal()
+        end()
         unsynced = []
         catalogsDone = 0
-        catalogRegion = 0
     }
 
     /// Syncs in place the files that no thread writes any more.
@@ -164,9 +222,9 @@ package final class JournalWriter: @unchecked Sendable {
             }
             keepUnsynced(synced.failed, synced.error)
             guard synced.error == 0 else { return synced.error }
-            whole.formUnion(released)
+            file.whole.formUnion(released)
         }
-        let region = catalogRegion
+        let region = file.catalogRegion
         while catalogsDone < region {
             let error = unsafe syncCatalog(engine, lane, catalogsDone)
             // No other file and no archive holds a full region: from here on a power cut may take
@@ -197,28 +255,26 @@ package final class JournalWriter: @unchecked Sendable {
     }
 
     private func begin(_ engine: EngineBlock, _ lane: LaneBlock) -> Int32 {
-        closeJournal()
-        synced = [:]
-        catalogSynced = 0
-        headers = []
-        whole = []
+        var made = File()
+        made.catalogRegion = file.catalogRegion
+        made.salt = Machine.random()
+        file = made
         batch.clear(keeping: JournalWriter.batchKeptBytes)
         guard batch.reserve(JournalHeader.bytes) else { return Errno.ENOMEM }
-        bytes = 0
-        salt = Machine.random()
-        descriptor = unsafe withName(lane, ".", ".journal") {
+        made.descriptor = unsafe withName(lane, ".", ".journal") {
             let directory = unsafe Descriptors.lanes(engine)
             // A journal that could not be synced is not reused, not even emptied.
             unsafe FileCalls.remove($0, in: directory)
             return unsafe FileCalls.open($0, in: directory, .newReadWrite)
         }
-        guard descriptor >= 0 else { return Errno.last }
-        unsafe cwi_fd_identity(descriptor, &device, &inode)
+        guard made.descriptor >= 0 else { return Errno.last }
+        unsafe cwi_fd_identity(made.descriptor, &made.device, &made.inode)
+        file = made
         batch.append(word: JournalHeader.magicValue)
         batch.append(word: UInt64(1))
         unsafe batch.append(word: lane.pointee.id.0)
         unsafe batch.append(word: lane.pointee.id.1)
-        batch.append(word: salt)
+        batch.append(word: file.salt)
         addZeros(JournalHeader.bytes - batch.count)
         unsafe frame(
             JournalFrame.kindLaneHeader, 0, 0, 0, nil, UnsafeRawPointer(lane.pointee.file), 4096)
@@ -244,16 +300,31 @@ package final class JournalWriter: @unchecked Sendable {
         return FileCalls.sync(parent)
     }
 
-    /// Returns the numbers of the mapped segments.
-    private func copySegments(_ engine: EngineBlock, _ lane: LaneBlock) -> Set<UInt64> {
-        var mapped: Set<UInt64> = []
+    /// The segments of which no archive holds all: those that wait for one, and open ones.
+    private func heldSegments(
+        _ engine: EngineBlock, _ lane: LaneBlock, _ waiting: Set<UInt64>
+    ) -> Set<UInt64> {
+        var held = waiting
+        unsafe Segments.forEach(engine) { segment in
+            guard unsafe Segments.hasState(segment, Segments.open, Segments.sealing),
+                unsafe segment.pointee.lane == lane
+            else { return }
+            unsafe held.insert(segment.pointee.number)
+        }
+        return held
+    }
+
+    private func copySegments(
+        _ engine: EngineBlock, _ lane: LaneBlock, _ waiting: Set<UInt64>
+    ) {
         unsafe Segments.forEach(engine) { segment in
             let state = unsafe cwa_load_acquire_u32(Segments.stateWord(segment))
             guard state == Segments.open || state == Segments.sealing || state == Segments.sealed,
                 unsafe segment.pointee.lane == lane,
+                // An archive holds it.
+                unsafe state != Segments.sealed || waiting.contains(segment.pointee.number),
                 let base = unsafe segment.pointee.base
             else { return }
-            unsafe mapped.insert(segment.pointee.number)
             // Readers do not see what memory holds: the file is synced as it is (A25).
             if unsafe Lost.isLost(segment) {
                 let error = unsafe FileCalls.syncData(segment.pointee.fd)
@@ -264,9 +335,8 @@ package final class JournalWriter: @unchecked Sendable {
                 return
             }
             unsafe copySegment(segment, UnsafeMutableRawPointer(base))
-            if state == Segments.sealed { unsafe whole.insert(segment.pointee.number) }
+            if state == Segments.sealed { unsafe file.whole.insert(segment.pointee.number) }
         }
-        return mapped
     }
 
     private func copyCatalog(_ lane: LaneBlock) {
@@ -275,22 +345,22 @@ package final class JournalWriter: @unchecked Sendable {
         let ran = unsafe CatalogWriter.locked(lane) {
             unsafe region = unsafe lane.pointee.catalog
             used = unsafe lane.pointee.catalog_used
-            if unsafe catalogRegion != lane.pointee.catalog_index { catalogSynced = 0 }
-            catalogRegion = unsafe lane.pointee.catalog_index
+            if unsafe file.catalogRegion != lane.pointee.catalog_index { file.catalogSynced = 0 }
+            file.catalogRegion = unsafe lane.pointee.catalog_index
         }
         if !ran { failure = Errno.EIO }
-        guard let region = unsafe region, used > catalogSynced else { return }
+        guard let region = unsafe region, used > file.catalogSynced else { return }
         unsafe frame(
-            JournalFrame.kindCatalog, UInt64(catalogRegion), catalogSynced, 0, nil,
-            UnsafeRawPointer(region) + Int(catalogSynced), Int(used - catalogSynced))
-        catalogSynced = used
+            JournalFrame.kindCatalog, UInt64(file.catalogRegion), file.catalogSynced, 0, nil,
+            UnsafeRawPointer(region) + Int(file.catalogSynced), Int(used - file.catalogSynced))
+        file.catalogSynced = used
     }
 
     private func copySegment(_ segment: SegmentBlock, _ base: UnsafeMutableRawPointer) {
         let ready = unsafe cwa_load_acquire_u64(base + SegmentHeader.ready)
         let bound = unsafe min(cwa_load_acquire_u64(base + SegmentHeader.allocated), ready)
         var offset = UInt64(SegmentHeader.bytes)
-        var isNew = unsafe headers.insert(segment.pointee.number).inserted
+        var isNew = unsafe file.headers.insert(segment.pointee.number).inserted
         while offset + UInt64(ChunkHeader.bytes) <= bound {
             let chunk = unsafe base + Int(offset)
             guard unsafe cwa_load_acquire_u64(chunk) == segment.pointee.salt else {
@@ -303,7 +373,7 @@ package final class JournalWriter: @unchecked Sendable {
             let committed = unsafe cwa_load_acquire_u32(chunk + ChunkHeader.committed)
             let to = final != 0 ? final : committed
             let place = unsafe Place(segment: segment.pointee.number, chunk: offset)
-            let from = synced[place] ?? UInt32(ChunkHeader.bytes)
+            let from = file.synced[place] ?? UInt32(ChunkHeader.bytes)
             if to > from, UInt64(to) <= size {
                 if isNew {
                     unsafe frame(
@@ -314,11 +384,11 @@ package final class JournalWriter: @unchecked Sendable {
                 unsafe frame(
                     JournalFrame.kindChunk, segment.pointee.number, offset, from, chunk,
                     chunk + Int(from), Int(to - from))
-                synced[place] = to
+                file.synced[place] = to
             }
             offset += max(size, UInt64(ChunkHeader.granule))
         }
-        if isNew { unsafe headers.remove(segment.pointee.number) }
+        if isNew { unsafe file.headers.remove(segment.pointee.number) }
     }
 
     /// Adds one frame. The content is copied here, so the bytes checksummed are the bytes written.
@@ -332,7 +402,7 @@ package final class JournalWriter: @unchecked Sendable {
         }
         addZeros(-batch.count & 7)
         let start = batch.count
-        batch.append(word: salt)
+        batch.append(word: file.salt)
         batch.append(word: UInt32(JournalFrame.headerBytes + count))
         batch.append(word: UInt32(0))
         batch.append(word: UInt64(kind))
@@ -358,8 +428,9 @@ package final class JournalWriter: @unchecked Sendable {
         guard !batch.failed else { return Errno.ENOMEM }
         let count = batch.count
         let error =
-            unsafe count == 0 ? 0 : FileCalls.write(descriptor, batch.base, count, at: bytes)
-        bytes += UInt64(count)
+            unsafe count == 0
+            ? 0 : FileCalls.write(file.descriptor, batch.base, count, at: file.bytes)
+        file.bytes += UInt64(count)
         return error
     }
 

@@ -41,10 +41,8 @@ enum SegmentSize {
 }
 
 extension EngineCore {
-    /// Sets the size of segments made from here on. ringMax: the most files kept for reuse.
-    package static func setSegmentBytes(_ engine: EngineBlock, _ bytes: UInt64, ringMax: UInt32) {
-        // ORDER: relaxed. A bound for a hint (A22).
-        unsafe cwa_store_relaxed_u32(SegmentSize.ringMaxWord(engine), ringMax)
+    /// Sets the size of segments made from here on.
+    package static func setSegmentBytes(_ engine: EngineBlock, _ bytes: UInt64) {
         guard unsafe SegmentSize.of(engine) != bytes else { return }
         unsafe SegmentSize.set(engine, bytes: bytes)
         unsafe wake(engine)
