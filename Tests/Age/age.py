@@ -424,7 +424,7 @@ class Server:
 
 
 def case_upload_as_it_is(folder):
-    store, text = folder.store("s", 3000, to=folder.recipient)
+    store, text = folder.store("s", 3000)
     with Server() as server:
         # The verb itself encrypts on the way out, without a key.
         run("upload", store, "--to", server.url, "--kind", "http", "--format", "archive",
@@ -521,7 +521,7 @@ def case_collector(folder):
 def case_kills(folder):
     """A kill -9 during archiving leaves no archive or a whole one. Every record is there once."""
     chance = random.Random(folder.seed)
-    original, text = folder.store("original", 40000, seed=9, to=folder.recipient)
+    original, text = folder.store("original", 40000, seed=9)
     started = time.monotonic()
     trial = folder.path / "trial"
     shutil.copytree(original, trial)

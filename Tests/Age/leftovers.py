@@ -24,8 +24,8 @@ def word(number):
     return f"planted-{number:08d}-word"
 
 
-def words():
-    return sized(20_000, 1_000_000, 1_000_000)
+def words(full=1_000_000):
+    return sized(20_000, full, 1_000_000)
 
 
 def found(store):
@@ -130,7 +130,7 @@ sys.stdin.read()
 
 def case_leftovers_killed(folder):
     """The next process archives what a killed one left, and removes its files."""
-    store, count = folder.path / "s", words()
+    store, count = folder.path / "s", words(300_000)
     killed("""
 store, recipient, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
 engine = cordwood.open(store, encrypt_to=recipient, segment_bytes=65536)
@@ -145,9 +145,9 @@ leftovers.plant(engine, count // 2, count, count // 10)
     same(read_words(store, folder.key), list(range(count)), "words read")
 
 
-def denied(folder, deny):
+def denied(folder, deny, full):
     """What denied consent removes is gone from the files of a running engine, which goes on."""
-    store, count = folder.path / "s", words()
+    store, count = folder.path / "s", words(full)
     with cordwood.open(store, segment_bytes=SEGMENT) as engine:
         engine.add_target("http://127.0.0.1:9", name="t")
         while not is_reused(store):
@@ -163,11 +163,11 @@ def denied(folder, deny):
 
 
 def case_leftovers_denied(folder):
-    denied(folder, lambda engine, store: run("consent", store, "denied"))
+    denied(folder, lambda engine, store: run("consent", store, "denied"), 1_000_000)
 
 
 def case_leftovers_denied_by_the_host(folder):
-    denied(folder, lambda engine, store: engine.set_consent("denied"))
+    denied(folder, lambda engine, store: engine.set_consent("denied"), 100_000)
 
 
 def is_reused(store):
@@ -178,7 +178,7 @@ def is_reused(store):
 def case_leftovers_denied_after_death(folder):
     """The command clears what a killed process left, and keeps what is not archived, with its
     journal."""
-    store, count = folder.path / "s", words()
+    store, count = folder.path / "s", words(100_000)
     killed("""
 store, count = sys.argv[1], int(sys.argv[2])
 engine = cordwood.open(store, segment_bytes=65536)

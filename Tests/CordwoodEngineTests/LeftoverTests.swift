@@ -55,7 +55,8 @@ final class LeftoverTests: XCTestCase {
     }
 
     private func journal() throws -> (name: String, inode: UInt64) {
-        let name = try XCTUnwrap(try lanes().first { $0.hasSuffix(".journal") })
+        let name = try XCTUnwrap(
+            try lanes().first { $0.hasSuffix(".journal") && !$0.hasPrefix(".") })
         let facts = try FileManager.default.attributesOfItem(atPath: "\(store)/lanes/\(name)")
         return (name, try XCTUnwrap(facts[.systemFileNumber] as? UInt64))
     }

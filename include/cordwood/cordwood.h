@@ -236,7 +236,7 @@ typedef struct cw_options {
     void *user;                            /* the engine passes it to archive_removed */
     const char *encrypt_to;    /* age recipients ("age1…"), separated by spaces or commas. Only one
                                   of their identities can read the archives that this engine
-                                  writes. NULL: archives are plain (default) */
+                                  writes; nothing of them stays plain. NULL: plain (default) */
     const char *identity_file; /* age identities, which cw_open reads and the engine keeps in
                                   memory. An encrypted archive that one of them opens goes to
                                   targets that need plain records; else it waits. NULL: none */
@@ -421,10 +421,10 @@ cw_status cw_stats_get(const cw_engine *engine, cw_stats *out, size_t size_of_st
 
 /* Closes the engine: seals its segments, stops the helper thread and sets *engine to NULL.
  * Idempotent: *engine may be NULL. The store keeps every record whose call returned before; later
- * calls answer CW_E_CLOSED. Data not yet archived or uploaded waits in the store for the next
- * engine or `cordwood archive`. The library never frees a few KiB of address space, so that old
- * handles stay safe. Threads: not in a callback (CW_E_BUSY). Blocks: up to timeout_ms for the
- * helper's current job and for threads inside a call. Signals: not safe.
+ * calls answer CW_E_CLOSED. What is not archived waits in the store for the next engine or
+ * `cordwood archive`; with encrypt_to or denied consent, close archives it if there is time. A few
+ * KiB of address space are never freed, so that old handles stay safe. Threads: not in a callback
+ * (CW_E_BUSY). Blocks: up to timeout_ms, for the helper and threads in a call. Signals: not safe.
  * CW_OK · CW_E_ARGUMENT · CW_E_BUSY · CW_E_TIMEOUT (closed, but the helper is busy and ends by
  * itself or with the process; in a forked child without a helper nothing is closed) */
 cw_status cw_close(cw_engine **engine, uint32_t timeout_ms);

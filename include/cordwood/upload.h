@@ -193,8 +193,8 @@ typedef bool (*cw_bytes_fn)(void *user, const void *bytes, size_t length);
 cw_status cw_upload_preview(cw_engine *engine, uint32_t target_id, cw_bytes_fn sink, void *user);
 
 /* Sets the store's consent and stores it. PENDING keeps records and sends nothing. DENIED sends
- * nothing and removes what was not sent yet; retention governs what the host logs later. Blocks:
- * for a file sync.
+ * nothing and removes what was not sent yet, within moments also from files that archives left;
+ * retention governs what the host logs later. Blocks: for a file sync.
  * CW_OK · CW_E_ARGUMENT · CW_E_IO · CW_E_FULL · CW_E_CLOSED */
 cw_status cw_consent_set(cw_engine *engine, cw_consent consent);
 

@@ -43,7 +43,8 @@ public struct EngineOptions: Sendable {
     /// 0: 30.
     public var uploadIntervalSeconds: UInt32 = 0
     /// Archives are encrypted to these age recipients (`age1…`, separated by spaces or commas);
-    /// nil: they are plain.
+    /// nil: they are plain. The store keeps nothing of them in plain form, and close archives what
+    /// is left.
     public var encryptTo: String?
     /// An age identity file that opens encrypted archives for targets that need plain records;
     /// read at open, and kept in memory. nil: such targets wait.

@@ -340,8 +340,8 @@ def open(directory: Optional[PathLike] = None, *, process_name: Optional[str] = 
     "drop", "json").
     archive_removed(archive, reason) is called, on the library's thread, for an archive that left
     the disk without being uploaded (quota, count, expired, consent). encrypt_to: the age recipients
-    ("age1…") to which this engine encrypts its archives. identity_file: age identities that open
-    encrypted archives for targets that need plain records.
+    ("age1…") to which this engine encrypts its archives; close archives what is left.
+    identity_file: age identities that open encrypted archives for targets that need plain records.
     policy_url: where to look for a policy, at once and every policy_interval_s (an hour).
     policy_allow: what policies may do, of "erase", "off" and "http" (CW_POLICY_… in upload.h).
     Raises ArgumentError, StoreError, DamagedError; ValueError for an unknown word."""
