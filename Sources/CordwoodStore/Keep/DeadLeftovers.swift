@@ -56,7 +56,8 @@ package enum DeadLeftovers {
         if StoreFiles.isRegular(descriptor), body(descriptor) { _ = Files.syncData(descriptor) }
     }
 
-    /// Overwrites what is not a chunk's, and what is behind its records.
+    /// Overwrites what is not a chunk's, the unused end of its header, and what is behind its
+    /// records.
     private static func clearBetween(_ chunks: [ChunkHead], _ descriptor: Int32) -> Bool {
         guard let file = FileFacts(of: descriptor) else { return false }
         var from = UInt64(SegmentHeader.bytes)
@@ -67,6 +68,8 @@ package enum DeadLeftovers {
         }
         for chunk in chunks.sorted(by: { $0.offset < $1.offset }) {
             guard clear(to: chunk.offset) else { return false }
+            from = chunk.offset &+ UInt64(ChunkHeader.crc &+ 4)
+            guard clear(to: chunk.offset &+ UInt64(ChunkHeader.bytes)) else { return false }
             from = chunk.offset &+ UInt64(chunk.end)
         }
         return clear(to: .max)
