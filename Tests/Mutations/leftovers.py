@@ -10,7 +10,7 @@ DEAD = STORE + "Keep/DeadLeftovers.swift"
 mutation("leftovers", "files-are-used-again", SERVICES,
          "        let most = leavesNothing ? 0 : monitor.locked { keeping.leftovers.ringMax }\n",
          "        let most = monitor.locked { keeping.leftovers.ringMax }\n",
-         "age leftovers_beside", "encrypted records lie in spares and behind the next ones")
+         "age leftovers_of_bursts", "encrypted records lie in spares and behind the next ones")
 mutation("leftovers", "first-stays", SERVICES,
          "            switch sealing.locked({ unsafe EngineCore.clearFirst(engine) }) {\n",
          "            switch EngineCore.FirstSegment.done {\n",
