@@ -215,3 +215,31 @@ engine.flush("machine")
         same(left, [f"later {number}" for number in range(50)], "read")
         run("verify", store)
         run("archive", store)
+
+
+def case_leftovers_of_a_move_to_the_disk(folder):
+    """A process was killed while it put a segment on the disk: two links lead to the file in
+    memory. The command keeps that file while a segment's name leads to it."""
+    store = folder.path / "s"
+    killed("""
+engine = cordwood.open(sys.argv[1], segment_bytes=65536, tmpfs=True)
+for _ in range(4):  # the first segments are not in memory
+    engine.logger("first").info("first")
+    leftovers.archive(engine)
+for number in range(50):
+    engine.logger("app").info(f"later {number}")
+""", store)
+    name, = (path for path in (store / "lanes").glob("*.seg") if path.is_symlink())
+    lane = name.name.partition(".")[0]
+    spares = {path: os.readlink(path) for path in (store / "lanes").glob(f".{lane}.spare-*")
+              if path.is_symlink()}
+    second = store / "lanes" / f".{lane}.spare-0123456789abcdef"
+    os.symlink(os.readlink(name), second)
+    run("consent", store, "denied")
+    same([path for path in (second, *spares) if os.path.lexists(path)], [], "hidden names left")
+    same([file for file in spares.values() if os.path.exists(file)], [], "spares left")
+    read = [record.message for record in cordwood.read(store, logger="app")]
+    same(read, [f"later {number}" for number in range(50)], "read")
+    file = os.readlink(name)
+    run("archive", store)
+    same(os.path.exists(file), False, "the archived file in memory is there")

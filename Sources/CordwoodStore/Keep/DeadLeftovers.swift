@@ -9,23 +9,36 @@ import CordwoodCore
 package enum DeadLeftovers {
     package static func clear(directory: FilePath) {
         let witness = AdoptionWitness()
-        for (name, lane) in LaneListing(directory: directory).lanes where lane.hasLaneFile {
+        let names = LaneListing(directory: directory).lanes.values.filter(\.hasLaneFile)
+            .map(\.name)
+        // Only adopters change these lanes now, so one listing serves all of them.
+        let over = Set(names.filter { AdoptionLock.isOver(directory: directory, lane: $0) })
+        guard let listed = try? ListedLanes(directory: directory) else { return }
+        for name in names {
             guard let lock = AdoptionLock(directory: directory, lane: name, witness: witness)
             else { continue }
-            clear(directory, name)
+            // If the process has ended since, it may have made or renamed files.
+            if let known = over.contains(name) ? listed : try? ListedLanes(directory: directory) {
+                clear(directory, name, known)
+            }
             lock.release()
         }
     }
 
-    private static func clear(_ directory: FilePath, _ name: String) {
-        // Listed again: the process may have ended since.
-        guard let lane = LaneListing(directory: directory).lanes[name],
-            let files = try? StoreArchiver.files(directory, name),
+    private static func clear(_ directory: FilePath, _ name: String, _ listed: ListedLanes) {
+        guard let lane = listed.listing.lanes[name], let files = listed.files[name],
             let source = try? LaneSource(files: files), !source.isOtherBoot,
             let head = source.head
         else { return }
+        // While a segment is put on the disk, a second link leads to its file in memory.
+        let memory = Set(lane.segments.compactMap { target($0.path) })
         for other in lane.others where other.hasPrefix(".") {
-            SegmentLink.remove(directory + "/lanes/\(other)")
+            let path = directory + "/lanes/\(other)"
+            if let file = target(path), memory.contains(file) {
+                Files.remove(path)
+            } else {
+                SegmentLink.remove(path)
+            }
         }
         if head.archivedBelow > 0 {
             change(files.lanePath) {
@@ -47,6 +60,10 @@ package enum DeadLeftovers {
         }
         if files.hasJournal { renewJournal(files, held) }
         _ = Directories.sync(directory + "/lanes")
+    }
+
+    private static func target(_ path: FilePath) -> String? {
+        SegmentLink.target(path).map { "\($0)" }
     }
 
     private static func change(_ path: FilePath, _ body: (Int32) -> Bool) {
