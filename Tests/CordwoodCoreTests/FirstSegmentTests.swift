@@ -132,6 +132,57 @@ final class FirstSegmentTests: XCTestCase {
         close(engine)
     }
 
+    /// What is synced as a file stays so, whatever becomes of the journal.
+    func testANewJournalSyncsNoFileAgain() throws {
+        let (engine, logger) = try open()
+        write(logger, "planted")
+        XCTAssertEqual(EngineCore.roll(engine), Status.ok)
+        _ = EngineCore.sealRetired(engine, all: false)
+        // Segments that are sealed and not mapped.
+        var waiting = Set<UInt64>(100..<120).union([0])
+        var synced: [UInt64] = []
+        let writer = JournalWriter()
+        let guards = JournalGuards(
+            copying: { $0(waiting) },
+            syncing: {
+                synced += $0
+                return SyncedFiles()
+            })
+        XCTAssertEqual(writer.flush(engine, guards), 0)
+        XCTAssertEqual(synced.sorted(), Array(100..<120))
+        waiting.remove(0)
+        XCTAssertEqual(writer.renew(engine, guards), 0)
+        XCTAssertEqual(try count("planted", in: ".journal"), 0)
+        waiting.insert(120)
+        XCTAssertEqual(writer.flush(engine, guards), 0)
+        XCTAssertEqual(synced.sorted(), Array(100...120))
+        close(engine)
+    }
+
+    /// A host may close descriptors that it does not know.
+    func testARenewalNeedsNoDescriptor() throws {
+        let (engine, logger) = try open()
+        write(logger, "planted")
+        XCTAssertEqual(EngineCore.roll(engine), Status.ok)
+        _ = EngineCore.sealRetired(engine, all: false)
+        let writer = JournalWriter()
+        var waiting: Set<UInt64> = [0]
+        let guards = JournalGuards(copying: { $0(waiting) }, syncing: { _ in SyncedFiles() })
+        XCTAssertEqual(writer.flush(engine, guards), 0)
+        XCTAssertEqual(try count("planted", in: ".journal"), 1)
+        let closed = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").filter {
+            let target = try? FileManager.default.destinationOfSymbolicLink(
+                atPath: "/proc/self/fd/\($0)")
+            return target?.hasPrefix(folder) == true && target?.hasSuffix("journal") == true
+                && Glibc.close(Int32($0) ?? -1) == 0
+        }
+        XCTAssertEqual(closed.count, 1)
+        waiting = []
+        XCTAssertEqual(writer.renew(engine, guards), 0)
+        XCTAssertEqual(try count("planted", in: ".journal"), 0)
+        close(engine)
+    }
+
     private func close(_ engine: EngineBlock) {
         EngineCore.closeHandles(engine)
         XCTAssertTrue(EngineCore.finish(engine, left: nil))

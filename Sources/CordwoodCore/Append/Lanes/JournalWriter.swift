@@ -74,7 +74,7 @@ package final class JournalWriter: @unchecked Sendable {
         var catalogSynced: UInt64 = 0
         /// The segments of which it has frames.
         var headers: Set<UInt64> = []
-        /// Sealed segments that are durable, in this journal or as files, and not archived yet.
+        /// Sealed segments that it holds to their end, and that are not archived yet.
         var whole: Set<UInt64> = []
 
         var isThere: Bool {
@@ -91,6 +91,8 @@ package final class JournalWriter: @unchecked Sendable {
     private var batch = GrowingBytes()
     /// Regions below this one are full and were synced as files.
     private var catalogsDone: UInt32 = 0
+    /// Sealed segments that were synced as files and are not archived yet.
+    private var filesDone: Set<UInt64> = []
     /// 0, or the error of this flush or the last one.
     private var failure: Int32 = 0
     /// Segments whose files could not be synced; they stay here until an archive holds them (R36).
@@ -120,8 +122,9 @@ package final class JournalWriter: @unchecked Sendable {
     /// hold. Returns 0 or an errno; the journal is then as it was, and so is what the next flush
     /// makes of it.
     package func renew(_ engine: EngineBlock, _ guards: JournalGuards) -> Int32 {
+        // Its file may have lost its name, or its descriptor: what it holds stays on the disk.
         guard let lane = unsafe EngineCore.readyLane(engine),
-            unsafe lane.pointee.generation == generation, file.isThere
+            unsafe lane.pointee.generation == generation
         else { return 0 }
         var hasArchived = false
         guards.copying { waiting in
@@ -181,9 +184,11 @@ package final class JournalWriter: @unchecked Sendable {
         guards.copying { waiting in
             unsafe copySegments(engine, lane, waiting)
             file.whole.formIntersection(waiting)
+            filesDone.formIntersection(waiting)
             // Archives are synced first, so they hold every segment that has left the lane.
             unsafe unsynced.formIntersection(heldSegments(engine, lane, waiting))
-            released = waiting.subtracting(file.whole).subtracting(unsynced)
+            released = waiting.subtracting(file.whole).subtracting(filesDone)
+                .subtracting(unsynced)
         }
         unsafe copyCatalog(lane)
         var result = failure != 0 ? failure : writeBatch()
@@ -208,6 +213,7 @@ package final class JournalWriter: @unchecked Sendable {
         end()
         unsynced = []
         catalogsDone = 0
+        filesDone = []
     }
 
     /// Syncs in place the files that no thread writes any more.
@@ -222,7 +228,7 @@ package final class JournalWriter: @unchecked Sendable {
             }
             keepUnsynced(synced.failed, synced.error)
             guard synced.error == 0 else { return synced.error }
-            file.whole.formUnion(released)
+            filesDone.formUnion(released)
         }
         let region = file.catalogRegion
         while catalogsDone < region {
