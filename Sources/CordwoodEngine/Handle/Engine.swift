@@ -389,7 +389,7 @@ import CordwoodTrace
         let services = try services()
         do {
             _ = try StoreFile.setConsent(storeDirectory: FilePath(store), to: consent)
-            defer { services.follow(consent) }
+            services.follow(consent)
             if consent == .denied { _ = try services.uploads.removeWaiting() }
         } catch {
             throw CordwoodError(error.status.rawValue, error.text)

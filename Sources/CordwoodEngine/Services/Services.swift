@@ -519,13 +519,9 @@ import CordwoodTrace
             monitor.notify()
             unsafe EngineCore.wakeHelper(engine)
             echo?.wake()
-            while threadsRunning > 0 {
-                if !monitor.wait(until: deadline), threadsRunning > 0 {
-                    finishesAtEnd = true
-                    return false
-                }
-            }
-            return true
+            let ended = threadsEnd(until: deadline)
+            finishesAtEnd = !ended
+            return ended
         }
         guard ended else {
             unsafe EngineCore.closeEarly(engine)
@@ -536,19 +532,43 @@ import CordwoodTrace
         return finish(deadline)
     }
 
+    /// Under the monitor. False: not in time.
+    private func threadsEnd(until deadline: Deadline) -> Bool {
+        while threadsRunning > 0 {
+            if !monitor.wait(until: deadline), threadsRunning > 0 { return false }
+        }
+        return true
+    }
+
+    /// deadline: until then a close waits for the thread that archives; on the host's own, short
+    /// memory would end the host, and an archive takes as long as it takes. nil: this is one of the
+    /// engine's threads.
     @discardableResult
-    private func finish(_ deadline: Deadline = .never) -> Bool {
+    private func finish(_ deadline: Deadline? = nil) -> Bool {
         let lanes = lanesToArchive
         let ended = journal.locked {
             journalWriter.end()
             return sealing.locked { unsafe EngineCore.finish(engine, left: keeping.left) }
         }
         guard ended else { return false }
-        archiveOwn(lanes, deadline)
+        guard let deadline, !lanes.isEmpty else {
+            archiveOwn(lanes)
+            end()
+            return true
+        }
+        let isStarted = startThread("cordwood-close") { [self] in
+            archiveOwn(lanes)
+            end()
+        }
+        if isStarted { return monitor.locked { threadsEnd(until: deadline) } }
+        end()
+        return true
+    }
+
+    private func end() {
         monitor.locked { finished = true }
         if settings.isMemory { MemoryStore.remove(store.path) }
         // Handles of the host keep the engine's memory, which must not keep a descriptor.
         store.close()
-        return true
     }
 }

@@ -27,13 +27,20 @@ struct LeftoverKeeping {
 extension Services {
     /// Whether nothing that archives hold may stay in other files.
     var leavesNothing: Bool {
-        !settings.form.recipients.isEmpty
-            || monitor.locked { keeping.consent == .denied || keeping.leftovers.hasReused }
+        monitor.locked { leavesNothingLocked }
+    }
+
+    private var leavesNothingLocked: Bool {
+        !settings.form.recipients.isEmpty || keeping.consent == .denied
+            || keeping.leftovers.hasReused
     }
 
     func limitRing() {
-        let most = leavesNothing ? 0 : monitor.locked { keeping.leftovers.ringMax }
-        unsafe EngineCore.limitRing(engine, most)
+        // Stored under the monitor, so that an older answer does not come last.
+        monitor.locked {
+            let most = leavesNothingLocked ? 0 : keeping.leftovers.ringMax
+            unsafe EngineCore.limitRing(engine, most)
+        }
     }
 
     /// The store's file or the host says so. Any thread.
@@ -118,14 +125,13 @@ extension Services {
         return unsafe EngineCore.laneNames(engine)
     }
 
-    /// In close, once the lanes are let go: archives them and removes their files, until the
-    /// deadline. The next adopter does the rest.
-    func archiveOwn(_ lanes: Set<String>, _ deadline: Deadline) {
+    /// In close, once the lanes are let go: archives them and removes their files. What the end of
+    /// the process prevents, the next adopter does. On one of the engine's threads.
+    func archiveOwn(_ lanes: Set<String>) {
         guard !lanes.isEmpty, hasRoom() else { return }
         let form = form(segmentsWaiting: 0)
         _ = try? StoreArchiver.archiveDead(
             directory: directory, codec: form.codec, level: form.level, method: form.method,
-            timeStepNs: form.timeStepNs, recipients: form.recipients, only: lanes,
-            shouldStop: { deadline.hasPassed })
+            timeStepNs: form.timeStepNs, recipients: form.recipients, only: lanes)
     }
 }

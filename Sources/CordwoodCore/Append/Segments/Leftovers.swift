@@ -99,7 +99,7 @@ extension EngineCore {
     package enum FirstSegment: Sendable {
         /// No archive holds it yet, or nothing of it is left.
         case done
-        /// It was overwritten: the lane file is to be synced (`markCleared`).
+        /// It was overwritten: the lane file is to be synced (`syncCleared`).
         case overwritten
         /// A thread is still in it, or its file cannot be written: to be tried again.
         case waits
