@@ -498,7 +498,7 @@ static const struct {
     CASE(append_fences_missing), CASE(reused_steps), FULL(reused_idle),
     CASE(frozen_steps), CASE(publish_steps), CASE(grow_steps), CASE(alternate_steps),
     CASE(sealed_chunks), CASE(locked_first), CASE(lock_forked), CASE(gap_told_once),
-    CASE(close_early),
+    CASE(close_early), CASE(close_encrypted),
     CASE(names_synced), CASE(evicted), FULL(reused_reads), CASE(reader_keeps_file),
     CASE(close_steps),
     CASE(archive_held), CASE(fork_names), FULL(fork_alone),

@@ -101,6 +101,26 @@ final class OverLanesTests: XCTestCase {
         }
     }
 
+    /// Helpers of a lane that was closed early overwrite segment 0, once an archive has it.
+    func testALaneThatWasClosedEarlyIsChecked() throws {
+        let lane = LaneBuilder(store: store)
+        lane.closed = LaneHeader.closedEarly
+        lane.first.state = SegmentHeader.stateSealed
+        lane.first.chunk(thread: 1, sequence: 0, base: 0).text("one", at: 1)
+        lane.write()
+        let source = try lane.source()
+        let file = open(lane.lanePath, O_RDWR)
+        XCTAssertTrue(
+            Leftovers.overwrite(
+                file, segmentAt: UInt64(LaneHeader.segmentOffsetValue),
+                bytes: UInt64(LaneHeader.segmentBytesValue)))
+        close(file)
+        let got = Drained(source)
+        XCTAssertEqual(got.messages, [])
+        XCTAssertEqual("\(got.problems)", "[]")
+        XCTAssertEqual(source.lostSegments, [0])
+    }
+
     /// A copy of a process that is gone may go on with its lane, so a follower looks again.
     func testAFollowerReadsALaneOfADeadProcessAgain() throws {
         let boot = BootID.running()

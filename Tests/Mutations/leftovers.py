@@ -8,8 +8,8 @@ JOURNAL = CORE + "Lanes/JournalWriter.swift"
 DEAD = STORE + "Keep/DeadLeftovers.swift"
 
 mutation("leftovers", "files-are-used-again", SERVICES,
-         "        let most = leavesNothing ? 0 : monitor.locked { keeping.leftovers.ringMax }\n",
-         "        let most = monitor.locked { keeping.leftovers.ringMax }\n",
+         "            let most = leavesNothingLocked ? 0 : keeping.leftovers.ringMax\n",
+         "            let most = keeping.leftovers.ringMax\n",
          "age leftovers_of_bursts", "encrypted records lie in spares and behind the next ones")
 mutation("leftovers", "first-stays", SERVICES,
          "            switch sealing.locked({ unsafe EngineCore.clearFirst(engine) }) {\n",
@@ -46,7 +46,8 @@ mutation("leftovers", "archived-is-copied", JOURNAL,
          "swift FirstSegmentTests/testANewJournalHasNoArchivedSegment",
          "a new journal has archived segments that are still mapped")
 mutation("leftovers", "close-archives-nothing", ENGINE + "Services/Services.swift",
-         "        archiveOwn(lanes, deadline)\n", "        _ = (lanes, deadline)\n",
+         "            archiveOwn(lanes)\n            end()\n        }\n",
+         "            _ = lanes\n            end()\n        }\n",
          "age leftovers_after_close", "close leaves plain records although archives are encrypted")
 mutation("leftovers", "reused-stay", SERVICES,
          "        let isFresh = sealingOnSupply { unsafe EngineCore.dropReused(engine) }\n",
@@ -81,3 +82,19 @@ mutation("leftovers", "dead-records-are-cleared", DEAD,
          "            from = chunk.offset &+ UInt64(chunk.end)\n",
          "            from = chunk.offset &+ UInt64(ChunkHeader.bytes)\n",
          "age leftovers_denied_after_death", "records of ended processes are overwritten")
+mutation("leftovers", "memory-goes-with-a-second-link", DEAD,
+         "            if let file = target(path), memory.contains(file) {\n",
+         "            if let file = target(path), file.isEmpty {\n",
+         "age leftovers_of_a_move_to_the_disk",
+         "a segment of an ended process that was being put on the disk is removed")
+mutation("leftovers", "closed-journal-stays", JOURNAL,
+         "            unsafe lane.pointee.generation == generation\n        else { return 0 }\n",
+         "            unsafe lane.pointee.generation == generation, file.isThere\n"
+         "        else { return 0 }\n",
+         "swift FirstSegmentTests/testARenewalNeedsNoDescriptor",
+         "archived records stay in a journal whose descriptor the host has closed")
+mutation("leftovers", "files-are-synced-again", JOURNAL,
+         "            filesDone.formUnion(released)\n",
+         "            file.whole.formUnion(released)\n",
+         "swift FirstSegmentTests/testANewJournalSyncsNoFileAgain",
+         "each archive of a backlog syncs every file that waits")

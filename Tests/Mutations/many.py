@@ -55,6 +55,10 @@ mutation("many", "closed-lanes-are-sealed", STORE + "Lanes/LaneContext.swift",
          "SegmentHeader.stateSealed {\n", "            if state != nil {\n",
          "swift OverLanesTests/testOnlyALivingLaneIsReadAgain",
          "a segment is read once while the helpers of a closed engine still seal it")
+mutation("many", "closed-early-is-over", STORE + "Lanes/LaneContext.swift",
+         "        if head.isLetGo {\n", "        if head.closed {\n",
+         "swift OverLanesTests/testALaneThatWasClosedEarlyIsChecked",
+         "a reader takes zeros for what the helpers of a closed engine overwrite")
 mutation("many", "ends-are-believed", STORE + "View/EndPlan.swift",
          "            head.end <= head.size, head.end <= file.size(reaching: head.end),\n", "",
          "swift LastRecordsTests/testEndsThatCannotBeAreNotBelieved",

@@ -46,6 +46,10 @@ public enum LaneHeader {
     /// Bit of `compat`: the owner's lock lives as long as its memory (FORMAT §3.1).
     public static let compatLockIsLife: UInt64 = 1
     public static let hostNameBytesMax = 64
+    /// `closed`: the lane was let go.
+    public static let closedFinally: UInt32 = 1
+    /// `closed`: helpers may still work in the lane.
+    public static let closedEarly: UInt32 = 2
 }
 
 /// FORMAT §3.2. Offsets in one drop slot.

@@ -23,6 +23,8 @@ package struct LaneHead: Sendable {
     package let isWritten: Bool
     package let archivedBelow: UInt64
     package let closed: Bool
+    /// And nobody changes it any more but adopters.
+    let isLetGo: Bool
     package let adopted: Bool
     /// The owner's lock lives exactly as long as the owner.
     package let lockIsLife: Bool
@@ -57,6 +59,7 @@ package struct LaneHead: Sendable {
         isWritten = Bytes.u32(b, LaneHeader.written) != 0
         archivedBelow = Bytes.u64(b, LaneHeader.archivedBelow)
         closed = Bytes.u32(b, LaneHeader.closed) != 0
+        isLetGo = Bytes.u32(b, LaneHeader.closed) == LaneHeader.closedFinally
         adopted = Bytes.u32(b, LaneHeader.adopted) != 0
         lockIsLife = Bytes.u64(b, LaneHeader.compat) & LaneHeader.compatLockIsLife != 0
         catalogOffset = Int(Bytes.u32(b, LaneHeader.catalogOffset))

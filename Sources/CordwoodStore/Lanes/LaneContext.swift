@@ -101,14 +101,14 @@ final class LaneContext {
     }
 
     /// A copy of the process that nobody told of its birth (raw clone(2)) may go on after the
-    /// process, so of a boot that is not known only closed lanes are over. A lane that was closed
-    /// early (EarlyClose.swift) is closed before its segment 0 is sealed. The state is stored last,
-    /// so whatever is read after it is whole.
+    /// process, so of a boot that is not known only closed lanes are over. In a lane that was
+    /// closed early (EarlyClose.swift), helpers may still seal, archive and overwrite segment 0.
+    /// The state is stored last, so whatever is read after it is whole.
     private static func isOver(
         _ head: LaneHead?, _ file: ReadFile?, _ runningBoot: LaneID
     ) -> Bool {
         guard let head, let file else { return false }
-        if head.closed {
+        if head.isLetGo {
             let at = head.segmentOffset &+ UInt64(SegmentHeader.state)
             let state = try? file.copy(at: at, count: 4)
             if let state, unsafe Bytes.u32(state.bytes, 0) == SegmentHeader.stateSealed {

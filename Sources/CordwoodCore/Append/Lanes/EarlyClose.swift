@@ -20,16 +20,18 @@ extension EngineCore {
             unsafe !WriteThrough.isOn(engine),
             let lane = unsafe readyLane(engine), unsafe lane.pointee.life != nil
         else { return }
-        unsafe markClosed(UnsafeMutableRawPointer(lane.pointee.file)!)
+        unsafe markClosed(UnsafeMutableRawPointer(lane.pointee.file)!, LaneHeader.closedEarly)
     }
 
     /// The lane's file says from here on that its process has closed it. The first time counts.
-    static func markClosed(_ file: UnsafeMutableRawPointer) {
-        guard unsafe cwa_load_acquire_u32(file + LaneHeader.closed) == 0 else { return }
-        unsafe file.storeBytes(
-            of: cw_realtime_ns(), toByteOffset: LaneHeader.closedRealtime, as: UInt64.self)
+    static func markClosed(_ file: UnsafeMutableRawPointer, _ value: UInt32) {
+        if unsafe cwa_load_acquire_u32(file + LaneHeader.closed) == 0 {
+            unsafe file.storeBytes(
+                of: cw_realtime_ns(), toByteOffset: LaneHeader.closedRealtime, as: UInt64.self)
+        }
         // ORDER: release. Pairs with the lock: a reader that finds it free and then reads the
-        // header sees 1 (A13).
-        unsafe cwa_store_release_u32(file + LaneHeader.closed, 1)
+        // header does not see 0. If helpers let the lane go at this moment, the early value may
+        // stay, which only costs readers more looks (A13).
+        unsafe cwa_store_release_u32(file + LaneHeader.closed, value)
     }
 }

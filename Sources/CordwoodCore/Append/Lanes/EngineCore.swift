@@ -536,7 +536,7 @@ public enum EngineCore {
         }
         let file = unsafe UnsafeMutableRawPointer(lane.pointee.file)!
         // CRASH: before this, the lane looks like one whose process died; nothing else differs.
-        unsafe markClosed(file)
+        unsafe markClosed(file, LaneHeader.closedFinally)
         // Includes the counts of refused records, which the file may not have taken.
         _ = unsafe WriteThrough.lane(engine, lane, file, LaneHeader.catalogOffsetValue)
         unsafe cwa_store_release_u32(lane, UInt32(CWI_LANE_CLOSED))
