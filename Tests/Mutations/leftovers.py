@@ -98,3 +98,7 @@ mutation("leftovers", "files-are-synced-again", JOURNAL,
          "            file.whole.formUnion(released)\n",
          "swift FirstSegmentTests/testANewJournalSyncsNoFileAgain",
          "each archive of a backlog syncs every file that waits")
+mutation("leftovers", "close-archives-itself", ENGINE + "Services/Services.swift",
+         "        guard let deadline, !lanes.isEmpty else {\n",
+         "        guard let deadline, lanes.isEmpty else {\n",
+         "c-abi close_encrypted", "the last archive is made on the host's thread, however long it takes")
