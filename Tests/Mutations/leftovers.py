@@ -101,4 +101,5 @@ mutation("leftovers", "files-are-synced-again", JOURNAL,
 mutation("leftovers", "close-archives-itself", ENGINE + "Services/Services.swift",
          "        guard let deadline, !lanes.isEmpty else {\n",
          "        guard let deadline, lanes.isEmpty else {\n",
-         "c-abi close_encrypted", "the last archive is made on the host's thread, however long it takes")
+         "c-abi close_encrypted",
+         "the last archive is made on the host's thread, however long it takes")
