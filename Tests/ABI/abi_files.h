@@ -376,7 +376,7 @@ static void case_close_encrypted(void) {
     at_rename = hold_archive_elsewhere;
     EXPECT(CW_E_TIMEOUT, cw_close(&engine, 100));
     EXPECT(0, is_archive_on_closing);
-    for (int i = 0; i < 12000 && !is_archive_held; i++) usleep(5000);
+    for (int i = 0; i < 12000 && !is_archive_held && !is_archive_on_closing; i++) usleep(5000);
     EXPECT(1, is_archive_held);
     sem_post(&goes_on);
     char name[300];
