@@ -31,8 +31,11 @@ extension Services {
     }
 
     private var leavesNothingLocked: Bool {
+        isPromisedLocked || keeping.leftovers.hasReused
+    }
+
+    private var isPromisedLocked: Bool {
         !settings.form.recipients.isEmpty || keeping.consent == .denied
-            || keeping.leftovers.hasReused
     }
 
     func limitRing() {
@@ -119,9 +122,10 @@ extension Services {
         }
     }
 
-    /// The lanes that close archives: those of this process, where nothing may be left.
+    /// The lanes that close archives: those of this process, where nothing may ever be left. What
+    /// may expire needs no archive for that.
     var lanesToArchive: Set<String> {
-        guard leavesNothing, !settings.isMemory else { return [] }
+        guard monitor.locked({ isPromisedLocked }), !settings.isMemory else { return [] }
         return unsafe EngineCore.laneNames(engine)
     }
 
