@@ -22,6 +22,8 @@ struct LeftoverKeeping {
     static let pauseNs: UInt64 = 1_000_000_000
     /// Half of a day: what is archived is cleared in half the time after which it may be removed.
     static let halfDayNs: UInt64 = 43_200_000_000_000
+    /// A thousand years: longer than anything lasts.
+    static let daysMost: UInt64 = 365_000
 }
 
 extension Services {
@@ -76,7 +78,7 @@ extension Services {
     /// On the ship thread. An archive may be removed for its age by any program; what it holds is
     /// gone from this process's files before that.
     func clearExpiring() {
-        let days = UInt64(uploads.expirationDays)
+        let days = min(UInt64(uploads.expirationDays), LeftoverKeeping.daysMost)
         let now = cw_realtime_ns()
         let last = monitor.locked { keeping.leftovers.clearedNs }
         guard days > 0, now < last || now - last >= days * LeftoverKeeping.halfDayNs else { return }
