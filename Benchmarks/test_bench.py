@@ -181,7 +181,7 @@ PROFILE = """thread: 3
 fl=(1) ???
 fn=(7) $s13CordwoodStore13ArchiveWriterV11appendBlock
 0 5
-cfn=(8) $s13CordwoodStore12BlockBuilderV4fill4from
+cfn=(8) $s13CordwoodStore5BlockV4fill4from
 calls=2 0
 +3 900
 fn=(8)
