@@ -11,8 +11,8 @@ from functools import partial
 
 from dense import varint
 from dense_encoder import STRING_TESTS, STRINGS, Writer
-from dense_writer import (Table, argument, contexts, plain_frame, sections, skippable, varints,
-                          zstd_frame)
+from dense_writer import (Table, argument, contexts, laid, plain_frame, sections, skippable,
+                          varints, zstd_frame)
 from wire import Bytes, crc32c
 
 MASK32 = 2**32 - 1
@@ -178,32 +178,10 @@ class BlockLayout:
     change: dict = field(default_factory=dict)  # (list, frames, directory) → what is written
 
 
-def _laid(writer, layout):
-    """The list of duplicates, and the contents of all frames without it and the meta stream."""
-    pool, text, large, entries, planes, last = bytearray(), bytearray(), [], [], [], 0
-    for is_text, content in writer.leaves:
-        if is_text:
-            if len(content) >= layout.text_bytes:
-                large.append(content)
-            else:
-                text += content
-            continue
-        equal = [at for at, other in enumerate(planes) if other == content]
-        if equal and writer.choice.random.random() < layout.duplicates:
-            entries.append((len(planes) - last, len(planes) - writer.choice.random.choice(equal)))
-            last = len(planes)
-        elif len(content) >= layout.plane_bytes:
-            large.append(content)
-        else:
-            pool += content
-        planes.append(content)
-    return entries, [bytes(pool), bytes(text), *large]
-
-
 def stored(writer, layout):
     """Directory and frames."""
     change = layout.change
-    entries, contents = _laid(writer, layout)
+    entries, contents = laid(writer, layout, layout.text_bytes)
     entries = change.get("list", lambda same: same)(entries)
     head = varint(len(entries)) + b"".join(varint(step) + varint(back) for step, back in entries)
     contents[0] = bytes(writer.meta) + head + contents[0]

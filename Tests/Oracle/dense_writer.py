@@ -271,26 +271,36 @@ class Layout:
     change: dict = field(default_factory=dict)  # (list, frames, directory) → what is written
 
 
-def stored(writer, payload, layout=Layout()):
-    """The bytes after the block's header, and rawCRC."""
-    pool, text, large, list_of, planes, last = bytearray(), bytearray(), [], [], [], 0
+def laid(writer, layout, text_bytes=float("inf")):
+    """The list of duplicates, and the contents of all frames without it and the meta stream.
+    text_bytes: longer text leaves have frames of their own."""
+    pool, text, large, entries, planes, last = bytearray(), bytearray(), [], [], [], 0
     for is_text, content in writer.leaves:
         if is_text:
-            text += content
+            if len(content) >= text_bytes:
+                large.append(content)
+            else:
+                text += content
             continue
         equal = [at for at, other in enumerate(planes) if other == content]
         if equal and writer.choice.random.random() < layout.duplicates:
-            list_of.append((len(planes) - last, len(planes) - writer.choice.random.choice(equal)))
+            entries.append((len(planes) - last, len(planes) - writer.choice.random.choice(equal)))
             last = len(planes)
         elif len(content) >= layout.plane_bytes:
             large.append(content)
         else:
             pool += content
         planes.append(content)
+    return entries, [bytes(pool), bytes(text), *large]
+
+
+def stored(writer, payload, layout=Layout()):
+    """The bytes after the block's header, and rawCRC."""
+    list_of, (pool, text, *large) = laid(writer, layout)
     change = layout.change
     list_of = change.get("list", lambda same: same)(list_of)
     head = varint(len(list_of)) + b"".join(varint(step) + varint(back) for step, back in list_of)
-    contents = [bytes(writer.meta) + head + bytes(pool), bytes(text), *large]
+    contents = [bytes(writer.meta) + head + pool, text, *large]
     contents = change.get("contents", lambda same: same)(contents)
     frames = [layout.frame(content) for content in contents]
     entries = [(len(frame), len(content), crc32c(frame))

@@ -325,7 +325,7 @@ extension DenseDecoder {
         _ plan: inout BlockPlan, into content: inout BlockContent
     ) throws(DenseProblem) {
         let count = try leaves.count(DenseLimits.dictionaryMax)
-        // 0 is none.
+        // A record without a context has 0, and the first context is 1.
         guard plan.contextMost <= UInt64(count) else { throw .damaged }
         let all = plan.all(.contexts, count)
         content.contexts = try fieldLists(all, depth: 1)

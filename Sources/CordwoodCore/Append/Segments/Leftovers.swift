@@ -37,8 +37,8 @@ package enum Leftovers {
             UnsafeMutableRawPointer(base) + SegmentHeader.allocated, segment.pointee.size)
     }
 
-    /// Overwrites the chunks of an archived segment 0 with zeros, in the file and in what stands
-    /// for it.
+    /// Writes zeros over the chunks of an archived segment 0: in its file, and in the private
+    /// memory of write mode and of a lost segment.
     fileprivate static func overwrite(
         _ engine: EngineBlock, _ lane: LaneBlock, _ first: SegmentBlock
     ) -> Bool {
