@@ -376,14 +376,20 @@ def chosen(arguments):
 
 
 def told(result, suffix=""):
-    """Prints a result as soon as it is known, and of a failure the end of its log."""
+    """Prints a result as soon as it is known. Of a failure, what failed and why, or if no case did,
+    the end of its log."""
     if result.is_empty:
         return
     print(result, flush=True)
     if result.failed:
         name = f"{result.job.name}{suffix}.log"
-        tail = "\n".join((LOGS / name).read_text(errors="replace").splitlines()[-60:])
-        print(f"--- {result.job.name}, the end of build/test-logs/{name}\n{tail}\n---", flush=True)
+        lines = [line for outcome in result.outcomes if outcome.result == cases.FAILED
+                 for line in (f"FAILED {outcome.full}",
+                              *outcome.text.strip("\n").splitlines()[-20:])]
+        if not lines:
+            lines = (LOGS / name).read_text(errors="replace").splitlines()
+        tail = "\n".join(lines[-60:])
+        print(f"--- {result.job.name}, of build/test-logs/{name}\n{tail}\n---", flush=True)
 
 
 def rounds(runner, arguments, results):
