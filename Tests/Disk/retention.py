@@ -112,6 +112,9 @@ def modelled(place):
     removals = waits = 0
     for round_number in range(sized(1, 2, 8)):
         store = place.directory / f"store{round_number}"
+        # Its limits are named: such a record, after a host's last roll, is one more archive.
+        store.mkdir(mode=0o700)
+        (store / "removed").write_text("cordwood removed\nformat 1\nnamed count\nnamed expired\n")
         model, told, known, clock = Model(), [], set(), Skewed(words)
         host = None
 
