@@ -382,18 +382,21 @@ def quota_of_slow_writers(place):
     store = place.directory / "store"
     quota = 8 << 20
     host = place.host(store).open(quota=quota, codec=2)
-    sampler = Sampler(store, host.process.pid)
-    try:
-        for _ in range(60):
-            equal("refused", host.write(2000, 200)["refused"], 0)
-            equal("cw_archive_wait", int(host.ask("wait", 60_000)), OK)
-    finally:
-        sampler.end()
+    # From the second part on, room is made again and again.
+    for _ in range(2):
+        sampler = Sampler(store, host.process.pid)
+        try:
+            for _ in range(30):
+                equal("refused", host.write(2000, 200)["refused"], 0)
+                equal("cw_archive_wait", int(host.ask("wait", 60_000)), OK)
+        finally:
+            sampler.end()
+        holds(sampler.most <= quota + (1 << 20), f"{sampler.most} bytes in files")
+    # Two MiB of the quota stay free of archives, and an archive has one.
+    holds(sampler.most > quota * 5 / 8, "far more was removed than had to be")
     removed = each_once(host, store)
     holds(removed, "nothing was removed")
     equal("reasons", {reason for _, reason in removed}, {"quota"})
-    holds(sampler.most <= quota + (1 << 20), f"{sampler.most} bytes in files")
-    holds(sum(disk_bytes(store).values()) > quota / 2, "far more was removed than had to be")
     host.close()
     read = host.read()
     equal("out of order or twice", read["bad"], 0)

@@ -1,6 +1,6 @@
 """The mutations of what is removed unsent, and of who is told: see table.py."""
 
-from entry import SHIP, STORE, mutation
+from entry import ENGINE, SHIP, STORE, mutation
 
 mutation("removed", "a-dead-remover-counts", STORE + "Files/RemovedFile.swift",
          "        archives.removeAll { stems.contains($0.stem) }\n", "",
@@ -45,3 +45,7 @@ mutation("removed", "a-limit-is-named-at-the-end", SHIP + "Upload/Janitor.swift"
          "!sums.isEmpty, !service.isStopped, ", "!sums.isEmpty, ",
          "swift RemovedTests/testTheLimitIsNamedOnce",
          "a program whose log takes no more records uses up the one record")
+mutation("removed", "more-than-the-quota-asks", ENGINE + "Services/LimitKeeper.swift",
+         "applyRetention(otherBytes: files.now + bounds.headroomBytes)",
+         "applyRetention(otherBytes: files.now + bounds.quotaBytes)",
+         "disk quota_of_slow_writers", "the quota removes every archive")
