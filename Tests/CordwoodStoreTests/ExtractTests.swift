@@ -33,8 +33,11 @@ final class ExtractTests: XCTestCase {
     }
 
     private func footer(_ path: String) throws -> ArchiveIndex.Footer {
-        try XCTUnwrap(
-            ArchiveIndex.load(ArchiveFile(path: FilePath(path)), salvage: false).footer)
+        try XCTUnwrap(anyFooter(path))
+    }
+
+    private func anyFooter(_ path: String) throws -> ArchiveIndex.Footer? {
+        try ArchiveIndex.load(ArchiveFile(path: FilePath(path)), salvage: false).footer
     }
 
     private func read(
@@ -66,7 +69,7 @@ final class ExtractTests: XCTestCase {
             let info = try made(records, in: scratch, method: method, codec: codec)
             XCTAssertGreaterThan(info.blockCount, 4)
             XCTAssertEqual(info.recordCount, UInt64(records.count))
-            XCTAssertGreaterThan(try footer("\(info.path)").extractBytes, 0)
+            XCTAssertNotNil(try footer("\(info.path)").extract)
             for level in [UInt8(17), 18, 24] {
                 let found = try read("\(info.path)", level: level)
                 XCTAssertEqual(found.records, severe(records, level))
@@ -124,7 +127,7 @@ final class ExtractTests: XCTestCase {
         let info = try made(records, in: scratch)
         let whole = readAll("\(info.path)")
         let footer = try self.footer("\(info.path)")
-        let start = whole.count - Int(footer.span + footer.extractBytes)
+        let start = Int(try XCTUnwrap(footer.extract).offset)
         let path = scratch.path + "/damaged"
         for at in start..<(whole.count - Int(footer.span)) {
             var bytes = whole
@@ -153,6 +156,71 @@ final class ExtractTests: XCTestCase {
         XCTAssertEqual(Set(salvaged.records.map(\.sequence)).count, salvaged.records.count)
     }
 
+    /// A footer with other side frames.
+    private func footer(_ old: [UInt8], sides: [[UInt8]]) -> [UInt8] {
+        let start = SkippableFrame.headerBytes
+        let count = Int(littleAt(old, start + ArchiveFooter.sideCount) & 0xFFFF_FFFF)
+        let kept = old.count - ArchiveFooter.trailerBytes - count * SideFrame.bytes
+        var made = Array(old[..<kept]) + sides.joined()
+        let bytes = made.count + ArchiveFooter.trailerBytes
+        made.replaceSubrange(4..<8, with: little(UInt32(bytes - start)))
+        let at = start + ArchiveFooter.sideCount
+        made.replaceSubrange(at..<at + 4, with: little(UInt32(sides.count)))
+        made += little(UInt32(bytes))
+        made += little(made.withUnsafeBytes { checksum($0, from: start) })
+        return made + old[(old.count - 8)...]
+    }
+
+    private func side(_ frame: [UInt8], _ kind: UInt32, at offset: Int) -> [UInt8] {
+        little(kind) + little(frame.withUnsafeBytes { checksum($0, from: 0) })
+            + little(UInt64(offset)) + little(UInt64(frame.count))
+    }
+
+    /// Readers skip a side frame of a kind that they do not know; verifying compares its checksum.
+    func testSideFramesOfOtherKinds() throws {
+        let records = records()
+        let scratch = Scratch()
+        let info = try made(records, in: scratch)
+        let whole = readAll("\(info.path)")
+        let known = try self.footer("\(info.path)")
+        let extract = try XCTUnwrap(known.extract)
+        let end = whole.count - Int(known.span)
+        let content = [UInt8]("of another kind".utf8)
+        let other = little(SkippableFrame.magicValue) + little(UInt32(content.count)) + content
+        let sides = [
+            side(Array(whole[Int(extract.offset)..<end]), extract.kind, at: Int(extract.offset)),
+            side(other, 77, at: end),
+        ]
+        let path = scratch.path + "/other"
+        for (damaged, isWhole) in [(false, true), (true, false)] {
+            var bytes = whole[..<end] + other
+            if damaged { bytes[end + SkippableFrame.headerBytes] ^= 1 }
+            writeAll(bytes + footer(Array(whole[end...]), sides: sides), path)
+            let found = try read(path, level: 17)
+            XCTAssertEqual(found.records, severe(records))
+            XCTAssertEqual(found.problems.count, 0)
+            XCTAssertEqual(try read(path, level: 1).records.count, records.count)
+            let verified = try ArchiveVerifier.verify(path: FilePath(path))
+            XCTAssertEqual(verified.isWhole, isWhole, "\(verified.problems)")
+        }
+        // Without a footer.
+        writeAll(Array(whole[..<end] + other), path)
+        XCTAssertEqual(try read(path, level: 1).records.count, records.count)
+        // In a place, or of a size, that cannot be.
+        for wrong in [
+            side(other, 77, at: end - 1), side(other, 77, at: end + 1),
+            little(UInt32(77)) + little(UInt32(0)) + little(UInt64(end)) + little(UInt64.max),
+            little(UInt32(77)) + little(UInt32(0)) + little(UInt64(end)) + little(UInt64(7)),
+        ] {
+            let bytes = whole[..<end] + other
+            writeAll(bytes + footer(Array(whole[end...]), sides: [sides[0], wrong]), path)
+            XCTAssertNil(try anyFooter(path))
+        }
+        let many = Array(repeating: sides[0], count: ArchiveLimits.sidesMax + 1)
+        writeAll(whole[..<end] + footer(Array(whole[end...]), sides: many), path)
+        XCTAssertNil(try anyFooter(path))
+    }
+
     /// Verifying reports an extract that disagrees with the blocks.
     func testVerifyingComparesTheExtract() throws {
         let scratch = Scratch()
@@ -162,21 +230,15 @@ final class ExtractTests: XCTestCase {
         func parts(_ path: String) throws -> (blocks: [UInt8], extract: [UInt8], footer: [UInt8]) {
             let (bytes, footer) = (readAll(path), try self.footer(path))
             let end = bytes.count - Int(footer.span)
-            let start = end - Int(footer.extractBytes)
+            let start = Int(try XCTUnwrap(footer.extract).offset)
             return (Array(bytes[..<start]), Array(bytes[start..<end]), Array(bytes[end...]))
         }
         let (mine, theirs) = (try parts("\(info.path)"), try parts("\(other.path)"))
-        var newFooter = mine.footer
-        let at = SkippableFrame.headerBytes + ArchiveFooter.extractBytes
-        newFooter.replaceSubrange(at..<at + 4, with: little(UInt32(theirs.extract.count)))
-        let crcAt = newFooter.count - 12
-        let crc = newFooter.withUnsafeBytes {
-            checksum(
-                UnsafeRawBufferPointer(rebasing: $0[SkippableFrame.headerBytes..<crcAt]), from: 0)
-        }
-        newFooter.replaceSubrange(crcAt..<crcAt + 4, with: little(crc))
+        let footer = footer(
+            mine.footer,
+            sides: [side(theirs.extract, SideFrame.kindExtract, at: mine.blocks.count)])
         let path = scratch.path + "/other"
-        writeAll(mine.blocks + theirs.extract + newFooter, path)
+        writeAll(mine.blocks + theirs.extract + footer, path)
         let found = try ArchiveVerifier.verify(path: FilePath(path))
         XCTAssertEqual(found.problemCount, 1, "\(found.problems)")
         XCTAssertTrue(found.problems.first?.contains("records of the extract") == true)
@@ -195,7 +257,7 @@ final class ExtractTests: XCTestCase {
         for (what, records) in cases {
             let scratch = Scratch()
             let info = try made(records, in: scratch)
-            XCTAssertEqual(try footer("\(info.path)").extractBytes, 0, what)
+            XCTAssertEqual(try footer("\(info.path)").sides, [], what)
             XCTAssertEqual(try read("\(info.path)", level: 17).records, severe(records), what)
         }
         let scratch = Scratch()
@@ -208,7 +270,7 @@ final class ExtractTests: XCTestCase {
             source: FakeSource(usual), covers: covers, archivesDirectory: FilePath(scratch.path),
             codec: .zstd, level: 1, now: 42,
             method: .dense, blockBytes: 16_000)
-        XCTAssertEqual(try footer("\(info.path)").extractBytes, 0, "two covers")
+        XCTAssertEqual(try footer("\(info.path)").sides, [], "two covers")
     }
 
     /// For a collector that knows neither dense blocks nor extracts.
@@ -225,7 +287,7 @@ final class ExtractTests: XCTestCase {
             XCTAssertEqual(outcome, .copied)
             let path = scratch.path + "/plain"
             writeAll(bytes, path)
-            XCTAssertEqual(try footer(path).extractBytes, 0)
+            XCTAssertEqual(try footer(path).sides, [])
             XCTAssertTrue(try ArchiveVerifier.verify(path: FilePath(path)).isWhole)
             XCTAssertEqual(try read(path, level: 17).records, severe(records))
         }

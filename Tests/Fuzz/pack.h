@@ -118,7 +118,7 @@ static inline void repair_entry(uint8_t *b, uint8_t *entry, size_t end) {
 static inline void repair_archive(uint8_t *b, size_t n) {
     const uint32_t skippable = 0x184D2A50;
     size_t at = 0;
-    uint32_t extract = 0;
+    size_t sides[64][2], side_count = 0;
     while (n - at >= 8 && get32(b + at) == skippable) {
         uint8_t *content = b + at + 8;
         size_t room = n - at - 8;
@@ -144,18 +144,30 @@ static inline void repair_archive(uint8_t *b, size_t n) {
             sum_into(content, length, 80);
             at += 8 + length + stored;
             continue;
-        } else if (length >= 160 && !memcmp(content, "CWEXTR01", 8)) {
-            uint64_t stored = length - 160;
-            memcpy(content + 32 + 40, &stored, 8);
-            set32(content + 32 + 72, crc32c(0, content + 160, stored));
-            sum_into(content + 32, 128, 80);
-            sum_into(content, 32, 24);
-            extract = length + 8;
+        } else if (length >= 152 && !memcmp(content, "CWEXTR01", 8)) {
+            uint64_t stored = length - 152;
+            memcpy(content + 24 + 40, &stored, 8);
+            set32(content + 24 + 72, crc32c(0, content + 152, stored));
+            sum_into(content + 24, 128, 80);
+            if (side_count < 64) {
+                sides[side_count][0] = at;
+                sides[side_count++][1] = length + 8;
+            }
         } else if (length >= 80 && !memcmp(content, "CWFOOT01", 8)) {
-            uint32_t count = (length - 80) / 64;
+            size_t room_left = length >= 96 ? length - 96 : 0;
+            if (side_count * 24 > room_left) side_count = room_left / 24;
+            uint32_t count = (uint32_t)((room_left - side_count * 24) / 72);
             set32(content + 56, count);
-            set32(content + 60, extract);
-            for (uint32_t i = 0; i < count; i++) repair_entry(b, content + 64 + i * 64, at);
+            set32(content + 60, (uint32_t)side_count);
+            for (uint32_t i = 0; i < count; i++) repair_entry(b, content + 80 + i * 72, at);
+            for (size_t i = 0; i < side_count; i++) {
+                uint8_t *side = content + 80 + count * 72 + i * 24;
+                uint64_t place = sides[i][0], span = sides[i][1];
+                set32(side, 1);
+                set32(side + 4, crc32c(0, b + place, span));
+                memcpy(side + 8, &place, 8);
+                memcpy(side + 16, &span, 8);
+            }
             set32(content + length - 16, length + 8);
             set32(content + length - 12, crc32c(0, content, length - 12));
             memcpy(content + length - 8, "CWAREND1", 8);

@@ -132,7 +132,7 @@ mutation("send", "an-old-collector-refuses", SHIP + "Targets/Collector/Collector
          "swift OldCollectorTests/testAnOldCollectorGetsPlainBlocks",
          "a collector that does not know this form never gets an archive")
 mutation("send", "a-copy-keeps-its-extract", STORE + "Archive/PlainCopy.swift",
-         "        if footer.extractBytes == 0, try", "        if try",
+         "        if footer.sides.isEmpty, try", "        if try",
          "swift ExtractTests/testAPlainCopyHasNone",
          "a collector that does not know extracts never gets an archive of plain blocks")
 mutation("send", "first-target-alone", SHIP + "Upload/UploadService.swift",

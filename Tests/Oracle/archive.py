@@ -78,7 +78,7 @@ class Archive:
 
     def blocks(self):
         """(offset, header content, payload) of every block whose checksums hold."""
-        at, found, walked, footer, extract = self.body, [], [], None, 0
+        at, found, walked, footer, sides = self.body, [], [], None, []
         while at < len(self.data):
             content = self._skippable(at)
             if content is None:
@@ -86,14 +86,15 @@ class Archive:
                 at = self._next_block(at + 1)
                 continue
             magic = content[:8]
-            if magic == b"CWEXTR01":
-                extract = 8 + len(content)
-                self._check_extract(content)
-                at += extract
-                continue
             if magic == b"CWFOOT01":
                 footer = (at, content)
                 break
+            if magic != b"CWBLCK01" and (walked or magic == b"CWEXTR01"):
+                if magic == b"CWEXTR01":
+                    self._check_extract(content)
+                sides.append((at, self.data[at:at + 8 + len(content)]))
+                at += 8 + len(content)
+                continue
             if magic != b"CWBLCK01" or len(content) < 128 or crc32c(
                     content[:80] + bytes(4) + content[84:]) != u32(content, 80):
                 self.report(f"{self.path}: damaged block header at {at}")
@@ -109,7 +110,7 @@ class Archive:
             else:
                 found.append((at, content, stored))
             at = payload_at + u64(content, 40)
-        self._check_footer(walked, footer, extract)
+        self._check_footer(walked, footer, sides)
         return [(at, content, payload) for (at, content, _), payload
                 in zip(found, self._inflate(found)) if payload is not None]
 
@@ -120,15 +121,14 @@ class Archive:
         return min(places) if places else len(self.data)
 
     def _check_extract(self, content):
-        """Checks its head, and that of its block (FORMAT §11.11)."""
-        head, block = content[:32], content[32:160]
-        if (len(content) < 160 or crc32c(head[:24] + bytes(4) + head[28:]) != u32(head, 24)
-                or crc32c(block[:80] + bytes(4) + block[84:]) != u32(block, 80)
-                or block[:8] != b"CWBLCK01" or u64(block, 40) != len(content) - 160
-                or crc32c(content[160:]) != u32(block, 72)):
+        """Checks the header of its block (FORMAT §11.11)."""
+        block = content[24:152]
+        if (len(content) < 152 or crc32c(block[:80] + bytes(4) + block[84:]) != u32(block, 80)
+                or block[:8] != b"CWBLCK01" or u64(block, 40) != len(content) - 152
+                or crc32c(content[152:]) != u32(block, 72)):
             self.report(f"{self.path}: the extract is damaged")
 
-    def _check_footer(self, walked, footer, extract):
+    def _check_footer(self, walked, footer, sides):
         if footer is None:
             self.report(f"{self.path}: no footer")
             return
@@ -136,11 +136,15 @@ class Archive:
         crc_at = len(content) - 12
         entries = [(u64(content, entry), u64(content, entry + 8), u32(content, entry + 40))
                    for entry in range(80, 80 + 72 * u32(content, 56), 72)]
+        first = 80 + 72 * len(entries)
+        said = [(u32(content, entry + 4), u64(content, entry + 8), u64(content, entry + 16))
+                for entry in range(first, first + 24 * u32(content, 60), 24)]
         if (content[-8:] != b"CWAREND1" or content[8:24] != self.id
                 or u32(content, len(content) - 16) != 8 + len(content)
                 or crc32c(content[:crc_at]) != u32(content, crc_at)
                 or at + 8 + len(content) != len(self.data) or entries != walked
-                or u32(content, 60) != extract
+                or said != [(crc32c(frame), place, len(frame)) for place, frame in sides]
+                or first + 24 * len(said) + 16 != len(content)
                 or u64(content, 24) != sum(entry[2] for entry in entries)):
             self.report(f"{self.path}: the footer does not say what the blocks are")
 

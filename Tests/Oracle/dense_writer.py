@@ -386,9 +386,8 @@ def plain(payload, count):
 def extract(first, payload, count):
     """An extract's frame (FORMAT §11.11) for an archive whose first record has that time."""
     content, whole = plain(payload, count)
-    head = bytearray(32)
+    head = bytearray(24)
     struct.pack_into("<8sQB", head, 0, b"CWEXTR01", first, 17)
-    struct.pack_into("<I", head, 24, crc32c(head))
     return skippable(bytes(head) + content + whole)
 
 
@@ -418,10 +417,12 @@ def archive(blocks, copies=b""):
             written += struct.unpack_from("<QQ", content, 88)
         raw += int.from_bytes(content[32:40], "little")
         out += skippable(content) + whole
+    sides = struct.pack("<IIQQ", 1, crc32c(copies), len(out), len(copies)) if copies else b""
     out += copies
     foot = b"CWFOOT01" + identifier + struct.pack(
         "<QQQQIIQQ", counts["records"], min(times, default=0), max(times, default=0), raw & MASK,
-        len(blocks), len(copies), min(written, default=0), max(written, default=0)) + entries
+        len(blocks), 1 if copies else 0, min(written, default=0), max(written, default=0))
+    foot += entries + sides
     foot += struct.pack("<I", 8 + len(foot) + 16)
     foot += struct.pack("<I", crc32c(foot)) + b"CWAREND1"
     return out + skippable(foot)

@@ -17,8 +17,10 @@ struct ArchiveIndex {
         var writtenMax: UInt64
         var rawBytes: UInt64
         var span: UInt64
-        /// Size of the frame before it (FORMAT §11.11); 0: none.
-        var extractBytes: UInt64
+        /// The frames between the blocks and the footer.
+        var sides: [SideEntry] = []
+
+        var extract: SideEntry? { sides.first { $0.kind == SideFrame.kindExtract } }
     }
 
     var info: ArchiveInfo
@@ -180,7 +182,8 @@ struct ArchiveIndex {
         else { return "no footer" }
         let span = unsafe buffer.bytes.word(0, UInt32.self)
         guard span >= UInt32(least), UInt64(span) <= file.size,
-            Int(span) <= least + ArchiveLimits.blocksMax * FooterEntry.bytes,
+            Int(span) <= least + ArchiveLimits.blocksMax * FooterEntry.bytes
+                + ArchiveLimits.sidesMax * SideFrame.bytes,
             try file.read(UInt64(span), at: file.size - UInt64(span), into: &buffer)
         else { return "length of the footer" }
         let frame = unsafe buffer.bytes
@@ -193,9 +196,10 @@ struct ArchiveIndex {
             frame.word(start, UInt64.self) == ArchiveFooter.magicValue
         else { return "checksum of the footer" }
         let count = frame.word(start + ArchiveFooter.blockCount, UInt32.self)
-        guard UInt64(span) == UInt64(least) + UInt64(count) * UInt64(FooterEntry.bytes) else {
-            return "number of blocks in the footer"
-        }
+        let sideCount = frame.word(start + ArchiveFooter.sideCount, UInt32.self)
+        guard count <= UInt32(ArchiveLimits.blocksMax), sideCount <= UInt32(ArchiveLimits.sidesMax),
+            Int(span) == least + Int(count) * FooterEntry.bytes + Int(sideCount) * SideFrame.bytes
+        else { return "number of blocks and side frames in the footer" }
         let id = frame.id(start + ArchiveFooter.archiveID)
         if headerSpan == 0 { info.id = id }
         footer = Footer(
@@ -204,13 +208,13 @@ struct ArchiveIndex {
             timeMax: frame.word(start + ArchiveFooter.timeMax, UInt64.self),
             writtenMin: frame.word(start + ArchiveFooter.writtenMin, UInt64.self),
             writtenMax: frame.word(start + ArchiveFooter.writtenMax, UInt64.self),
-            rawBytes: frame.word(start + ArchiveFooter.rawBytes, UInt64.self), span: UInt64(span),
-            extractBytes: UInt64(frame.word(start + ArchiveFooter.extractBytes, UInt32.self)))
-        return readEntries(frame, count: Int(count), end: file.size - UInt64(span))
+            rawBytes: frame.word(start + ArchiveFooter.rawBytes, UInt64.self), span: UInt64(span))
+        return readEntries(
+            frame, count: Int(count), sideCount: Int(sideCount), end: file.size - UInt64(span))
     }
 
     @safe private mutating func readEntries(
-        _ frame: UnsafeRawBufferPointer, count: Int, end: UInt64
+        _ frame: UnsafeRawBufferPointer, count: Int, sideCount: Int, end: UInt64
     ) -> String? {
         var expected = headerSpan
         blocks.reserveCapacity(count)
@@ -223,6 +227,18 @@ struct ArchiveIndex {
             else { return "entries of the footer" }
             expected = entry.offset + entry.spanBytes
             blocks.append(entry)
+        }
+        let sides =
+            SkippableFrame.headerBytes + ArchiveFooter.entries + count * FooterEntry.bytes
+        for index in 0..<sideCount {
+            let entry = SideEntry(footer: frame, at: sides + index * SideFrame.bytes)
+            guard entry.offset >= expected, entry.offset <= end,
+                entry.spanBytes >= UInt64(SkippableFrame.headerBytes),
+                entry.spanBytes <= UInt64(ArchiveLimits.sideMax),
+                entry.spanBytes <= end - entry.offset
+            else { return "side frames of the footer" }
+            expected = entry.offset + entry.spanBytes
+            footer?.sides.append(entry)
         }
         return nil
     }

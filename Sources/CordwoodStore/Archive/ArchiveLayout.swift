@@ -57,7 +57,7 @@ public enum ArchiveFooter {
     public static let timeMax = 40
     public static let rawBytes = 48
     public static let blockCount = 56
-    public static let extractBytes = 60
+    public static let sideCount = 60
     public static let writtenMin = 64
     public static let writtenMax = 72
     public static let entries = 80
@@ -85,15 +85,25 @@ public enum FooterEntry {
     public static let bytes = 72
 }
 
+/// FORMAT §11.3.
+public enum SideFrame {
+    public static let kind = 0
+    public static let crc = 4
+    public static let offset = 8
+    public static let spanBytes = 16
+
+    public static let bytes = 24
+    package static let kindExtract: UInt32 = 1
+}
+
 /// FORMAT §11.11.
 public enum ArchiveExtract {
     public static let magic = 0
     public static let firstMonotonic = 8
     public static let level = 16
-    public static let crc = 24
-    public static let header = 32
+    public static let header = 24
 
-    public static let bytes = 160
+    public static let bytes = 152
     package static let magicValue: UInt64 = 0x3130_5254_5845_5743  // "CWEXTR01"
     /// The level that writers use, ERROR.
     static let levelValue: UInt8 = 17

@@ -9,6 +9,9 @@ enum ArchiveLimits {
     static let coversMax = 65_536
     /// Ids of archives that one archive replaces.
     static let replacedMax = 65_536
+    /// Frames between the blocks and the footer, and the size of one.
+    static let sidesMax = 64
+    static let sideMax = 64 << 20
     /// Contents of the header frame.
     static let headerMax = 32 << 20
     /// Entries of one dictionary in a block; also the attributes of all its processes together.

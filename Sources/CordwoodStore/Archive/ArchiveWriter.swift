@@ -24,6 +24,7 @@ package struct ArchiveWriter: ~Copyable {
     private var dense: DenseTrial?
     private var frame = GrowingBytes()
     private var entries = GrowingBytes()
+    private var sides: [SideEntry] = []
     private var info: ArchiveInfo
 
     /// Writes all records of `source`. `name`: nil: the archive's own (FORMAT §11). An existing
@@ -76,7 +77,8 @@ package struct ArchiveWriter: ~Copyable {
         }
         try writer.appendHeader()
         try writer.appendRecords(of: source)
-        try writer.appendFooter(extractBytes: try writer.appendExtract())
+        try writer.appendExtract()
+        try writer.appendFooter()
         return try writer.finish(accepts, modifiedNs)
     }
 
@@ -206,10 +208,10 @@ package struct ArchiveWriter: ~Copyable {
         return nil
     }
 
-    /// Appends the extract if it is worthwhile. Returns the size of its frame, or 0.
-    private mutating func appendExtract() throws(ArchiveError) -> Int {
+    /// Appends the extract if it is worthwhile.
+    private mutating func appendExtract() throws(ArchiveError) {
         guard extract.isWorthwhile(blocks: info.blockCount, records: info.recordCount) else {
-            return 0
+            return
         }
         let payload = extract.assemble()
         let start = ArchiveExtract.frameBytes - BlockHeader.frameBytes
@@ -221,8 +223,11 @@ package struct ArchiveWriter: ~Copyable {
         storeBlockHeader(
             extract.summary, payload, storedCRC: storedCRC, denseCRC: nil, at: start)
         extract.storeHead(in: &frame)
+        sides.append(
+            SideEntry(
+                kind: SideFrame.kindExtract, crc: unsafe checksum(frame.bytes, from: 0),
+                offset: file.written, spanBytes: UInt64(frame.count)))
         try unsafe file.append(frame.bytes)
-        return frame.count
     }
 
     /// `denseCRC`: rawCRC of a block of method 2. `place`: the start of the header's frame.
@@ -273,9 +278,10 @@ package struct ArchiveWriter: ~Copyable {
         entries.append(word: summary.writtenMax)
     }
 
-    private mutating func appendFooter(extractBytes: Int) throws(ArchiveError) {
+    private mutating func appendFooter() throws(ArchiveError) {
         if info.recordCount == 0 { (info.timeMin, info.writtenMin) = (0, 0) }
         let start = SkippableFrame.headerBytes
+        for side in sides { entries.append(side) }
         let size = start + ArchiveFooter.bytes + entries.count + ArchiveFooter.trailerBytes
         frame.removeAll()
         frame.append(word: SkippableFrame.magicValue)
@@ -287,7 +293,7 @@ package struct ArchiveWriter: ~Copyable {
         frame.append(word: info.timeMax)
         frame.append(word: info.rawBytes)
         frame.append(word: UInt32(info.blockCount))
-        frame.append(word: UInt32(extractBytes))
+        frame.append(word: UInt32(sides.count))
         frame.append(word: info.writtenMin)
         frame.append(word: info.writtenMax)
         unsafe frame.append(entries.bytes)

@@ -26,7 +26,7 @@ package enum PlainCopy {
             throw .system("read \(path)", errno: Errno.ENOMEM)
         }
         var copy = Copy(compressor, path, headerSpan: index.headerSpan)
-        if footer.extractBytes == 0, try !copy.hasDense(index.blocks, file) { return .same }
+        if footer.sides.isEmpty, try !copy.hasDense(index.blocks, file) { return .same }
         try copy.begin(file)
         guard unsafe write(copy.out.bytes) else { return .stopped }
         for entry in index.blocks {
@@ -124,12 +124,14 @@ package enum PlainCopy {
         ) throws(ReadProblem) {
             let start = SkippableFrame.headerBytes
             let size = start + ArchiveFooter.bytes + entries.count + ArchiveFooter.trailerBytes
-            guard UInt64(size) == footer.span,
+            let sides = footer.sides.count * SideFrame.bytes
+            guard UInt64(size + sides) == footer.span,
                 try file.read(
                     UInt64(start + ArchiveFooter.bytes), at: file.size - footer.span, into: &out)
             else { throw .damaged("\(path): footer") }
-            // The copy has no extract.
-            out.store(UInt32(0), at: start + ArchiveFooter.extractBytes)
+            // The copy has no side frames.
+            out.store(UInt32(0), at: start + ArchiveFooter.sideCount)
+            out.store(UInt32(size - start), at: 4)
             unsafe out.append(entries.bytes)
             out.append(word: UInt32(truncatingIfNeeded: size))
             unsafe out.append(word: checksum(out.bytes, from: start))

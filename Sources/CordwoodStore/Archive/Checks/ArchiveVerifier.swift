@@ -75,8 +75,14 @@ package enum ArchiveVerifier {
             }
             progress(entry.offset &+ entry.spanBytes)
         }
-        if let footer = index.footer, footer.extractBytes > 0 {
-            try check(extractOf: footer, file, &loader, &result)
+        if let footer = index.footer {
+            for side in footer.sides {
+                guard try side.isIntact(file) else {
+                    result.report("\(path): side frame at \(side.offset)")
+                    continue
+                }
+                if side == footer.extract { try check(extractOf: footer, file, &loader, &result) }
+            }
         }
         if result.blocksWhole == index.blocks.count, result.recordCount != index.info.recordCount {
             result.report("\(path): \(result.recordCount) records of \(index.info.recordCount)")
@@ -143,7 +149,13 @@ package enum ArchiveVerifier {
             }
             expected = block.offset &+ block.spanBytes
         }
-        if expected != size - footer.span - footer.extractBytes {
+        for side in footer.sides {
+            if side.offset != expected {
+                result.report("\(info.path): bytes before \(side.offset)")
+            }
+            expected = side.offset &+ side.spanBytes
+        }
+        if expected != size - footer.span {
             result.report("\(info.path): bytes before the footer")
         }
     }

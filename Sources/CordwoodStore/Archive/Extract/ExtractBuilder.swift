@@ -61,15 +61,11 @@ struct ExtractBuilder: ~Copyable {
     /// Writes the extract's own header into `frame`, which already holds the block.
     func storeHead(in frame: inout GrowingBytes) {
         let start = SkippableFrame.headerBytes
-        let header = start + ArchiveExtract.header
         frame.store(SkippableFrame.magicValue, at: 0)
         frame.store(UInt32(frame.count - start), at: 4)
         frame.store(ArchiveExtract.magicValue, at: start + ArchiveExtract.magic)
         let first = firstMonotonic ?? 0
         frame.store(first - first % timeStepNs, at: start + ArchiveExtract.firstMonotonic)
         frame.store(UInt64(ArchiveExtract.levelValue), at: start + ArchiveExtract.level)
-        frame.store(UInt64(0), at: start + ArchiveExtract.crc)
-        let head = unsafe UnsafeRawBufferPointer(start: frame.base + start, count: header - start)
-        frame.store(checksum(head, from: 0), at: start + ArchiveExtract.crc)
     }
 }
