@@ -73,7 +73,6 @@ final class RecordedAnswerTests: XCTestCase {
         case .forbid: "forbid"
         case .shrink: "shrink"
         case .simplify: "simplify"
-        case .plain: "plain"
         case .refuse: "refuse"
         case .stray: "stray"
         }

@@ -348,7 +348,7 @@ final class UploadForbiddenTests: XCTestCase {
         try add(store, service, Firewall("http", dislikes: []))
         let runner = try XCTUnwrap(service.currentRunners.first)
         func take() {
-            let taken = LearnedLimits.Taken(encoding: .none, bytesMax: 0, isPlain: false)
+            let taken = LearnedLimits.Taken(encoding: .none, bytesMax: 0)
             _ = runner.learn(taken, of: "x", .system)
         }
         take()

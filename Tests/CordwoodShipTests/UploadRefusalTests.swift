@@ -292,26 +292,6 @@ final class UploadRefusalTests: XCTestCase {
         XCTAssertEqual(limits.bytesMax, 0, "dropped when it reaches the target's own limit")
     }
 
-    func testDenseBlocksAreTriedAgainAfterAnHour() {
-        var limits = LearnedLimits(encoding: .none)
-        func take(plain: Bool, at nowMs: UInt64) {
-            limits.note(
-                LearnedLimits.Taken(encoding: .none, isPlain: plain), nowMs: nowMs, bodyBytesMax: 0)
-        }
-        take(plain: false, at: 5)
-        XCTAssertFalse(limits.isPlain)
-        for later in [0, 1, LearnedLimits.fixedMs - 1] {
-            take(plain: true, at: 10 + later)
-            XCTAssertTrue(limits.isPlain, "\(later)")
-        }
-        take(plain: true, at: 10 + LearnedLimits.fixedMs)
-        XCTAssertFalse(limits.isPlain)
-        take(plain: true, at: 11 + LearnedLimits.fixedMs)
-        XCTAssertTrue(limits.isPlain, "it was refused again")
-        take(plain: false, at: 12 + LearnedLimits.fixedMs)
-        XCTAssertFalse(limits.isPlain, "it has been replaced")
-    }
-
     // ── The way there ──
 
     /// One answer that is not about an archive gives up none: the target rests, one archive asks,

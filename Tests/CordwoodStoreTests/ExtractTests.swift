@@ -272,24 +272,4 @@ final class ExtractTests: XCTestCase {
             method: .dense, blockBytes: 16_000)
         XCTAssertEqual(try footer("\(info.path)").sides, [], "two covers")
     }
-
-    /// For a collector that knows neither dense blocks nor extracts.
-    func testAPlainCopyHasNone() throws {
-        let records = records()
-        for method in ArchiveMethod.allCases {
-            let scratch = Scratch()
-            let info = try made(records, in: scratch, method: method)
-            var bytes: [UInt8] = []
-            let outcome = try PlainCopy.make(path: info.path, shouldStop: { false }) { piece in
-                bytes += piece
-                return true
-            }
-            XCTAssertEqual(outcome, .copied)
-            let path = scratch.path + "/plain"
-            writeAll(bytes, path)
-            XCTAssertEqual(try footer(path).sides, [])
-            XCTAssertTrue(try ArchiveVerifier.verify(path: FilePath(path)).isWhole)
-            XCTAssertEqual(try read(path, level: 17).records, severe(records))
-        }
-    }
 }

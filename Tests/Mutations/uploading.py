@@ -127,14 +127,6 @@ mutation("send", "any-answer-will-do", SHIP + "Upload/UploadAttempt.swift",
          "        let isOther = outcome.kind != .success && !target.isReceipt(outcome, delivery)\n",
          "swift UploadRefusalTests/testAnyWebServersAnswerIsNoReceipt",
          "a web server's page at the address counts as delivered, and the archive is deleted")
-mutation("send", "an-old-collector-refuses", SHIP + "Targets/Collector/CollectorDialect.swift",
-         "        return .plain\n", "        return .refuse\n",
-         "swift OldCollectorTests/testAnOldCollectorGetsPlainBlocks",
-         "a collector that does not know this form never gets an archive")
-mutation("send", "a-copy-keeps-its-extract", STORE + "Archive/PlainCopy.swift",
-         "        if footer.sides.isEmpty, try", "        if try",
-         "swift ExtractTests/testAPlainCopyHasNone",
-         "a collector that does not know extracts never gets an archive of plain blocks")
 mutation("send", "first-target-alone", SHIP + "Upload/UploadService.swift",
          "        adding.isEmpty ? max(standsStillUntilMs, settledMs) : .max\n",
          "        standsStillUntilMs\n",

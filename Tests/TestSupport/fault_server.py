@@ -16,12 +16,11 @@ An answer: status (200), headers, body, body_bytes (the size, instead of body), 
     stall  read no body, never answer (until the client leaves)
     raw    store nothing, answer with the bytes of `text` and close
 Rules, for every request: `limit` (a body over this size is answered 413), `refuse` (encodings,
-separated by commas, that are answered 415), `poison` (a body with that text is answered 400), `old`
-(1: an archive with a dense block or an extract is answered as by an older collector), `respond` (a
-kind: elasticsearch, splunk, loggly, …: what its server answers on success); `port`: the one to
-listen on. PUT /_script with JSON {"directory", "answers", "rules"} starts afresh. So does a line on
-stdin with these arguments as a JSON list, at another port, which follows on stdout: a client that
-comes late finds none at the old one.
+separated by commas, that are answered 415), `poison` (a body with that text is answered 400),
+`respond` (a kind: elasticsearch, splunk, loggly, …: what its server answers on success); `port`:
+the one to listen on. PUT /_script with JSON {"directory", "answers", "rules"} starts afresh. So
+does a line on stdin with these arguments as a JSON list, at another port, which follows on stdout:
+a client that comes late finds none at the old one.
 DIRECTORY/connections gets a byte for each; DIRECTORY/requests.jsonl gets one line a request
 (method, path, headers, bytes, number, status, sha256); DIRECTORY/body-N is the body as received;
 DIRECTORY/stored.json counts how often each Idempotency-Key was stored with a 2xx or `lose`: a body
@@ -56,7 +55,6 @@ class Script:
         self.refused = [word for word in rules.get("refuse", "").split(",") if word]
         self.respond = rules.get("respond", "")
         self.poison = rules.get("poison", "").encode()
-        self.is_old = "old" in rules
         self.served = 0
         self.stored = {}
         self.documents = {}
@@ -73,12 +71,6 @@ class Script:
             return {"status": 413}
         if self.poison and self.poison in body:
             return {"status": 400}
-        if self.is_old and b"CWEXTR01" in body:
-            return {"status": 400, "headers": {"Content-Type": "application/json"},
-                    "body": '{"error":"bytes before the footer"}\n'}
-        if self.is_old and b"CWDIRB01" in body:
-            return {"status": 400, "headers": {"Content-Type": "application/json"},
-                    "body": '{"error":"method 2 of the block at 143"}\n'}
         if encoding in self.refused or (encoding == "" and "none" in self.refused):
             return {"status": 415}
         return None

@@ -383,9 +383,9 @@ private struct DistinctTimes {
     }
 }
 
-enum TemporaryBody {
+enum ArchiveCopy {
     /// Compresses the archive's own bytes while they are sent; nil: stopped.
-    static func copy(
+    static func body(
         _ archive: borrowing ArchiveLock, _ paths: StorePaths, encoding: BodyEncoding,
         shouldStop: () -> Bool
     ) throws(UploadError) -> Body? {
@@ -438,86 +438,5 @@ enum TemporaryBody {
             sink.take(&out)
             return true
         }
-    }
-
-    enum Plain: ~Copyable {
-        case made(Body)
-        /// It has no dense block, or cannot be read here: it is sent unchanged.
-        case same
-        case stopped
-    }
-
-    /// A copy of the archive whose blocks are plain, in a file without a name: only collectors that
-    /// do not know dense blocks get one.
-    static func plain(
-        _ archive: borrowing ArchiveLock, _ paths: StorePaths, encoding: BodyEncoding,
-        shouldStop: () -> Bool
-    ) throws(UploadError) -> Plain {
-        let descriptor = try open(paths, archive.stem)
-        var isTaken = false
-        defer { if !isTaken { Files.close(descriptor) } }
-        var sink = try CompressingSink(path: "\(paths.queue)", encoding: encoding)
-        var bytes: UInt64 = 0
-        var piece: [UInt8] = []
-        func flush() throws(UploadError) {
-            sink.take(&piece)
-            try unsafe piece.withUnsafeBufferPointer { (buffer) throws(UploadError) in
-                try StoreFiles.write(
-                    descriptor, UnsafeRawBufferPointer(buffer), path: "\(paths.queue)")
-            }
-            bytes += UInt64(piece.count)
-            piece.removeAll(keepingCapacity: true)
-        }
-        var trouble: UploadError?
-        let outcome: PlainCopy.Outcome
-        do throws(ReadProblem) {
-            outcome = try unsafe PlainCopy.make(
-                path: paths.archive(archive.stem), shouldStop: shouldStop
-            ) { piece in
-                do throws(UploadError) {
-                    try unsafe sink.append(Array(piece)[...])
-                    try flush()
-                    return true
-                } catch {
-                    trouble = error
-                    return false
-                }
-            }
-        } catch {
-            if case .system(let call, let number) = error {
-                throw UploadError.system(
-                    call: call, path: "\(paths.archive(archive.stem))", errno: number)
-            }
-            return .same
-        }
-        if let trouble { throw trouble }
-        switch outcome {
-        case .same: return .same
-        case .stopped: return .stopped
-        case .copied: break
-        }
-        try sink.finish()
-        try flush()
-        isTaken = true
-        return .made(
-            Body(
-                temporary: descriptor, bytes: bytes, contentBytes: sink.contentBytes,
-                encoding: encoding))
-    }
-
-    /// Opens an empty file for a body and unlinks it. Its name began with a dot, so readers ignored
-    /// it.
-    private static func open(_ paths: StorePaths, _ stem: String) throws(UploadError) -> Int32 {
-        // Two targets may make bodies of one archive at once; the thread's number keeps the files
-        // apart.
-        let path = paths.queue + "/" + StorePaths.body(of: stem, thread: cw_gettid())
-        Files.remove(path)
-        let descriptor = Files.open(path, .newReadWrite)
-        guard descriptor >= 0 else {
-            throw UploadError.system(call: "open", path: "\(path)", errno: Errno.last)
-        }
-        // CRASH: leaves an empty file; Outbox.removeOrphans removes it once the archive is gone.
-        Files.remove(path)
-        return descriptor
     }
 }

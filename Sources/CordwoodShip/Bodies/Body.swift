@@ -1,5 +1,5 @@
-// The body of a request: an archive's own file, rendered or compressed bytes that are made while
-// they are sent (BodyStream), or an unlinked temporary file. Owned by one attempt on one thread.
+// The body of a request: an archive's own file, or rendered or compressed bytes that are made while
+// they are sent (BodyStream). Owned by one attempt on one thread.
 
 import CordwoodFormats
 import CSodium
@@ -11,8 +11,6 @@ import CordwoodStore
 package typealias RenderEntry = @Sendable (_ record: RecordRef, _ into: inout [UInt8]) -> Void
 
 struct Body: ~Copyable {
-    /// nil: the archive's own descriptor, or a stream.
-    private let temporary: Int32?
     let descriptor: Int32
     let stream: BodyStream?
     let bytes: UInt64
@@ -20,20 +18,8 @@ struct Body: ~Copyable {
     let contentBytes: UInt64
     let encoding: BodyEncoding
 
-    /// Takes ownership of the descriptor.
-    /// - Parameter contentBytes: nil: the size of the file.
-    init(temporary: Int32, bytes: UInt64, contentBytes: UInt64? = nil, encoding: BodyEncoding) {
-        self.temporary = temporary
-        descriptor = temporary
-        stream = nil
-        self.bytes = bytes
-        self.contentBytes = contentBytes ?? bytes
-        self.encoding = encoding
-    }
-
     /// The archive's file, unchanged; the lock keeps the descriptor.
     init(archive: borrowing ArchiveLock) {
-        temporary = nil
         descriptor = archive.descriptor
         stream = nil
         bytes = archive.bytes
@@ -42,15 +28,12 @@ struct Body: ~Copyable {
     }
 
     init(_ stream: BodyStream, contentBytes: UInt64, encoding: BodyEncoding) {
-        temporary = nil
         descriptor = -1
         self.stream = stream
         bytes = stream.bytes
         self.contentBytes = contentBytes
         self.encoding = encoding
     }
-
-    deinit { if let temporary { Files.close(temporary) } }
 
     /// Passes its bytes to `take`, piece by piece. False: `take` wants no more.
     func read(_ take: (UnsafeRawBufferPointer) -> Bool) throws(UploadError) -> Bool {

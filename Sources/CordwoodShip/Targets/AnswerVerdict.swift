@@ -28,8 +28,6 @@ enum AnswerVerdict: Equatable {
     case shrink
     /// The encoding was refused: a simpler one is tried at once.
     case simplify
-    /// The server does not know the form of an archive's blocks: plain ones are tried at once.
-    case plain
     /// The server claims that the body's content is at fault; sending half of it tests the claim.
     case refuse
     /// The answer is not of this protocol, or not about a body: something on the way is wrong (a

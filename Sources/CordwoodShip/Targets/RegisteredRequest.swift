@@ -27,7 +27,7 @@ extension Target {
         guard let bodies = registered.bodies else {
             throw UploadError.unsupported(
                 "the registration of target \(registered.name) lacks level, loggers, limits and "
-                    + "parameters, since an older version wrote it: the next program that adds "
+                    + "parameters, since another version wrote it: the next program that adds "
                     + "the target completes it")
         }
         // No body depends on the URL's path, which a registration omits.

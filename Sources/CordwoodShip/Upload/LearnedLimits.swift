@@ -9,10 +9,6 @@ struct LearnedLimits: Equatable, Sendable {
     private(set) var isEncodingProven = false
     /// Bodies of several records stay below it, because the server refused larger ones; 0: none.
     private(set) var bytesMax: UInt64 = 0
-    /// The server took an archive with plain blocks after it had refused dense ones.
-    private(set) var isPlain = false
-    /// Monotonic ms: dense blocks are not tried again before.
-    private var plainUntilMs: UInt64 = 0
 
     /// Bodies since the limit was last changed.
     private var bodies: UInt32 = 0
@@ -31,7 +27,6 @@ struct LearnedLimits: Equatable, Sendable {
         var encoding: BodyEncoding
         /// The limit that the attempt kept to; 0: none.
         var bytesMax: UInt64 = 0
-        var isPlain = false
     }
 
     init(encoding: BodyEncoding) {
@@ -45,8 +40,6 @@ struct LearnedLimits: Equatable, Sendable {
     mutating func note(_ taken: Taken, nowMs: UInt64, bodyBytesMax: UInt64) {
         encoding = taken.encoding
         isEncodingProven = true
-        if taken.isPlain, !isPlain { plainUntilMs = nowMs &+ LearnedLimits.fixedMs }
-        isPlain = taken.isPlain && nowMs < plainUntilMs
         if taken.bytesMax > 0, bytesMax == 0 || taken.bytesMax < bytesMax {
             if hasGrown && bodies < LearnedLimits.bodiesToGrow {
                 fixedUntilMs = nowMs &+ LearnedLimits.fixedMs

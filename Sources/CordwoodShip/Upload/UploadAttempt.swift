@@ -104,12 +104,6 @@ struct UploadAttempt {
             guard let body = try body(archive, course) else { return stopped() }
             var outcome = try send(&delivery, body, transport)
             let verdict = judge(&outcome, delivery)
-            if verdict == .plain, course.makePlain() {
-                noteRecovered(
-                    archive.stem, outcome,
-                    "the target does not know this form; it gets plain blocks")
-                continue
-            }
             if verdict == .simplify, course.simplify() {
                 noteRecovered(archive.stem, outcome, "the target wants another encoding")
                 continue
@@ -124,17 +118,8 @@ struct UploadAttempt {
     private func body(
         _ archive: borrowing ArchiveLock, _ course: UploadCourse
     ) throws(UploadError) -> Body? {
-        if course.isPlain {
-            switch try TemporaryBody.plain(
-                archive, service.paths, encoding: course.encoding, shouldStop: shouldStop)
-            {
-            case .made(let body): return body
-            case .stopped: return nil
-            case .same: break
-            }
-        }
         if course.encoding == .none { return Body(archive: archive) }
-        return try TemporaryBody.copy(
+        return try ArchiveCopy.body(
             archive, service.paths, encoding: course.encoding, shouldStop: shouldStop)
     }
 

@@ -15,8 +15,6 @@ struct UploadCourse {
     private let stateBefore: PairState
 
     private(set) var encoding: BodyEncoding
-    /// An archive goes with plain blocks, because the target does not know dense ones.
-    private(set) var isPlain: Bool
     /// Bodies of several records stay below it; 0: no limit was met.
     private(set) var bytesMax: UInt64
     /// A limit that this attempt met, before the target took a body below it; 0: none.
@@ -63,7 +61,6 @@ struct UploadCourse {
         doneBefore = progress.done
         next = progress.done
         encoding = learned.encoding
-        isPlain = learned.isPlain
         bytesMax = learned.bytesMax
         isForbidden =
             switch state {
@@ -142,12 +139,6 @@ struct UploadCourse {
         return true
     }
 
-    /// False: they are plain already.
-    mutating func makePlain() -> Bool {
-        defer { isPlain = true }
-        return !isPlain
-    }
-
     /// Several records were too large for one body.
     /// - Parameter bytes: bodies of several records stay below it from now on.
     mutating func shrink(_ range: PartRange, to bytes: UInt64) {
@@ -159,7 +150,7 @@ struct UploadCourse {
 
     /// The facts that an accepted body reveals about the target.
     var taken: LearnedLimits.Taken {
-        LearnedLimits.Taken(encoding: encoding, bytesMax: metBytesMax, isPlain: isPlain)
+        LearnedLimits.Taken(encoding: encoding, bytesMax: metBytesMax)
     }
 
     /// Applies to this attempt what all attempts have learnt.

@@ -123,7 +123,7 @@ struct Planner {
             if encoding == .none {
                 return try visit(delivery, Part(), Body(archive: archive))
             }
-            let copy = try TemporaryBody.copy(
+            let copy = try ArchiveCopy.body(
                 archive, paths, encoding: encoding, shouldStop: shouldStop)
             guard let copy else { return false }
             return try visit(delivery, Part(), copy)

@@ -24,7 +24,7 @@ extension UploadAttempt {
         switch step.verdict {
         case .sent:
             return finish(archive, step, course, &result)
-        case .refuse, .simplify, .shrink, .plain, .stray:
+        case .refuse, .simplify, .shrink, .stray:
             let (alone, inRow) = runner.noteRefused(archive.stem, attempt: attempt)
             let takesOthers = alone > 0
             // Events are only given up one by one.

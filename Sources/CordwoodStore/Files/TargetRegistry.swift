@@ -12,7 +12,7 @@ public struct RegisteredTarget: Equatable, Sendable {
     public var encoding: String
     /// `https://logs.example.com:8443`.
     public var origin: String
-    /// nil: an older version registered it.
+    /// nil: another version registered it.
     package var bodies: RegisteredBodies?
 
     package init(

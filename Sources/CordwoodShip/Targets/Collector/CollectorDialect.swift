@@ -36,17 +36,6 @@ struct CollectorDialect: Dialect {
             }, notLookedAt: "the token, and the room it has")
     }
 
-    /// A collector that is older than a block's method names the method, as in `method 2 of the
-    /// block at 143` (FORMAT §11.2). One that does not know extracts complains about the bytes
-    /// before the footer (§11.11).
-    func verdict(_ outcome: TransferOutcome, _ delivery: Delivery) -> AnswerVerdict? {
-        guard outcome.httpStatus == 400,
-            let error = AnswerText.object(outcome.body)?["error"]?.string,
-            error.hasPrefix("method ") || error == "bytes before the footer"
-        else { return nil }
-        return .plain
-    }
-
     /// The receipt names the archive and the number of its records, also if the collector had it
     /// before: perhaps in an archive with others.
     func isReceipt(_ outcome: TransferOutcome, _ delivery: Delivery) -> Bool {
