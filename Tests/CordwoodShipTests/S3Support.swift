@@ -138,13 +138,7 @@ class S3Case: XCTestCase {
     }
 
     func body(_ bytes: [UInt8]) -> Body {
-        var path = Array("/tmp/cordwood-body-XXXXXX".utf8CString)
-        let descriptor = mkstemp(&path)
-        unlink(path)
-        XCTAssertEqual(write(descriptor, bytes, bytes.count), bytes.count)
-        return Body(
-            temporary: descriptor, bytes: UInt64(bytes.count), contentBytes: UInt64(bytes.count),
-            encoding: .none)
+        Body(BodyStream(bytes), contentBytes: UInt64(bytes.count), encoding: .none)
     }
 
     func send(

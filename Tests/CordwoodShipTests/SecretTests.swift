@@ -30,9 +30,7 @@ final class SecretTests: XCTestCase {
         delivery.entries = 2
         delivery.ordinals = [0..<2]
         delivery.recordIDs = SecretTests.ids
-        let file = SentFile([1])
-        let sent = Body(
-            temporary: dup(file.descriptor), bytes: 1, contentBytes: 1, encoding: .none)
+        let sent = Body(BodyStream([1]), contentBytes: 1, encoding: .none)
         var outcome = try target.send(
             &delivery, sent, bytesPerSecond: 0, isStopped: { false }
         ) { _ in
