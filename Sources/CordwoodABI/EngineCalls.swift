@@ -23,7 +23,7 @@ func engine(_ handle: OpaquePointer?) throws(CordwoodError) -> Engine {
 
 @_cdecl("cw_options_init") @implementation
 public func cw_options_init(_ options: UnsafeMutablePointer<cw_options>!, _ size: Int) {
-    guard let options = unsafe options, size >= Options.firstBytes else { return }
+    guard let options = unsafe options, unsafe Stamped.fits(size, cw_options.self) else { return }
     var defaults = unsafe cw_options()
     unsafe defaults.struct_size = UInt32(truncatingIfNeeded: size)
     unsafe defaults.level = UInt32(CW_LEVEL_INFO)
@@ -44,9 +44,7 @@ public func cw_open(
         return failed(Status.argument, "cw_open: a pointer is NULL")
     }
     var copy = unsafe cw_options()
-    if let wrong = unsafe Stamped.read(options, into: &copy, least: Options.firstBytes) {
-        return failed(wrong)
-    }
+    if let wrong = unsafe Stamped.read(options, into: &copy) { return failed(wrong) }
     return status { () throws(CordwoodError) in
         let engine = try unsafe Engine(
             directory: CText.string(copy.directory), options: try Options.convert(copy))
@@ -56,9 +54,6 @@ public func cw_open(
 }
 
 enum Options {
-    /// Size of the first layout.
-    static let firstBytes = unsafe MemoryLayout<cw_options>.offset(of: \.encrypt_to) ?? 0
-
     static func convert(_ options: cw_options) throws(CordwoodError) -> EngineOptions {
         var result = EngineOptions()
         result.processName = unsafe CText.string(options.process_name)
@@ -211,7 +206,7 @@ public func cw_stats_get(
         guard let out = unsafe out else {
             throw CordwoodError(Status.argument, "cw_stats_get: out is NULL")
         }
-        guard size >= 16 else {
+        guard Stamped.fits(size, cw_stats.self) else {
             throw CordwoodError(
                 Status.structSize, "cw_stats_get: size_of_stats is \(sizeText(size))")
         }
@@ -243,10 +238,7 @@ public func cw_stats_get(
         result.dropped_not_ready = stats.droppedNotReady
         result.dropped_permission = stats.droppedPermission
         result.dropped_other = stats.droppedOther
-        let count = min(size, MemoryLayout<cw_stats>.size)
-        unsafe withUnsafeBytes(of: &result) {
-            unsafe UnsafeMutableRawPointer(out).copyMemory(from: $0.baseAddress!, byteCount: count)
-        }
+        unsafe Stamped.write(result, to: out, size: size)
         return Status.ok
     }
 }

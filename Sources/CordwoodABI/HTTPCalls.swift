@@ -15,7 +15,9 @@ import CordwoodTrace
 public func cw_http_options_init(
     _ options: UnsafeMutablePointer<cw_http_options>!, _ size: Int
 ) {
-    guard let options = unsafe options, size >= HTTPCheck.optionsFirstBytes else { return }
+    guard let options = unsafe options, unsafe Stamped.fits(size, cw_http_options.self) else {
+        return
+    }
     unsafe Stamped.write(HTTPCheck.defaults(size), to: options, size: size)
 }
 
@@ -29,10 +31,7 @@ public func cw_http_options_set(
             throw CordwoodError(Status.argument, "cw_http_options_set: options is NULL")
         }
         var copy = unsafe HTTPCheck.defaults(0)
-        if let wrong = unsafe Stamped.read(options, into: &copy, least: HTTPCheck.optionsFirstBytes)
-        {
-            throw wrong
-        }
+        if let wrong = unsafe Stamped.read(options, into: &copy) { throw wrong }
         try unsafe engine.setHTTPCapture(HTTPCheck.options(copy))
         return Status.ok
     }
@@ -59,9 +58,7 @@ public func cw_http_begin(
     let block = unsafe EngineBlock(handle)
     guard unsafe HTTPCapture.isOn(block) else { return unsafe HTTPCheck.off(block) }
     var copy = unsafe cw_http_request()
-    if let wrong = unsafe Stamped.read(request, into: &copy, least: HTTPCheck.requestFirstBytes) {
-        return failed(wrong)
-    }
+    if let wrong = unsafe Stamped.read(request, into: &copy) { return failed(wrong) }
     guard unsafe HTTPCheck.isValid(copy) else { return HTTPCheck.wrong("cw_http_begin") }
     var made: HTTPCapture.Handle?
     let result = unsafe HTTPCapture.begin(block, copy, &made)
@@ -143,11 +140,6 @@ public func cw_http_end(
 }
 
 enum HTTPCheck {
-    /// Size of the first layout.
-    static let requestFirstBytes =
-        unsafe MemoryLayout<cw_http_request>.offset(of: \.trace_flags) ?? 0
-    static let optionsFirstBytes =
-        unsafe MemoryLayout<cw_http_options>.offset(of: \.keep_text) ?? 0
     private static let stringBytesMax = 1 << 30
     private static let headersMax = 1 << 24
 

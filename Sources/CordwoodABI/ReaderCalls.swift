@@ -121,11 +121,6 @@ import CordwoodTrace
     }
 }
 
-/// Sizes of the first versions of structs that have grown since.
-private let firstOptions =
-    unsafe MemoryLayout<cw_reader_options>.offset(of: \.identity_file) ?? 0
-private let firstView = unsafe MemoryLayout<cw_record_view>.offset(of: \.resource) ?? 0
-
 @_cdecl("cw_reader_open") @implementation
 public func cw_reader_open(
     _ directory: UnsafePointer<CChar>!, _ options: UnsafePointer<cw_reader_options>!,
@@ -137,9 +132,7 @@ public func cw_reader_open(
         }
         var copy = unsafe cw_reader_options()
         if let options = unsafe options {
-            if let wrong = unsafe Stamped.read(options, into: &copy, least: firstOptions) {
-                throw wrong
-            }
+            if let wrong = unsafe Stamped.read(options, into: &copy) { throw wrong }
         }
         let converted = try unsafe convert(copy)
         do throws(ReadProblem) {
@@ -191,12 +184,13 @@ public func cw_reader_next(
         return failed(Status.argument, "cw_reader_next: a pointer is NULL")
     }
     let size = unsafe Int(out.pointee.struct_size)
-    guard size >= firstView, size <= Stamped.bytesMax else {
+    guard unsafe Stamped.fits(size, cw_record_view.self) else {
+        let known = unsafe MemoryLayout<cw_record_view>.size
         return unsafe failed(
             Status.structSize,
             Stamped.text(
-                size < firstView ? Status.structSize : Status.structTail, "cw_record_view",
-                out.pointee.struct_size, firstView))
+                size < known ? Status.structSize : Status.structTail, "cw_record_view",
+                out.pointee.struct_size, known))
     }
     let reader = unsafe Unmanaged<ReaderHandle>.fromOpaque(UnsafeRawPointer(handle))
         .takeUnretainedValue()

@@ -15,51 +15,49 @@ enum Stamped {
     static let bytesMax = 65_536
 
     /// Copies a struct that starts with `struct_size` over `target`, which holds the defaults.
-    /// Refuses one smaller than its first version; the excess of a larger one must be zero.
-    /// - Parameter least: size of the first version; nil: it has not grown yet.
-    static func copy<T>(_ source: UnsafePointer<T>, into target: inout T, least: Int? = nil)
-        -> Int32
-    {
+    /// Refuses a smaller one; the excess of a larger one must be zero.
+    static func copy<T>(_ source: UnsafePointer<T>, into target: inout T) -> Int32 {
         let raw = unsafe UnsafeRawPointer(source)
         let size = unsafe Int(raw.loadUnaligned(as: UInt32.self))
         let known = MemoryLayout<T>.size
-        guard size >= least ?? known else { return Status.structSize }
+        guard size >= known else { return Status.structSize }
         guard size <= bytesMax else { return Status.structTail }
-        for i in known..<max(known, size)
+        for i in known..<size
         where unsafe raw.load(fromByteOffset: i, as: UInt8.self) != 0 {
             return Status.structTail
         }
         unsafe withUnsafeMutableBytes(of: &target) {
-            unsafe $0.copyMemory(from: UnsafeRawBufferPointer(start: raw, count: min(size, known)))
+            unsafe $0.copyMemory(from: UnsafeRawBufferPointer(start: raw, count: known))
         }
         return Status.ok
     }
 
     /// Like `copy`, but returns the problem with the struct, by its name; nil: none.
-    static func read<T>(
-        _ source: UnsafePointer<T>, into target: inout T, least: Int? = nil
-    ) -> CordwoodError? {
-        let status = unsafe copy(source, into: &target, least: least)
+    static func read<T>(_ source: UnsafePointer<T>, into target: inout T) -> CordwoodError? {
+        let status = unsafe copy(source, into: &target)
         guard status != Status.ok else { return nil }
         let size = unsafe UnsafeRawPointer(source).loadUnaligned(as: UInt32.self)
-        return CordwoodError(
-            status, text(status, "\(T.self)", size, least ?? MemoryLayout<T>.size))
+        return CordwoodError(status, text(status, "\(T.self)", size, MemoryLayout<T>.size))
     }
 
-    /// Writes a result as far as the host's struct extends, and zeroes its excess.
+    /// Whether a struct of the host of this size can be written.
+    static func fits<T>(_ size: Int, _: T.Type) -> Bool {
+        size >= MemoryLayout<T>.size && size <= bytesMax
+    }
+
+    /// Writes a struct of the host whose size fits, and zeroes what is behind the result.
     static func write<T>(_ result: T, to out: UnsafeMutablePointer<T>, size: Int) {
         let raw = UnsafeMutableRawPointer(out)
         let known = MemoryLayout<T>.size
         unsafe withUnsafeBytes(of: result) {
-            unsafe raw.copyMemory(from: $0.baseAddress!, byteCount: min(size, known))
+            unsafe raw.copyMemory(from: $0.baseAddress!, byteCount: known)
         }
-        guard size > known else { return }
         unsafe (raw + known).initializeMemory(as: UInt8.self, repeating: 0, count: size - known)
     }
 
     static func text(_ status: Int32, _ name: String, _ size: UInt32, _ known: Int) -> String {
         status == Status.structSize
-            ? "\(name).struct_size is \(size), the first version has \(known)"
+            ? "\(name).struct_size is \(size), the struct has \(known)"
             : size > UInt32(bytesMax)
                 ? "\(name).struct_size is \(size), over 65,536"
                 : "\(name).struct_size is \(size): bytes behind \(known) are not zero"

@@ -10,17 +10,13 @@ import CordwoodShip
 import CordwoodStore
 import CordwoodTrace
 
-/// Sizes of the structs' first versions.
-private enum First {
-    static let targetOptions = unsafe MemoryLayout<cw_target_options>.offset(of: \.parameters) ?? 0
-    static let uploadResult = MemoryLayout<cw_upload_result>.offset(of: \.refused) ?? 0
-}
-
 @_cdecl("cw_target_options_init") @implementation
 public func cw_target_options_init(
     _ options: UnsafeMutablePointer<cw_target_options>!, _ size: Int
 ) {
-    guard let options = unsafe options, size >= First.targetOptions else { return }
+    guard let options = unsafe options, unsafe Stamped.fits(size, cw_target_options.self) else {
+        return
+    }
     var defaults = unsafe cw_target_options()
     unsafe defaults.struct_size = UInt32(truncatingIfNeeded: size)
     unsafe defaults.connect_timeout_ms = Target.connectTimeoutMsDefault
@@ -38,9 +34,7 @@ public func cw_target_add(
             throw CordwoodError(Status.argument, "cw_target_add: options is NULL")
         }
         var copy = unsafe cw_target_options()
-        if let wrong = unsafe Stamped.read(options, into: &copy, least: First.targetOptions) {
-            throw wrong
-        }
+        if let wrong = unsafe Stamped.read(options, into: &copy) { throw wrong }
         let number = try unsafe engine(handle).addTarget(
             try convert(copy), callbacks: callbacks(copy))
         if let out = unsafe out { unsafe out.pointee = number }
@@ -158,7 +152,7 @@ func uploading(
     _ name: String, _ out: UnsafeMutablePointer<cw_upload_result>?, _ size: Int,
     _ body: (inout UploadResult) throws(CordwoodError) -> Int32
 ) -> cw_status {
-    if unsafe out != nil, size < First.uploadResult {
+    if unsafe out != nil, !Stamped.fits(size, cw_upload_result.self) {
         return failed(Status.structSize, "\(name): size_of_result is \(sizeText(size))")
     }
     var result = UploadResult()

@@ -37,7 +37,7 @@
  *   - A string with a length needs no NUL and may hold any byte. It may be NULL if the length is 0.
  *     A `const char *` without a length is NUL-terminated UTF-8.
  *   - A struct starts with struct_size, which the host sets to sizeof. Later versions may add
- *     members at the end. A function refuses a struct smaller than this version's first layout
+ *     members at the end. A function refuses a struct smaller than the first version's
  *     (CW_E_STRUCT_SIZE). It accepts a larger one if all bytes unknown to the library are zero
  *     (else CW_E_STRUCT_TAIL).
  *   - Any thread may call any function at any time, also in a forked child, unless the function's
@@ -415,7 +415,7 @@ typedef struct cw_stats {
     uint64_t dropped_other;       /* any other error of the file system */
 } cw_stats;
 
-/* Reports counts since cw_open. Writes as much of *out as size_of_stats covers. Blocks: no.
+/* Reports counts since cw_open. size_of_stats: sizeof *out. Blocks: no.
  * CW_OK · CW_E_ARGUMENT · CW_E_STRUCT_SIZE · CW_E_CLOSED */
 cw_status cw_stats_get(const cw_engine *engine, cw_stats *out, size_t size_of_stats);
 
