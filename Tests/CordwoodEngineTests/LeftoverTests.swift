@@ -141,35 +141,55 @@ final class LeftoverTests: XCTestCase {
         try engine.close()
     }
 
+    private func guards(
+        _ services: Services, _ waiting: Set<UInt64>, _ error: Int32
+    ) -> JournalGuards {
+        JournalGuards(
+            copying: { copy in
+                services.sealing.locked {
+                    copy(
+                        waiting.union(
+                            services.monitor.locked { services.sealedWaiting.map(\.number) }))
+                }
+            },
+            syncing: { _ in
+                var synced = SyncedFiles()
+                synced.error = error
+                return synced
+            })
+    }
+
+    private func renew(_ services: Services) -> Int32 {
+        services.journal.locked {
+            services.journalWriter.renew(services.engine, services.journalGuards)
+        }
+    }
+
+    /// A journal whose directory could not be synced has its name all the same.
+    func testAJournalThatWasNotPublishedIsReplaced() throws {
+        let engine = try open()
+        let services = try engine.services()
+        write(engine.logger("a"), 100)
+        let failed = services.journal.locked {
+            services.journalWriter.flush(services.engine, guards(services, [999], EIO))
+        }
+        XCTAssertEqual(failed, EIO)
+        let name = EngineCore.laneName(services.engine) + ".journal"
+        try Data("planted 1 ".utf8).write(to: URL(fileURLWithPath: "\(store)/lanes/\(name)"))
+        XCTAssertTrue(try found().contains(name))
+        try archive(engine)
+        XCTAssertEqual(renew(services), 0)
+        XCTAssertFalse(try found().contains(name))
+        try engine.close()
+    }
+
     func testAFailedRenewalChangesNothing() throws {
         let engine = try open()
         let services = try engine.services()
         let log = engine.logger("a")
-        func guards(_ waiting: Set<UInt64>, _ error: Int32) -> JournalGuards {
-            JournalGuards(
-                copying: { copy in
-                    services.sealing.locked {
-                        copy(
-                            waiting.union(
-                                services.monitor.locked {
-                                    services.sealedWaiting.map(\.number)
-                                }))
-                    }
-                },
-                syncing: { _ in
-                    var synced = SyncedFiles()
-                    synced.error = error
-                    return synced
-                })
-        }
-        func renew() -> Int32 {
-            services.journal.locked {
-                services.journalWriter.renew(services.engine, services.journalGuards)
-            }
-        }
         write(log, 100)
         try engine.flush(.machine, timeout: .seconds(60))
-        XCTAssertEqual(renew(), 0)
+        XCTAssertEqual(renew(services), 0)
         let first = try journal()
         try archive(engine)
         XCTAssertEqual(try journal().inode, first.inode)
@@ -178,17 +198,17 @@ final class LeftoverTests: XCTestCase {
         let place = "\(store)/lanes/.\(first.name)"
         try FileManager.default.createDirectory(
             atPath: place, withIntermediateDirectories: false)
-        XCTAssertNotEqual(renew(), 0)
+        XCTAssertNotEqual(renew(services), 0)
         write(log, 100)
         try engine.flush(.machine, timeout: .seconds(60))
         XCTAssertEqual(try journal().inode, first.inode, "a journal that was whole was given up")
 
         // A flush fails: the journal is not believed, whatever becomes of a renewal.
         let failed = services.journal.locked {
-            services.journalWriter.flush(services.engine, guards([999], EIO))
+            services.journalWriter.flush(services.engine, guards(services, [999], EIO))
         }
         XCTAssertEqual(failed, EIO)
-        XCTAssertNotEqual(renew(), 0)
+        XCTAssertNotEqual(renew(services), 0)
         try FileManager.default.removeItem(atPath: place)
         try engine.flush(.machine, timeout: .seconds(60))
         let second = try journal()
@@ -196,7 +216,7 @@ final class LeftoverTests: XCTestCase {
 
         try archive(engine)
         XCTAssertTrue(try found().contains(second.name))
-        XCTAssertEqual(renew(), 0)
+        XCTAssertEqual(renew(services), 0)
         XCTAssertNotEqual(try journal().inode, second.inode)
         XCTAssertFalse(try found().contains(second.name))
         try engine.close()

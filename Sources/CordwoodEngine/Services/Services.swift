@@ -181,7 +181,10 @@ import CordwoodTrace
         let finishes = monitor.locked {
             threadsRunning -= 1
             monitor.notify()
-            return threadsRunning == 0 && finishesAtEnd
+            guard threadsRunning == 0, finishesAtEnd else { return false }
+            // A thread of a call that outlived the close may end later.
+            finishesAtEnd = false
+            return true
         }
         if finishes { finish() }
     }
@@ -546,6 +549,7 @@ import CordwoodTrace
     /// engine's threads.
     @discardableResult
     private func finish(_ deadline: Deadline? = nil) -> Bool {
+        followStore()
         let lanes = lanesToArchive
         let ended = journal.locked {
             journalWriter.end()

@@ -115,6 +115,14 @@ extension Services {
         }
     }
 
+    /// In close: consent may have been denied since the supply thread last looked.
+    func followStore() {
+        guard !settings.isMemory, LaneKeeping.state(ofStore: directory) != keeping.store,
+            let found = try? StoreFile.read(storeDirectory: directory)
+        else { return }
+        monitor.locked { keeping.consent = found.consent }
+    }
+
     /// Records go where the open directory is. If it was moved, its new place is reported once.
     private func watchPlace(now: UInt64) {
         guard now >= keeping.nextPlace else { return }

@@ -115,13 +115,19 @@ extension Services {
             switch sealing.locked({ unsafe EngineCore.clearFirst(engine) }) {
             case .done: true
             case .waits: false
-            case .overwritten: unsafe EngineCore.syncCleared(engine, of: lane)
+            case .overwritten: syncFirst(of: lane)
             }
         let error = journal.locked { unsafe journalWriter.renew(engine, journalGuards) }
         guard !isFirstClear || error != 0 else { return }
         monitor.locked {
             keeping.leftovers.copiesDue = cw_monotonic_ns() + LeftoverKeeping.pauseNs
         }
+    }
+
+    private func syncFirst(of lane: String) -> Bool {
+        guard unsafe EngineCore.syncCleared(engine, of: lane) else { return false }
+        sealing.locked { unsafe EngineCore.markCleared(engine, of: lane) }
+        return true
     }
 
     /// The lanes that close archives: those of this process, where nothing may ever be left. What

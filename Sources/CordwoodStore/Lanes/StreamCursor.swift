@@ -320,7 +320,7 @@ final class StreamCursor {
         } else if segment.isSealed {
             if buffer.count == Int(chunk.end), unsafe StreamCursor.crcHolds(buffer.bytes, chunk) {
                 if segment.hasClock || !segment.isOtherBoot { believed = nil }
-            } else {
+            } else if try segment.recheck() {
                 lane.report(.damaged("\(place): checksum"))
             }
         } else if buffer.count < Int(chunk.end), !segment.isOtherBoot {

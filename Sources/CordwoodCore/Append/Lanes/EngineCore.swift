@@ -525,6 +525,7 @@ public enum EngineCore {
         unsafe unregister(engine)
         unsafe Descriptors.closeLanes(engine)
         unsafe FileCalls.close(engine.pointee.memory_fd)
+        unsafe engine.pointee.memory_fd = -1
         return true
     }
 

@@ -98,6 +98,8 @@ package final class JournalWriter: @unchecked Sendable {
     /// Segments whose files could not be synced; they stay here until an archive holds them (R36).
     private var unsynced: Set<UInt64> = []
     private var unsyncedError: Int32 = 0
+    /// The segments of a journal that could not be published, which may have its name all the same.
+    private var stray: Set<UInt64> = []
 
     package init() {}
 
@@ -115,7 +117,7 @@ package final class JournalWriter: @unchecked Sendable {
         guard failure == 0 else { return failure }
         // ORDER: relaxed. This thread set it, or will see it at its next flush (A36).
         if unsafe Lanes.isUnusable(lane) { return Errno.EIO }
-        return unsynced.isEmpty ? 0 : unsyncedError
+        return pendingError
     }
 
     /// Where archived records must not be left: writes the journal anew without those that archives
@@ -130,7 +132,7 @@ package final class JournalWriter: @unchecked Sendable {
         guards.copying { waiting in
             let held = unsafe heldSegments(engine, lane, waiting)
             unsynced.formIntersection(held)
-            hasArchived = !file.headers.isSubset(of: held)
+            hasArchived = !file.headers.union(stray).isSubset(of: held)
         }
         guard hasArchived else { return 0 }
         guard unsynced.isEmpty else { return unsyncedError }
@@ -162,8 +164,10 @@ package final class JournalWriter: @unchecked Sendable {
         guard fresh else { return result }
         if result == 0 {
             former.close()
+            stray = []
         } else {
             file.close()
+            stray.formUnion(file.headers)
             batch.clear(keeping: JournalWriter.batchKeptBytes)
             unsafe withName(lane, ".", ".journal") {
                 unsafe FileCalls.remove($0, in: Descriptors.lanes(engine))
@@ -203,8 +207,9 @@ package final class JournalWriter: @unchecked Sendable {
         unsyncedError = error
     }
 
-    /// 0, or the errno of a failed sync that affected segments which no archive holds yet.
-    package var pendingError: Int32 { unsynced.isEmpty ? 0 : unsyncedError }
+    /// 0, or the errno of a failed sync that affected segments which neither an archive nor the
+    /// journal holds.
+    package var pendingError: Int32 { unsynced.isSubset(of: file.whole) ? 0 : unsyncedError }
 
     /// Switches to that lane: each lane has a journal of its own.
     private func follow(_ lane: LaneBlock) {
@@ -212,6 +217,7 @@ package final class JournalWriter: @unchecked Sendable {
         unsafe generation = lane.pointee.generation
         end()
         unsynced = []
+        stray = []
         catalogsDone = 0
         filesDone = []
     }

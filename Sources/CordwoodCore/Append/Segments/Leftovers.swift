@@ -122,12 +122,23 @@ extension EngineCore {
 
     /// Syncs the lane file of that name. False: the zeros may not be on the disk.
     package static func syncCleared(_ engine: EngineBlock, of name: String) -> Bool {
-        guard let lane = unsafe readyLane(engine), unsafe laneName(engine) == name,
+        guard let lane = unsafe readyLane(engine), unsafe laneName(lane) == name else {
+            return true
+        }
+        let error = unsafe FileCalls.syncData(Descriptors.lane(engine, lane))
+        // The system reports a lost page once, and the file has the names of the lane, too.
+        // ORDER: relaxed. A request on its own (A36).
+        if SyncedFiles.isLasting(error) { unsafe Lanes.setUnusable(lane) }
+        return error == 0
+    }
+
+    /// Segment 0 of the lane of that name needs no further look. Under the sealing lock, in which a
+    /// lane is let go.
+    package static func markCleared(_ engine: EngineBlock, of name: String) {
+        guard let lane = unsafe readyLane(engine), unsafe laneName(lane) == name,
             let first = unsafe lane.pointee.first
-        else { return true }
-        guard unsafe FileCalls.syncData(Descriptors.lane(engine, lane)) == 0 else { return false }
+        else { return }
         unsafe first.pointee.retired = Leftovers.cleared
-        return true
     }
 
     /// Removes spares that were segments before, and replaces such a current segment. False: a
