@@ -4,6 +4,7 @@
 import Cordwood
 import CordwoodCore
 import CordwoodStore
+import CordwoodTestSupport
 import Glibc
 import XCTest
 
@@ -149,5 +150,45 @@ extension LastRecordsTests {
         let last = try read(options, boot: .zero)
         XCTAssertEqual(last.lines, Array(full.lines.suffix(5)))
         XCTAssertLessThan(last.gathered, 400)
+    }
+
+    /// Of many small lanes whose processes are gone, only those at the end are read, and those that
+    /// one look does not vouch for: with a gap, with refused records, damaged, or changing.
+    func testSmallLanesBeforeTheEndAreNotRead() throws {
+        try full()
+        let boot = LaneID(high: 5, low: 5)
+        let second: UInt64 = 1_000_000_000
+        for number: UInt64 in 0..<300 {
+            let lane = LaneBuilder(
+                store: store, name: "20261121T081530Z-\(1_000 + number)-9f3c5a0de1b27788",
+                id: number + 1, boot: 5)
+            // No process has run since the machine's start under this number.
+            lane.processNamespace = Machine.processNamespace()
+            lane.createdMonotonic = (number + 1) * second
+            lane.first.created = lane.createdMonotonic
+            let chunk = lane.first.chunk(thread: 1, sequence: 1, base: lane.createdMonotonic)
+            for index: UInt64 in 0..<3 {
+                let at = lane.createdMonotonic + index * 1_000
+                chunk.newBase(at)
+                chunk.text("\(number).\(index)", at: at)
+            }
+            // One lives on long after it began.
+            if number == 200 {
+                chunk.newBase(298 * second)
+                chunk.text("late", at: 298 * second)
+            }
+            if number == 210 { lane.drops = [(4, 0, 299 * second, 299 * second)] }
+            if number == 220 { lane.processNamespace = 0 }
+            lane.write()
+        }
+        var options = ReaderOptions()
+        let full = try read(options, boot: boot)
+        XCTAssertEqual(full.lines.count, 902)
+        for count in [1, 3, 8, 12] {
+            options.last = count
+            let last = try read(options, boot: boot)
+            XCTAssertEqual(last.lines, Array(full.lines.suffix(count)), "the last \(count)")
+            XCTAssertLessThan(last.gathered, 480, "lanes that are older were read")
+        }
     }
 }

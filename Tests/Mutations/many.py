@@ -7,7 +7,7 @@ mutation("many", "a-living-lane-is-over", STORE + "Lanes/LaneSource.swift",
          "swift OverLanesTests/testOnlyALivingLaneIsReadAgain",
          "a follower misses what a living process appends to its first segment")
 mutation("many", "nothing-is-read-ahead", STORE + "Lanes/LaneContext.swift",
-         "            try file.readAhead(at: UInt64(from), count: end &- from)\n", "",
+         "            try file.readAhead(at: UInt64(from), count: smallBytes &- from)\n", "",
          "processes listings", "each part of a small lane costs a system call")
 mutation("many", "growth-is-probed", STORE + "Lanes/LaneContext.swift",
          "        try readCatalog(upTo: files.catalogs.map { $0.last ?? 0 } "
@@ -63,6 +63,14 @@ mutation("many", "ends-are-believed", STORE + "View/EndPlan.swift",
          "            head.end <= head.size, head.end <= file.size(reaching: head.end),\n", "",
          "swift LastRecordsTests/testEndsThatCannotBeAreNotBelieved",
          "the last records come without the damage of a file that was cut")
+mutation("many", "small-lanes-are-opened", STORE + "View/StoreView.swift",
+         "                if start?.isNone ?? false { return nil }\n", "",
+         "swift LastRecordsTests/testSmallLanesBeforeTheEndAreNotRead",
+         "the last records of many small lanes cost opening each")
+mutation("many", "refusals-are-left-out", STORE + "View/LaneGlance.swift",
+         "        guard !hasDrops, let base", "        guard let base",
+         "swift LastRecordsTests/testSmallLanesBeforeTheEndAreNotRead",
+         "a loss that is told at a lane's end is left out with the lane")
 mutation("many", "what-is-wanted-overflows", STORE + "View/EndPlan.swift",
          "        return overflow ? .max : next\n", "        return next\n",
          "swift OverLanesTests/testWhatIsWantedNextDoesNotOverflow",

@@ -83,9 +83,14 @@ extension LaneHead {
     package var hasEnded: Bool { hasEnded(runningBoot: BootID.running()) }
 
     func hasEnded(runningBoot: LaneID) -> Bool {
+        hasEnded(runningBoot: runningBoot, namespace: Machine.processNamespace())
+    }
+
+    /// namespace: this process's, asked only if it decides.
+    func hasEnded(runningBoot: LaneID, namespace: @autoclosure () -> UInt64) -> Bool {
         bootID != .zero && bootID == runningBoot && processNamespace != 0
             && Machine.isGone(processID, startedAt: processStart)
-            && processNamespace == Machine.processNamespace()
+            && processNamespace == namespace()
     }
 
     /// Throws if it cannot be read.

@@ -123,9 +123,8 @@ final class LaneContext {
     private static func readAhead(_ head: LaneHead?, _ file: ReadFile?) -> Bool {
         guard let head, let file else { return false }
         let from = LaneHeader.dropsOffsetValue
-        let end = LaneHeader.segmentOffsetValue &+ SegmentHeader.bytes &+ recordBytesAhead
         do throws(ReadProblem) {
-            try file.readAhead(at: UInt64(from), count: end &- from)
+            try file.readAhead(at: UInt64(from), count: smallBytes &- from)
             let slots = try file.copy(
                 at: UInt64(head.dropsOffset), count: head.dropsCount &* DropSlot.bytes)
             return (0..<head.dropsCount).allSatisfy {
@@ -136,7 +135,7 @@ final class LaneContext {
         }
     }
 
-    private static let recordBytesAhead = 2_048
+    static let smallBytes = LaneHeader.segmentOffsetValue &+ SegmentHeader.bytes &+ 2_048
 
     /// A mapped lane file has its full catalog region from the start; segment 0 follows it.
     private static func cutOff(_ head: LaneHead?, _ file: ReadFile?, _ path: FilePath)

@@ -11,6 +11,8 @@ struct EndChain {
     var shelf: ArchiveShelf
     var archives: [ArchiveInfo]
     var files: LaneFiles?
+    /// Of a lane that is small: all of it.
+    var span: SegmentSpan?
     var process: ProcessInfo
     /// The merge opens the chain at this time at the latest.
     var lowerBound: UInt64
@@ -21,6 +23,8 @@ struct EndChain {
 struct LaneStart {
     var leftOut: Set<UInt64>
     var monotonicNs: UInt64
+    /// Nothing else is there.
+    var isNone: Bool
 }
 
 struct EndPlan {
@@ -87,7 +91,7 @@ struct EndPlan {
             spans.append(
                 (chain.files?.segments ?? []).compactMap {
                     SegmentSpan($0, of: chain.process.laneID)
-                })
+                } + [chain.span].compactMap { $0 })
         }
         // An open source holds a descriptor.
         defer { opened = nil }
@@ -143,7 +147,7 @@ struct EndPlan {
         for (chain, list) in spans.enumerated() {
             let (offset, before) = (offset(chains[chain].process), places[chain].count)
             for (index, span) in list.enumerated() where span.firstNs &+ offset <= upTo {
-                total &+= span.recordsGuessed
+                total &+= span.records
                 candidates.append((span.firstNs &+ offset, chain, before &+ index))
             }
         }
@@ -155,7 +159,7 @@ struct EndPlan {
             if taken >= wanted { break }
             least = min(least, shownMin)
             if place >= places[chain].count {
-                taken &+= spans[chain][place &- places[chain].count].recordsGuessed
+                taken &+= spans[chain][place &- places[chain].count].records
                 time = min(time, shownMin)
                 continue
             }
@@ -235,11 +239,12 @@ struct EndPlan {
     /// All records of a sealed segment are older than the last pair of its clock.
     private mutating func leaveOut(_ chain: EndChain, _ spans: [SegmentSpan]) {
         let offset = offset(chain.process)
-        guard time > offset else { return }
+        guard time > offset, chain.lowerBound < time else { return }
         let old = spans.filter { isBefore($0.lastNs &+ offset, time) }
         if old.isEmpty { return }
         lanes[chain.process.laneID] = LaneStart(
-            leftOut: Set(old.map(\.number)), monotonicNs: time &- offset)
+            leftOut: Set(old.map(\.number)), monotonicNs: time &- offset,
+            isNone: chain.span != nil)
     }
 
     private func isBefore(_ time: UInt64, _ limit: UInt64) -> Bool {
@@ -293,15 +298,17 @@ struct EndPlan {
     }
 }
 
-/// When the records of a sealed segment were written, by its header alone.
+/// When the records of a segment were written: by the header alone if it is sealed and not small.
 /// SAFETY: views are of a ReadBuffer held in a variable.
 struct SegmentSpan {
     let number: UInt64
     /// Monotonic ns: no record is older than the first, and none is younger than the last.
-    let firstNs: UInt64
-    let lastNs: UInt64
-    /// Of its chunks.
-    let bytes: UInt64
+    var firstNs = UInt64.max
+    var lastNs: UInt64 = 0
+    /// More or less: if they are too few, more segments are read.
+    var records: UInt64 = 0
+
+    init(number: UInt64) { self.number = number }
 
     /// nil: the segment is not sealed, or its header does not say all of this, or the file has less
     /// than it says.
@@ -320,11 +327,8 @@ struct SegmentSpan {
         number = head.number
         firstNs = head.createdMonotonic
         lastNs = last.monotonic
-        bytes = head.end &- min(head.end, head.headerBytes)
+        records = (head.end &- min(head.end, head.headerBytes)) / SegmentSpan.recordBytes + 1
     }
-
-    /// How many records it may hold, more or less: if they are too few, more segments are read.
-    var recordsGuessed: UInt64 { bytes / SegmentSpan.recordBytes + 1 }
 
     private static let recordBytes: UInt64 = 128
 }

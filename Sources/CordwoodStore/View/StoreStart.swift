@@ -20,6 +20,8 @@ struct LaneChain {
     var archives: [ArchiveInfo] = []
     var source: LaneSource?
     var later: LaterLane?
+    /// Of a small lane that is opened later.
+    var span: SegmentSpan?
     /// Other files have some of its records, too.
     var isShared = false
     var process: ProcessInfo?

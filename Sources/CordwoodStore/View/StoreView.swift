@@ -17,6 +17,8 @@ final class StoreView {
     let shelf: ArchiveShelf
     let report: (ReadProblem) -> Void
     let runningBoot: LaneID
+    /// Of this process, as a reader of the last records compares it; nil: it does not.
+    private let namespace: UInt64?
     private let firstOrder: UInt64
     /// Followed lanes, and those that lost segments to an archive, by name.
     var lanes: [String: LaneSource] = [:]
@@ -96,6 +98,7 @@ final class StoreView {
         self.merge = merge
         self.report = report
         self.runningBoot = runningBoot
+        namespace = options.looksBack && !options.follow ? Machine.processNamespace() : nil
         firstOrder = order
         shelf = ArchiveShelf(
             store: path, identities: options.identities,
@@ -137,13 +140,18 @@ final class StoreView {
     /// A lane that is opened when its time comes, which saves memory: until then its header is
     /// enough. nil: it is followed, or its header does not say what it has.
     private func later(_ files: LaneFiles) -> LaneChain? {
-        guard let head = LaneHead.read(files), !options.follow || head.closed,
+        guard let glance = LaneGlance(files, runningBoot: runningBoot, namespace: namespace) else {
+            return nil
+        }
+        let head = glance.head
+        guard !options.follow || head.closed,
             !files.hasJournal || head.bootID == runningBoot && runningBoot != .zero
         else { return nil }
         let numbers = [0] + files.segments.map(\.number)
         return LaneChain(
             lane: files.lane,
             later: (head.laneID, files, Set(numbers.filter { $0 >= head.archivedBelow })),
+            span: glance.span,
             process: LaneContext.process(head, nil, files.lane, []),
             created: head.createdMonotonic)
     }
@@ -290,13 +298,14 @@ final class StoreView {
         }
         let files = chain.later?.files
         let isLong = files.map(mayLeaveOut) ?? false
-        if chain.archives.isEmpty, !isLong { return nil }
+        let span = chain.archives.isEmpty ? chain.span : nil
+        if chain.archives.isEmpty, !isLong, span == nil { return nil }
         let process = chain.process ?? chain.archives.first.flatMap { shelf.first(of: $0)?.process }
         guard let process, merge.knows(process) else { return nil }
         return EndChain(
             shelf: shelf, archives: chain.archives,
-            files: isLong && process.bootID == runningBoot ? files : nil, process: process,
-            lowerBound: bound)
+            files: isLong && process.bootID == runningBoot ? files : nil, span: span,
+            process: process, lowerBound: bound)
     }
 
     func openLane(_ files: LaneFiles) -> LaneSource? {
@@ -399,6 +408,7 @@ final class StoreView {
             }
             do throws(ReadProblem) {
                 var start = starts.ofLanes[id]
+                if start?.isNone ?? false { return nil }
                 var source = try open(start.map { listed.without($0.leftOut) } ?? listed)
                 if start != nil, try source.endsInGap() {
                     // Gap records in what is left out may say which refusals it reports.
