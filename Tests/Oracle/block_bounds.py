@@ -245,7 +245,19 @@ for _count in (0, 1):
     made(f"frame-count-{_count}-and-no-others", lambda text: table(
         small([text], types=b"\1"), s1=b"\1" + _thread(name=b"t")), instead=_all_planes,
         layout=BlockLayout(change={"contents": lambda found, count=_count: found[:count]}),
-        lift={"frame_count_least": 1} if _count else {})
+        group="whole" if _count else "block")
+for _what, _change in (
+        ("whole", None), ("left", lambda found: [found[0] + b"\0"]),
+        ("short", lambda found: [found[0][:-1]]),
+        ("and-a-text", lambda found: [*found, b""]),
+        ("and-a-leaf", lambda found: [*found, b"", b"x"])):
+    made(f"one-frame-{_what}", lambda text: small([text]), group="block" if _change else "whole",
+         layout=BlockLayout(joined=True, change={"contents": _change} if _change else {}))
+for _what in ("text", "plane"):
+    made(f"one-frame-and-a-leaf-of-{_what}-bytes", lambda text: table(
+        small([text], types=b"\1"), s1=b"\1" + _thread(name=b"t")),
+        instead=_all_planes if _what == "plane" else None, layout=BlockLayout(
+            joined=True, change={"directory": lambda words, what=_what: {**words, what: 1}}))
 
 
 def _last_crc_twice(stored):

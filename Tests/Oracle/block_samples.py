@@ -85,6 +85,7 @@ def good_blocks():
                 ("many", BlockLayout(1, 1, duplicates=0.5, codec=codec)),
                 ("of-planes", BlockLayout(1, 1 << 20, duplicates=0, codec=codec)),
                 ("of-texts", BlockLayout(1 << 20, 1, codec=codec)),
+                ("one", BlockLayout(joined=True, duplicates=0.5, codec=codec)),
                 ("with-flags", BlockLayout(codec=codec, flags=1))):
             yield (f"frames-{name}-{codec}", lambda layout=layout: good(
                 30, LETTERS, layout=layout, tidy=layout.flags == 1))

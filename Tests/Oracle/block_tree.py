@@ -21,7 +21,6 @@ class BlockLimits(Limits):
     processes: int = 4096
     attributes: int = 65536
     frame_count: int = 1024
-    frame_count_least: int = 2
     size_more: int = 0  # the sum of the columns may exceed the size by that
 
 
@@ -52,7 +51,7 @@ class BlockTree(Tree):
         self.flags, count = content[8], u16(content, 10)
         self.meta_bytes, self.plane_bytes, self.text_bytes = (
             u32(content, 12), u32(content, 16), u32(content, 20))
-        if not self.limits.frame_count_least <= count <= self.limits.frame_count:
+        if not 1 <= count <= self.limits.frame_count:
             raise Damage(f"{count} frames")
         if len(content) < 28 + 12 * count:
             raise Damage("a directory shorter than its entries")
@@ -61,6 +60,7 @@ class BlockTree(Tree):
         sizes, inflate = {"zstd": (frame_sizes, inflated), "lz4": (_lz4_sizes, _lz4_inflated),
                           "none": (_plain_sizes, _plain_inflated)}[self.codec_of_frames]
         found = self._contents(source, content[24:24 + 12 * count], sizes, inflate)
+        self.is_joined = count == 1
         return found if count > 1 else [*found, b""]
 
     def add(self, count):
@@ -84,7 +84,8 @@ class BlockTree(Tree):
 
     def text_leaf(self):
         length = self.meta.varint()
-        content = self.text.take(length) if length < self.text_bytes else self._frame()
+        source = self.pool if self.is_joined else self.text
+        content = source.take(length) if length < self.text_bytes else self._frame()
         if len(content) != length:
             raise Damage("a text of another length")
         self.texts.append(content)

@@ -176,12 +176,13 @@ class BlockLayout:
     flags: int = 0
     more: bytes = b""  # after the entries of the directory
     change: dict = field(default_factory=dict)  # (list, frames, directory) → what is written
+    joined: bool = False  # no frame for text
 
 
 def stored(writer, layout):
     """Directory and frames."""
     change = layout.change
-    entries, contents = laid(writer, layout, layout.text_bytes)
+    entries, contents = laid(writer, layout, layout.text_bytes, layout.joined)
     entries = change.get("list", lambda same: same)(entries)
     head = varint(len(entries)) + b"".join(varint(step) + varint(back) for step, back in entries)
     contents[0] = bytes(writer.meta) + head + contents[0]

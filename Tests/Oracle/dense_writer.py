@@ -271,16 +271,16 @@ class Layout:
     change: dict = field(default_factory=dict)  # (list, frames, directory) → what is written
 
 
-def laid(writer, layout, text_bytes=float("inf")):
+def laid(writer, layout, text_bytes=float("inf"), joined=False):
     """The list of duplicates, and the contents of all frames without it and the meta stream.
-    text_bytes: longer text leaves have frames of their own."""
+    text_bytes: longer text leaves have frames of their own. joined: the others are in the pool."""
     pool, text, large, entries, planes, last = bytearray(), bytearray(), [], [], [], 0
     for is_text, content in writer.leaves:
         if is_text:
             if len(content) >= text_bytes:
                 large.append(content)
             else:
-                text += content
+                (pool if joined else text).extend(content)
             continue
         equal = [at for at, other in enumerate(planes) if other == content]
         if equal and writer.choice.random.random() < layout.duplicates:
@@ -291,7 +291,7 @@ def laid(writer, layout, text_bytes=float("inf")):
         else:
             pool += content
         planes.append(content)
-    return entries, [bytes(pool), bytes(text), *large]
+    return entries, [bytes(pool), *(() if joined else (bytes(text),)), *large]
 
 
 def stored(writer, payload, layout=Layout()):

@@ -136,6 +136,8 @@ struct LeafWriter: ~Copyable {
         var codec = Codec.zstd
         /// One look at each frame.
         var isSwift = false
+        /// The pool has the text leaves, too.
+        var isOneFrame = false
         var flags: UInt16
     }
 
@@ -161,21 +163,28 @@ struct LeafWriter: ~Copyable {
         if effort == .swift {
             plan.isSwift = true
             plan.flags = 0
-            if leaves.data.count >= Self.framesBytes {
-                plan.planeBytes = Self.swiftPlaneBytes
-                plan.textBytes = Self.swiftTextBytes
-                plan.word = UInt32(Self.swiftTextBytes)
-            } else {
-                plan.planeBytes = Int(Int32.max)
-            }
+        }
+        if leaves.data.count < Self.oneFrameBytes {
+            plan.isOneFrame = true
+            plan.planeBytes = Int(Int32.max)
+        } else if plan.isSwift, leaves.data.count < Self.framesBytes {
+            plan.planeBytes = Int(Int32.max)
+        } else {
+            if plan.isSwift { plan.planeBytes = Self.swiftPlaneBytes }
+            plan.textBytes = plan.isSwift ? Self.swiftTextBytes : Self.textBytes
+            plan.word = UInt32(plan.textBytes)
         }
         try pack(leaves, plan, to: &out)
     }
 
-    /// A smaller block has two frames: those of its columns would cost more than they save.
+    /// Of all leaves. A second frame would cost more than it saves.
+    private static let oneFrameBytes = 2 << 10
+    /// Likewise, for frames of single leaves at effort 0.
     private static let framesBytes = 128 << 10
     private static let swiftPlaneBytes = 4 << 10
     private static let swiftTextBytes = 16 << 10
+    /// Spares a copy of the text of a huge record.
+    private static let textBytes = 2 << 20
 
     private mutating func pack(
         _ leaves: borrowing LeafWriter, _ plan: Plan, to out: inout GrowingBytes
@@ -184,7 +193,7 @@ struct LeafWriter: ~Copyable {
             leaves.meta.count <= DenseLimits.metaMax
         else { throw .unfit }
         let large = try gather(leaves, plan)
-        let frames = 2 + large.count
+        let frames = plan.isOneFrame ? 1 : 2 + large.count
         guard frames <= DenseLimits.framesMax,
             pool.count + leaves.data.count <= DenseLimits.contentMax
         else { throw .unfit }
@@ -196,10 +205,13 @@ struct LeafWriter: ~Copyable {
         guard unsafe out.claim(SkippableFrame.headerBytes + content) != nil else { throw .memory }
         let directory = start + SkippableFrame.headerBytes
         if plan.isSwift || plan.codec != .zstd {
-            try packSwiftly(large, leaves, plan.codec, directory, &out)
+            try packSwiftly(large, leaves, plan, directory, &out)
         } else {
-            try pack(unsafe Slice(pool.bytes), max(level, least), directory, 0, &out)
-            try pack(unsafe Slice(text.bytes), max(textLevel, least), directory, 1, &out)
+            let poolLevel = max(plan.isOneFrame ? textLevel : level, least)
+            try pack(unsafe Slice(pool.bytes), poolLevel, directory, 0, &out)
+            if !plan.isOneFrame {
+                try pack(unsafe Slice(text.bytes), max(textLevel, least), directory, 1, &out)
+            }
             try pack(large, leaves, max(level, least), directory, &out)
         }
         out.store(SkippableFrame.magicValue, at: start)
@@ -217,28 +229,32 @@ struct LeafWriter: ~Copyable {
 
     /// All frames, each compressed once.
     private mutating func packSwiftly(
-        _ large: [LeafWriter.Leaf], _ leaves: borrowing LeafWriter, _ codec: Codec,
+        _ large: [LeafWriter.Leaf], _ leaves: borrowing LeafWriter, _ plan: Plan,
         _ directory: Int, _ out: inout GrowingBytes
     ) throws(DenseProblem) {
-        try packSwiftly(unsafe Slice(pool.bytes), codec, directory, 0, &out)
-        try packSwiftly(unsafe Slice(text.bytes), codec, directory, 1, &out)
+        try packSwiftly(unsafe Slice(pool.bytes), plan, directory, 0, &out)
+        if !plan.isOneFrame {
+            try packSwiftly(unsafe Slice(text.bytes), plan, directory, 1, &out)
+        }
         for (index, leaf) in large.enumerated() {
             let bytes = leaves.bytes(leaf)
-            if codec == .zstd, !leaf.isText {
+            if plan.codec == .zstd, !leaf.isText {
                 try pack(bytes, Self.symbolsOnly, directory, 2 + index, &out)
             } else {
-                try packSwiftly(bytes, codec, directory, 2 + index, &out)
+                try packSwiftly(bytes, plan, directory, 2 + index, &out)
             }
         }
     }
 
     private mutating func packSwiftly(
-        _ content: Slice, _ codec: Codec, _ directory: Int, _ index: Int,
+        _ content: Slice, _ plan: Plan, _ directory: Int, _ index: Int,
         _ out: inout GrowingBytes
     ) throws(DenseProblem) {
+        let codec = plan.codec
         if codec == .zstd { return try pack(content, level, directory, index, &out) }
         let start = out.count
-        guard BlockCompressor.append(content.bytes, codec, level: level, to: &out) else {
+        let fast = codec.defaultLevel
+        guard BlockCompressor.append(content.bytes, codec, level: fast, to: &out) else {
             throw .memory
         }
         enter(content, out.count - start, directory, index, &out)
@@ -348,6 +364,8 @@ struct LeafWriter: ~Copyable {
             if leaf.isText {
                 if leaf.count >= plan.textBytes {
                     large.append(leaf)
+                } else if plan.isOneFrame {
+                    pool.append(leaves.bytes(leaf).bytes)
                 } else {
                     text.append(leaves.bytes(leaf).bytes)
                 }
@@ -376,15 +394,19 @@ struct LeafWriter: ~Copyable {
         enter(content, size, directory, index, &out)
     }
 
-    /// The large planes, from frame 2 on.
+    /// The large leaves, from frame 2 on.
     private mutating func pack(
-        _ planes: [LeafWriter.Leaf], _ leaves: borrowing LeafWriter, _ level: Int32,
+        _ large: [LeafWriter.Leaf], _ leaves: borrowing LeafWriter, _ level: Int32,
         _ directory: Int, _ out: inout GrowingBytes
     ) throws(DenseProblem) {
         let isLook = blocksUntilLook == 0
         var (symbolBytes, leastBytes) = (0, 0)
-        for (index, leaf) in planes.enumerated() {
+        for (index, leaf) in large.enumerated() {
             let content = leaves.bytes(leaf)
+            if leaf.isText {
+                try pack(content, max(textLevel, level), directory, 2 + index, &out)
+                continue
+            }
             let start = out.count
             let symbols = unsafe try Self.compress(context, content, Self.symbolsOnly, to: &out)
             var size = symbols
@@ -428,6 +450,7 @@ struct LeafWriter: ~Copyable {
     struct Opened {
         var leaves: LeafReader
         var payloadCRC: UInt32
+        /// What has the text leaves; nothing else in a block of method 2.
         var text: Slice
         /// FORMAT §11.6, bit 0 of the flags.
         var hasLetters: Bool
@@ -445,7 +468,7 @@ struct LeafWriter: ~Copyable {
             Bytes.u32(bytes, 0) == SkippableFrame.magicValue
         else { throw .damaged }
         let content = Int(Bytes.u32(bytes, 4))
-        let least = DenseDirectory.bytes + 2 * DenseFrame.bytes + DenseDirectory.crcBytes
+        let least = DenseDirectory.bytes + DenseDirectory.crcBytes
         guard content >= least, content <= stored.count - SkippableFrame.headerBytes else {
             throw .damaged
         }
@@ -455,12 +478,12 @@ struct LeafWriter: ~Copyable {
             Bytes.u64(directory.bytes, DenseDirectory.magic)
                 == (isBlock ? BlockDirectory.magicValue : DenseDirectory.magicValue)
         else { throw .damaged }
-        guard isBlock || directory[DenseDirectory.flags] & DenseDirectory.flagsOfNewerValue == 0
-        else {
-            throw .newer("flags \(directory[DenseDirectory.flags])")
+        let flags = directory[DenseDirectory.flags]
+        guard isBlock || flags & DenseDirectory.flagsOfNewerValue == 0 else {
+            throw .newer("flags \(flags)")
         }
         let count = Int(Bytes.u16(directory.bytes, DenseDirectory.frameCount))
-        guard count >= 2, count <= DenseLimits.framesMax,
+        guard count >= (isBlock ? 1 : 2), count <= DenseLimits.framesMax,
             DenseDirectory.entries + count * DenseFrame.bytes <= summed.count
         else { throw .damaged }
         try check(directory, count, stored.count - SkippableFrame.headerBytes - content)
@@ -476,7 +499,7 @@ struct LeafWriter: ~Copyable {
             at += size
         }
         let pool = try inflate(frames[0], into: &arena)
-        let text = try inflate(frames[1], into: &arena)
+        let text = count > 1 ? try inflate(frames[1], into: &arena) : nil
         let metaBytes = Int(Bytes.u32(directory.bytes, DenseDirectory.metaBytes))
         guard metaBytes <= DenseLimits.metaMax else { throw .damaged }
         let planeBytes = Int(Bytes.u32(directory.bytes, DenseDirectory.planeBytes))
@@ -487,8 +510,8 @@ struct LeafWriter: ~Copyable {
                 pool: pool, text: text, frames: Array(frames.dropFirst(2)), metaBytes: metaBytes,
                 planeBytes: planeBytes, textBytes: isBlock ? textBytes : .max,
                 rawBytes: rawBytes),
-            payloadCRC: Bytes.u32(directory.bytes, DenseDirectory.payloadCRC), text: text,
-            hasLetters: directory[DenseDirectory.flags] & DenseDirectory.flagOfLettersValue != 0)
+            payloadCRC: Bytes.u32(directory.bytes, DenseDirectory.payloadCRC), text: text ?? pool,
+            hasLetters: flags & DenseDirectory.flagOfLettersValue != 0)
     }
 
     /// Checks the sizes of all frames before memory for any is allocated.

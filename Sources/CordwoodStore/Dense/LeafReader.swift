@@ -22,7 +22,8 @@ struct LeafReader {
     }
 
     private var meta: ByteCursor
-    private var text: ByteCursor
+    /// nil: text leaves are in the pool.
+    private var text: ByteCursor?
     private var pool: ByteCursor
     private var duplicates: ByteCursor
     private var duplicatesLeft: UInt64
@@ -54,7 +55,6 @@ struct LeafReader {
         planeBytes = 1
         textBytes = .max
         meta = ByteCursor(Bytes.none)
-        text = meta
         pool = meta
         duplicates = meta
         duplicatesLeft = 0
@@ -64,9 +64,9 @@ struct LeafReader {
         duplicateBytesLeft = 0
     }
 
-    /// `frames`: those of large planes, as stored in the file.
+    /// `frames`: those of large leaves, as stored in the file.
     init(
-        pool found: Slice, text textFrame: Slice, frames: [StoredFrame], metaBytes: Int,
+        pool found: Slice, text textFrame: Slice?, frames: [StoredFrame], metaBytes: Int,
         planeBytes: Int, textBytes: Int, rawBytes: Int
     ) throws(DenseProblem) {
         guard metaBytes <= found.count, planeBytes > 0 else { throw .damaged }
@@ -75,7 +75,7 @@ struct LeafReader {
         self.planeBytes = planeBytes
         self.textBytes = textBytes
         meta = ByteCursor(found.part(0, metaBytes).bytes)
-        text = ByteCursor(textFrame.bytes)
+        text = textFrame.map { ByteCursor($0.bytes) }
         duplicates = ByteCursor(found.part(metaBytes, .max).bytes)
         valuesLeft = DenseLimits.valuesMax(rawBytes: rawBytes)
         madeLeft = DenseLimits.madeMax(rawBytes: rawBytes)
@@ -134,8 +134,12 @@ struct LeafReader {
             frame += 1
             return (Slice(Bytes.none), frame - 1)
         }
-        guard let found = text.bytes(UInt64(size)) else { throw .damaged }
-        return (Slice(found), nil)
+        let found =
+            text == nil
+            ? unsafe pool.bytes(UInt64(size)).map { Slice($0) }
+            : unsafe text?.bytes(UInt64(size)).map { Slice($0) }
+        guard let found else { throw .damaged }
+        return (found, nil)
     }
 
     /// The frame, if it is not inflated yet.
@@ -209,7 +213,7 @@ struct LeafReader {
 
     /// Everything was used.
     var isSpent: Bool {
-        meta.left | text.left | pool.left == 0 && frame == stored.count && nextDuplicate == nil
-            && duplicatesLeft == 0
+        meta.left | (text?.left ?? 0) | pool.left == 0 && frame == stored.count
+            && nextDuplicate == nil && duplicatesLeft == 0
     }
 }
