@@ -25,7 +25,7 @@ extension Block {
         case .context: context.isSame(as: content.context)
         case .format: format.isSame(as: content.format)
         case .contexts: hasContexts(content.contexts, content.traces)
-        case .arguments: try hasArguments(content.arguments, content.format)
+        case .arguments: hasArguments(content.arguments, content.format)
         case .sections: try hasSections(content)
         case .messages: hasMessages(content.messages)
         }
@@ -103,13 +103,9 @@ extension Block {
         return true
     }
 
-    private mutating func hasArguments(
-        _ found: ArgumentColumns, _ format: Flat<UInt64>
-    ) throws(DenseProblem) -> Bool {
-        head.removeAll()
-        try found.write(format, atMost: arguments.count, into: &head)
-        if head.failed { throw .memory }
-        return unsafe Slice(head.bytes).isSame(Slice(arguments.bytes))
+    private func hasArguments(_ found: ArgumentColumns, _ format: Flat<UInt64>) -> Bool {
+        var cursor = ByteCursor(unsafe arguments.bytes)
+        return found.areNext(in: &cursor, of: format) && cursor.left == 0
     }
 
     private mutating func hasSections(

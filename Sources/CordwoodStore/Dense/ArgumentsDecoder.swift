@@ -203,6 +203,56 @@ extension ArgumentColumns {
         }
     }
 
+    /// Whether the bytes that follow are those that `write` gives of the same records, of which no
+    /// argument was written before.
+    /// SAFETY: each column has a value of each record of its format.
+    func areNext(in cursor: inout ByteCursor, of format: Flat<UInt64>) -> Bool {
+        for record in 0..<format.count {
+            let place = Int(truncatingIfNeeded: format[record])
+            for index in first[place]..<first[place &+ 1] {
+                let column = unsafe columns.base + index
+                let taken = unsafe column.pointee.taken
+                unsafe column.pointee.taken = taken &+ 1
+                let isSame: Bool
+                switch unsafe ArgumentForm.bytes(column.pointee.type) {
+                case 4:
+                    let word = unsafe column.pointee.words.base[taken]
+                    isSame = cursor.word(UInt32.self) == UInt32(truncatingIfNeeded: word)
+                case 8: isSame = unsafe cursor.word(UInt64.self) == column.pointee.words.base[taken]
+                case 1:
+                    let word = unsafe column.pointee.words.base[taken]
+                    isSame = cursor.byte() == UInt8(truncatingIfNeeded: word)
+                default: isSame = unsafe Self.isNext(in: &cursor, &column.pointee, taken)
+                }
+                if !isSame { return false }
+            }
+        }
+        return true
+    }
+
+    private static func isNext(
+        in cursor: inout ByteCursor, _ column: inout ArgumentColumn, _ taken: Int
+    ) -> Bool {
+        var size = UInt64(ArgumentForm.extendedBytes)
+        var place = taken
+        if column.type != ArgumentType.extended {
+            let state = column.words[taken]
+            guard let length = cursor.word(UInt32.self),
+                (length == LengthWord.null) == (state == ArgumentForm.null)
+            else { return false }
+            if length == LengthWord.null { return true }
+            guard (length & LengthWord.cut != 0) == (state == ArgumentForm.cut) else {
+                return false
+            }
+            size = UInt64(length & ~LengthWord.cut)
+            if column.type == ArgumentType.wide { size *= 4 }
+            place = column.takenStrings
+            column.takenStrings += 1
+        }
+        guard let bytes = cursor.bytes(size) else { return false }
+        return Slice(bytes).isSame(column.strings[place])
+    }
+
     private static func string(
         _ column: inout ArgumentColumn, _ most: Int, _ out: inout GrowingBytes
     ) throws(DenseProblem) {
