@@ -183,6 +183,28 @@ final class BlockTests: XCTestCase {
         }
     }
 
+    /// Lines that have nothing in common take no more bytes at effort 1. A block of one line has
+    /// one frame.
+    func testUnlikeLinesAreStoredAsTheyAre() throws {
+        let thread = RecordMaker(seed: 9).threads[0]
+        for count in [1, 30, 2_500] {
+            var random = SplitMix(9)
+            var block = Block(seed: 1, target: 4 << 20)
+            for _ in 0..<count {
+                random.bytes(100).map { $0 % 85 + 38 }.withUnsafeBytes {
+                    var record = RecordRef(thread: thread)
+                    record.message = $0
+                    block.add(record)
+                }
+            }
+            let swift = try StoredBlock(&block, .swift)
+            let dense = try StoredBlock(&block, .dense)
+            XCTAssertLessThan(dense.bytes.count, swift.bytes.count * 51 / 50, "\(count)")
+            let place = SkippableFrame.headerBytes + DenseDirectory.frameCount
+            XCTAssertEqual(littleAt(dense.bytes, place) & 0xFFFF == 1, count == 1)
+        }
+    }
+
     func testFlipsAreRefused() throws {
         for effort in BlockEffort.allCases {
             var maker = RecordMaker(seed: 7)

@@ -193,10 +193,14 @@ mutation("read", "null-has-no-letters", STORE + "Lanes/Text/FormatSearch.swift",
          "swift TextSearchTests/testASearchFindsWhatATestOfEveryTextFinds",
          "a NULL that is printed as (null) is not found")
 mutation("read", "noise-is-mined", STORE + "Dense/TemplatesEncoder.swift",
-         "bytes * 2 * values.count > rawBytes * index { throw .unfit }\n",
-         "false { throw .unfit }\n",
+         "bytes * 2 * values.count > rawBytes * index {\n",
+         "false {\n",
          "swift DenseBlockTests/testUnlikeLinesAreRefused",
          "random bytes are mined, packed and read again before method 1 wins")
+mutation("read", "unlike-lines-are-mined", STORE + "Dense/StringsEncoder.swift",
+         "        if isOuter, sharing == .lines { return try raw(values) }\n", "",
+         "swift BlockTests/testUnlikeLinesAreStoredAsTheyAre",
+         "lines without anything in common take more bytes at effort 1 than at 0")
 mutation("read", "a-choice-is-for-ever", STORE + "Dense/TemplatesEncoder.swift",
          "blocksUntilChoice = sharing == before ? Self.choicePeriod - 1 : 0\n",
          "blocksUntilChoice = Self.choicePeriod - 1\n",

@@ -26,8 +26,8 @@ struct DenseEncoder: ~Copyable {
     static let templatesDepthMax = 5
     /// Arguments with a greater average size hold words and numbers.
     private static let proseBytes = 24
-    /// Size of the payload.
-    private(set) var rawBytes = 0
+    /// Size of the payload; nil: there is a block instead.
+    private(set) var rawBytes: Int?
     private(set) var payloadCRC: UInt32 = 0
     static let arenaKept = 32 << 20
 
@@ -47,6 +47,7 @@ struct DenseEncoder: ~Copyable {
         defer {
             arena.clear(keeping: Self.arenaKept)
             out.clear()
+            rawBytes = nil
         }
         guard recordCount <= DenseLimits.recordsMax else { throw .unfit }
         rawBytes = payload.count
@@ -272,62 +273,60 @@ struct DenseEncoder: ~Copyable {
         for index in 0..<total { try argument(columns[index]) }
     }
 
+    /// SAFETY: each column has room for a value of each record of its format.
     private func take(
         _ stream: Slice, _ format: Flat<UInt64>, _ first: Flat<Int>,
         _ columns: Flat<ArgumentColumn>
     ) throws(DenseProblem) {
         var cursor = ByteCursor(stream.bytes)
         for record in 0..<format.count {
-            var index = first[Int(format[record])]
-            let end = first[Int(format[record]) + 1]
-            while index < end {
-                var column = columns[index]
-                switch ArgumentForm.bytes(column.type) {
-                case 4:
-                    guard let word = cursor.word(UInt32.self) else { throw .unfit }
-                    let isSigned =
-                        column.type == ArgumentType.int || column.type == ArgumentType.error
-                    column.words[column.taken] =
-                        isSigned
-                        ? UInt64(bitPattern: Int64(Int32(bitPattern: word))) : UInt64(word)
-                case 8:
-                    guard let word = cursor.word(UInt64.self) else { throw .unfit }
-                    column.words[column.taken] = word
-                case 1:
-                    guard let byte = cursor.byte() else { throw .unfit }
-                    column.words[column.taken] = UInt64(byte)
-                default: try take(&cursor, &column)
+            let place = Int(truncatingIfNeeded: format[record])
+            for index in first[place]..<first[place &+ 1] {
+                let column = unsafe columns.base + index
+                let word: UInt64
+                switch unsafe column.pointee.type {
+                case ArgumentType.int, ArgumentType.error:
+                    guard let found = cursor.word(UInt32.self) else { throw .unfit }
+                    word = UInt64(bitPattern: Int64(Int32(bitPattern: found)))
+                case ArgumentType.uint, ArgumentType.float:
+                    guard let found = cursor.word(UInt32.self) else { throw .unfit }
+                    word = UInt64(found)
+                case ArgumentType.long, ArgumentType.ulong, ArgumentType.pointer,
+                    ArgumentType.double:
+                    guard let found = cursor.word(UInt64.self) else { throw .unfit }
+                    word = found
+                case ArgumentType.bool, ArgumentType.char:
+                    guard let found = cursor.byte() else { throw .unfit }
+                    word = UInt64(found)
+                default:
+                    guard let form = unsafe try take(&cursor, &column.pointee) else { continue }
+                    word = form
                 }
-                column.taken += 1
-                columns[index] = column
-                index += 1
+                unsafe column.pointee.words.base[column.pointee.taken] = word
+                unsafe column.pointee.taken &+= 1
             }
         }
         guard cursor.left == 0 else { throw .unfit }
     }
 
+    /// Takes a string, and returns its form; nil: an extended number, which has none.
     private func take(
         _ cursor: inout ByteCursor, _ column: inout ArgumentColumn
-    ) throws(DenseProblem) {
-        if column.type == ArgumentType.extended {
-            guard let bytes = cursor.bytes(UInt64(ArgumentForm.extendedBytes)) else {
-                throw .unfit
-            }
-            column.strings[column.taken] = Slice(bytes)
-            return
+    ) throws(DenseProblem) -> UInt64? {
+        let isExtended = column.type == ArgumentType.extended
+        var size = UInt64(ArgumentForm.extendedBytes)
+        var form = ArgumentForm.whole
+        if !isExtended {
+            guard let length = cursor.word(UInt32.self) else { throw .unfit }
+            if length == LengthWord.null { return ArgumentForm.null }
+            if length & LengthWord.cut != 0 { form = ArgumentForm.cut }
+            size = UInt64(length & ~LengthWord.cut)
+            if column.type == ArgumentType.wide { size *= 4 }
         }
-        guard let length = cursor.word(UInt32.self) else { throw .unfit }
-        if length == LengthWord.null {
-            column.words[column.taken] = ArgumentForm.null
-            return
-        }
-        let units = UInt64(length & ~LengthWord.cut)
-        let size = column.type == ArgumentType.wide ? units * 4 : units
         guard let bytes = cursor.bytes(size) else { throw .unfit }
-        column.words[column.taken] =
-            length & LengthWord.cut != 0 ? ArgumentForm.cut : ArgumentForm.whole
         column.strings[column.takenStrings] = Slice(bytes)
         column.takenStrings += 1
+        return isExtended ? nil : form
     }
 
     private mutating func argument(_ column: ArgumentColumn) throws(DenseProblem) {

@@ -12,6 +12,7 @@ extension DenseEncoder {
     private static let planeCost = 40.0
     private static let dictionaryLeast = 32
     private static let bucketsLeast = 64
+    private static let slopesLeast = 16
     private static let runsLeast = 64
     /// Average run length from which runs are stored as such.
     private static let runMean = 8
@@ -20,58 +21,51 @@ extension DenseEncoder {
     mutating func ints(_ values: Flat<UInt64>, isList: Bool = false) throws(DenseProblem) {
         let count = values.count
         if count == 0 { return }
-        if effort == .swift { return try swiftInts(values) }
         let source = unsafe UnsafePointer(values.base)
-        var last = unsafe Int64(bitPattern: source[0])
-        var (least, most, runs) = (last, last, 1)
-        var place = 1
-        while place < count {
-            let value = unsafe Int64(bitPattern: source[place])
-            least = min(least, value)
-            most = max(most, value)
-            runs &+= value != last ? 1 : 0
-            last = value
-            place &+= 1
-        }
-        if least == most {
+        let first = unsafe source[0]
+        var differing: UInt64 = 0
+        for place in 0..<count { unsafe differing |= source[place] ^ first }
+        if differing == 0 {
             out.meta.append(IntsCodec.const)
-            out.meta.append(zigzag: values[0])
+            out.meta.append(zigzag: first)
             return
         }
         let mark = arena.mark
         defer { arena.release(to: mark) }
-        if !isList, count >= Self.runsLeast, runs &* Self.runMean <= count {
-            return try self.runs(values, runs)
+        if effort == .swift { return try swiftInts(values, Self.width(differing)) }
+        if !isList, count >= Self.runsLeast {
+            var runs = 1
+            for place in 1..<count { unsafe runs &+= source[place] != source[place &- 1] ? 1 : 0 }
+            if runs &* Self.runMean <= count { return try self.runs(values, runs) }
         }
-        let base = UInt64(bitPattern: least)
-        let offsets: Flat<UInt64> = try arena.flat(count)
-        let deltas: Flat<UInt64> = try arena.flat(count)
-        let (above, steps) = unsafe (offsets.base, deltas.base)
-        unsafe steps[0] = 0
-        unsafe above[0] = source[0] &- base
-        var deltaBits: UInt64 = 0
-        place = 1
-        while place < count {
-            let delta = unsafe Zigzag.coded(source[place] &- source[place &- 1])
-            unsafe above[place] = source[place] &- base
-            unsafe steps[place] = delta
-            deltaBits |= delta
-            place &+= 1
-        }
-        let offsetWidth = Self.width(UInt64(bitPattern: most) &- base)
-        let deltaWidth = Self.width(deltaBits)
+        let (base, offsetWidth) = Self.offsets(values)
+        let deltaWidth = Self.width(Self.bits(values, 1, Self.step))
+        // What each codec would store of the values that an estimate looks at.
+        let size = packer.isThorough ? count : min(count, Self.sample)
+        let start = (count - size) / 2
+        let shown: Flat<UInt64> = try arena.flat(size)
+        Self.fill(shown, values, from: start, 0) { unsafe $0.base[$1] &- base }
         var codec = IntsCodec.offset
-        var cost = try planesCost(offsets, offsetWidth)
+        var cost = try planesCost(shown, offsetWidth, of: count)
         func take(_ other: UInt8, _ otherCost: Double) {
             if otherCost < cost {
                 codec = other
                 cost = otherCost
             }
         }
-        take(IntsCodec.delta, try planesCost(deltas, deltaWidth, below: cost))
-        let slopes = try self.slopes(deltas, deltaWidth)
-        if let slopes {
-            take(IntsCodec.slope, try planesCost(slopes.steps, slopes.width, below: cost))
+        let isLong = count >= Self.bucketsLeast
+        let offsetBuckets =
+            isLong && offsetWidth > 1 ? try bucketsCost(shown, of: count) : .infinity
+        Self.fill(shown, values, from: start, 1, Self.step)
+        take(IntsCodec.delta, try planesCost(shown, deltaWidth, of: count, below: cost))
+        let deltaBuckets =
+            isLong && deltaWidth > 1 ? try bucketsCost(shown, of: count) : .infinity
+        let slopeWidth =
+            count >= Self.slopesLeast && deltaWidth > 1
+            ? Self.width(Self.bits(values, 2, Self.slope)) : deltaWidth
+        if slopeWidth < deltaWidth {
+            Self.fill(shown, values, from: start, 2, Self.slope)
+            take(IntsCodec.slope, try planesCost(shown, slopeWidth, of: count, below: cost))
         }
         let dictionary =
             isList || offsetWidth < 2 || count < Self.dictionaryLeast
@@ -81,79 +75,105 @@ extension DenseEncoder {
             let width = Self.width(UInt64(dictionary.entries.count - 1))
             take(
                 IntsCodec.dictionary,
-                try planesCost(dictionary.chosen, width, below: cost) + entries)
+                try planesCost(dictionary.chosen, width, of: count, below: cost) + entries)
         }
-        if count >= Self.bucketsLeast {
-            if offsetWidth > 1 { take(IntsCodec.logOffset, try bucketsCost(offsets)) }
-            if deltaWidth > 1 { take(IntsCodec.logDelta, try bucketsCost(deltas)) }
-        }
+        take(IntsCodec.logOffset, offsetBuckets)
+        take(IntsCodec.logDelta, deltaBuckets)
 
         out.meta.append(codec)
-        switch codec {
-        case IntsCodec.offset:
-            out.meta.append(zigzag: base)
-            try planes(offsets, offsetWidth)
-        case IntsCodec.delta:
-            out.meta.append(zigzag: values[0])
-            try planes(deltas, deltaWidth)
-        case IntsCodec.logOffset:
-            out.meta.append(zigzag: base)
-            try buckets(offsets)
-        case IntsCodec.logDelta:
-            out.meta.append(zigzag: values[0])
-            try buckets(deltas)
-        case IntsCodec.slope:
-            guard let slopes else { throw .unfit }
-            out.meta.append(zigzag: values[0])
-            out.meta.append(zigzag: values[1] &- values[0])
-            try planes(slopes.steps, slopes.width)
-        default:
-            guard let dictionary else { throw .unfit }
+        if codec == IntsCodec.dictionary, let dictionary {
             out.meta.append(varint: UInt64(dictionary.entries.count))
             try ints(dictionary.entries, isList: true)
-            try planes(
-                dictionary.chosen, Self.width(UInt64(dictionary.entries.count - 1)))
+            return try indices(dictionary.chosen, below: dictionary.entries.count)
         }
+        let isOffset = codec == IntsCodec.offset || codec == IntsCodec.logOffset
+        out.meta.append(zigzag: isOffset ? base : first)
+        if codec == IntsCodec.offset { return try planes(values, offsetWidth, above: base) }
+        let all: Flat<UInt64> = try arena.flat(count)
+        if codec == IntsCodec.slope {
+            out.meta.append(zigzag: values[1] &- first)
+            Self.fill(all, values, from: 0, 2, Self.slope)
+            return try planes(all, slopeWidth)
+        }
+        if codec == IntsCodec.logOffset {
+            Self.fill(all, values, from: 0, 0) { unsafe $0.base[$1] &- base }
+        } else {
+            Self.fill(all, values, from: 0, 1, Self.step)
+        }
+        if codec == IntsCodec.delta { return try planes(all, deltaWidth) }
+        try buckets(all)
     }
 
-    /// One look: the narrower of offset and delta.
-    private mutating func swiftInts(_ values: Flat<UInt64>) throws(DenseProblem) {
-        let source = unsafe UnsafePointer(values.base)
-        let first = values[0]
-        var (least, most) = (Int64(bitPattern: first), Int64(bitPattern: first))
-        var steps: UInt64 = 0
-        for place in 1..<max(values.count, 1) {
-            let value = unsafe source[place]
-            least = min(least, Int64(bitPattern: value))
-            most = max(most, Int64(bitPattern: value))
-            unsafe steps |= Zigzag.coded(value &- source[place &- 1])
+    /// One look: the narrower of offset and delta. `width`: the bytes in which values differ.
+    private mutating func swiftInts(
+        _ values: Flat<UInt64>, _ width: Int
+    ) throws(DenseProblem) {
+        var (base, width) = (values[0] & ~0xFF, width)
+        if width > 1 {
+            (base, width) = Self.offsets(values)
+            let stepWidth = Self.width(Self.bits(values, 1, Self.step))
+            if stepWidth < width {
+                let steps: Flat<UInt64> = try arena.flat(values.count)
+                Self.fill(steps, values, from: 0, 1, Self.step)
+                out.meta.append(IntsCodec.delta)
+                out.meta.append(zigzag: values[0])
+                return try planes(steps, stepWidth)
+            }
         }
-        if least == most {
-            out.meta.append(IntsCodec.const)
-            out.meta.append(zigzag: first)
-            return
+        out.meta.append(IntsCodec.offset)
+        out.meta.append(zigzag: base)
+        try planes(values, width, above: base)
+    }
+
+    /// The least of them, as signed numbers, and the bytes that hold how far others are above it.
+    private static func offsets(_ values: Flat<UInt64>) -> (base: UInt64, width: Int) {
+        let source = unsafe UnsafePointer(values.base)
+        var least = unsafe Int64(bitPattern: source[0])
+        var most = least
+        for place in 0..<values.count {
+            let value = unsafe Int64(bitPattern: source[place])
+            least = min(least, value)
+            most = max(most, value)
         }
         let base = UInt64(bitPattern: least)
-        let width = Self.width(UInt64(bitPattern: most) &- base)
-        let stepWidth = Self.width(steps)
-        let mark = arena.mark
-        defer { arena.release(to: mark) }
-        let found: Flat<UInt64> = try arena.flat(values.count)
-        let target = unsafe found.base
-        if stepWidth < width {
-            out.meta.append(IntsCodec.delta)
-            out.meta.append(zigzag: first)
-            var last = first
-            for place in 0..<values.count {
-                unsafe target[place] = Zigzag.coded(source[place] &- last)
-                unsafe last = source[place]
-            }
-        } else {
-            out.meta.append(IntsCodec.offset)
-            out.meta.append(zigzag: base)
-            for place in 0..<values.count { unsafe target[place] = source[place] &- base }
-        }
-        try planes(found, min(width, stepWidth))
+        return (base, width(UInt64(bitPattern: most) &- base))
+    }
+
+    /// What codec delta stores at a place, which is not the first.
+    @inline(__always)
+    private static func step(_ values: Flat<UInt64>, _ place: Int) -> UInt64 {
+        let source = unsafe values.base + place
+        return unsafe Zigzag.coded(source[0] &- source[-1])
+    }
+
+    /// What codec slope stores at a place behind the first two.
+    @inline(__always)
+    private static func slope(_ values: Flat<UInt64>, _ place: Int) -> UInt64 {
+        let source = unsafe values.base + place
+        return unsafe Zigzag.coded((source[0] &- source[-1]) &- (source[-1] &- source[-2]))
+    }
+
+    /// All bits of what `code` makes of the values from place `lead` on.
+    @inline(__always)
+    private static func bits(
+        _ values: Flat<UInt64>, _ lead: Int, _ code: (Flat<UInt64>, Int) -> UInt64
+    ) -> UInt64 {
+        var bits: UInt64 = 0
+        for place in lead..<max(values.count, lead) { bits |= code(values, place) }
+        return bits
+    }
+
+    /// Fills `target` with what `code` makes of the values from `start` on, or 0 before `lead`.
+    @inline(__always)
+    private static func fill(
+        _ target: Flat<UInt64>, _ values: Flat<UInt64>, from start: Int, _ lead: Int,
+        _ code: (Flat<UInt64>, Int) -> UInt64
+    ) {
+        let made = unsafe target.base
+        let size = min(target.count, values.count - start)
+        let zeros = min(max(lead - start, 0), size)
+        for index in 0..<zeros { unsafe made[index] = 0 }
+        for index in zeros..<size { unsafe made[index] = code(values, start &+ index) }
     }
 
     private mutating func runs(_ values: Flat<UInt64>, _ count: Int) throws(DenseProblem) {
@@ -177,19 +197,23 @@ extension DenseEncoder {
     /// The bytes needed to hold the number.
     static func width(_ number: UInt64) -> Int { (71 - number.leadingZeroBitCount) / 8 }
 
-    /// Planes(n) of numbers of at most `width` bytes.
-    mutating func planes(_ values: Flat<UInt64>, _ width: Int) throws(DenseProblem) {
+    /// Planes(n) of numbers of at most `width` bytes above `base`.
+    mutating func planes(
+        _ values: Flat<UInt64>, _ width: Int, above base: UInt64 = 0
+    ) throws(DenseProblem) {
         out.meta.append(UInt8(width))
-        try bareplanes(values, width)
+        try bareplanes(values, width, above: base)
     }
 
-    private mutating func bareplanes(_ values: Flat<UInt64>, _ width: Int) throws(DenseProblem) {
-        let source = unsafe values.base
+    private mutating func bareplanes(
+        _ values: Flat<UInt64>, _ width: Int, above base: UInt64 = 0
+    ) throws(DenseProblem) {
+        let (source, count) = unsafe (UnsafePointer(values.base), values.count)
         for byte in 0..<width {
-            let plane = unsafe try out.plane(values.count).assumingMemoryBound(to: UInt8.self)
+            let plane = unsafe try out.plane(count).assumingMemoryBound(to: UInt8.self)
             let shift = UInt64(8 &* byte)
-            for index in 0..<values.count {
-                unsafe plane[index] = UInt8(truncatingIfNeeded: source[index] &>> shift)
+            for index in 0..<count {
+                unsafe plane[index] = UInt8(truncatingIfNeeded: (source[index] &- base) &>> shift)
             }
         }
     }
@@ -197,23 +221,6 @@ extension DenseEncoder {
     /// Planes(n) of indices below `end`.
     mutating func indices(_ values: Flat<UInt64>, below end: Int) throws(DenseProblem) {
         try planes(values, Self.width(UInt64(max(end, 1) - 1)))
-    }
-
-    private mutating func slopes(
-        _ deltas: Flat<UInt64>, _ width: Int
-    ) throws(DenseProblem) -> (steps: Flat<UInt64>, width: Int)? {
-        guard deltas.count >= 16, width > 1 else { return nil }
-        let steps: Flat<UInt64> = try arena.flat(deltas.count)
-        steps[0] = 0
-        steps[1] = 0
-        var bits: UInt64 = 0
-        for index in 2..<deltas.count {
-            steps[index] = Zigzag.coded(
-                Zigzag.plain(deltas[index]) &- Zigzag.plain(deltas[index &- 1]))
-            bits |= steps[index]
-        }
-        let needed = Self.width(bits)
-        return needed < width ? (steps, needed) : nil
     }
 
     private mutating func intDictionary(
@@ -241,20 +248,22 @@ extension DenseEncoder {
             chosen[index] = UInt64(slots[slot]) &- 1
         }
         // Sorted as signed numbers, so that the entries have small differences.
-        let order: Flat<UInt64> = try arena.flat(found)
-        for index in 0..<found { order[index] = UInt64(index) }
-        let listed = entries.prefix(found)
-        order.sort { one, other in
-            Int64(bitPattern: listed[Int(one)]) < Int64(bitPattern: listed[Int(other)])
+        let order: Flat<IntEntry> = try arena.flat(found)
+        for index in 0..<found {
+            order[index] = IntEntry(value: Int64(bitPattern: entries[index]), index: index)
         }
-        let sorted: Flat<UInt64> = try arena.flat(found)
+        order.sort { $0.value < $1.value }
         let ranks: Flat<UInt64> = try arena.flat(found)
         for index in 0..<found {
-            sorted[index] = listed[Int(order[index])]
-            ranks[Int(order[index])] = UInt64(index)
+            entries[index] = UInt64(bitPattern: order[index].value)
+            ranks[order[index].index] = UInt64(index)
         }
-        for index in 0..<count { chosen[index] = ranks[Int(chosen[index])] }
-        return (sorted, chosen)
+        // SAFETY: all of them are below the number of entries.
+        let (places, numbers) = unsafe (ranks.base, chosen.base)
+        for index in 0..<count {
+            unsafe numbers[index] = places[Int(truncatingIfNeeded: numbers[index])]
+        }
+        return (entries.prefix(found), chosen)
     }
 
     /// Buckets(n).
@@ -297,10 +306,10 @@ extension DenseEncoder {
 
     // MARK: estimates, in bits
 
-    /// Each plane by the entropy of its bytes; runs are nearly free. `most`: costs above this need
-    /// not be exact.
+    /// Each plane by the entropy of its bytes; runs are nearly free. `values`: all, or a sample of
+    /// `count`. `most`: costs above this need not be exact.
     mutating func planesCost(
-        _ values: Flat<UInt64>, _ width: Int, below most: Double = .infinity
+        _ values: Flat<UInt64>, _ width: Int, of count: Int, below most: Double = .infinity
     ) throws(DenseProblem) -> Double {
         let mark = arena.mark
         defer { arena.release(to: mark) }
@@ -331,7 +340,7 @@ extension DenseEncoder {
             let flags = Logs.bits(size, of: changes) + Logs.bits(size, of: size - changes)
             bits += min(heads.takeBits() + flags, all.takeBits())
             cost =
-                bits * Double(values.count) / Double(max(size, 1))
+                bits * Double(count) / Double(max(size, 1))
                 + Double(byte + 1) * Self.planeCost
         }
         return cost
@@ -357,7 +366,9 @@ extension DenseEncoder {
         return Double(try packer.planeBytes(content) * 8) + Self.planeCost
     }
 
-    private mutating func bucketsCost(_ values: Flat<UInt64>) throws(DenseProblem) -> Double {
+    private mutating func bucketsCost(
+        _ values: Flat<UInt64>, of count: Int
+    ) throws(DenseProblem) -> Double {
         let mark = arena.mark
         defer { arena.release(to: mark) }
         if isMeasured(values) {
@@ -379,7 +390,7 @@ extension DenseEncoder {
             symbols.add(Int(symbol))
             raw &+= LogBucket.bits(symbol)
         }
-        return (Double(raw) + symbols.takeBits()) * Double(values.count)
+        return (Double(raw) + symbols.takeBits()) * Double(count)
             / Double(max(size, 1)) + 2 * Self.planeCost
     }
 
@@ -432,6 +443,11 @@ extension DenseEncoder {
         }
         return true
     }
+}
+
+private struct IntEntry: BitwiseCopyable {
+    var value: Int64
+    var index: Int
 }
 
 /// The frequency of each of 256 symbols.

@@ -24,7 +24,7 @@ enum StringKind {
 
 extension DenseEncoder {
     private static let tableLeast = 4
-    private static let templatesLeast = 4
+    static let templatesLeast = 4
     private static let templatesBytesLeast = 64
 
     /// `depth`: the number of templates around the column. `isList`: the entries of a dictionary.
@@ -56,6 +56,8 @@ extension DenseEncoder {
             return try raw(values)
         }
         if kind == .run || kind == .quoted || kind == .prose, try hex(values) { return }
+        let isOuter = depth == 0 && (kind == .line || kind == .prose)
+        if isOuter, sharing == .lines { return try raw(values) }
         if kind != .digits, kind != .word, kind != .mixed, depth < Self.templatesDepthMax,
             count >= Self.templatesLeast, Self.bytes(values) > Self.templatesBytesLeast
         {
@@ -207,14 +209,18 @@ extension DenseEncoder {
             farthest = max(farthest, distance)
             unsafe counts[Int(truncatingIfNeeded: number)] &+= 1
         }
+        // The most frequent one first, of equally frequent ones the first. Both numbers are below
+        // 2^32.
         let order: Flat<UInt64> = try arena.flat(size)
-        for index in 0..<size { order[index] = UInt64(index) }
-        order.sort { one, other in
-            let (first, second) = (uses[Int(one)], uses[Int(other)])
-            return first != second ? first > second : one < other
+        for index in 0..<size {
+            order[index] = (UInt64(UInt32.max) &- uses[index]) &<< 32 | UInt64(index)
         }
+        order.sort { $0 < $1 }
         let ranks: Flat<UInt64> = try arena.flat(size)
-        for index in 0..<size { ranks[Int(order[index])] = UInt64(index) }
+        for index in 0..<size {
+            order[index] &= UInt64(UInt32.max)
+            ranks[Int(order[index])] = UInt64(index)
+        }
         let places = unsafe ranks.base
         for index in 0..<count {
             unsafe numbers[index] = places[Int(truncatingIfNeeded: numbers[index])]
@@ -222,8 +228,8 @@ extension DenseEncoder {
 
         let width = Self.width(UInt64(size - 1))
         let recentWidth = Self.width(farthest)
-        let cost = try planesCost(chosen, width)
-        let isRecent = try planesCost(recent, recentWidth, below: cost) < cost
+        let cost = try planesCost(chosen, width, of: count)
+        let isRecent = try planesCost(recent, recentWidth, of: count, below: cost) < cost
         out.meta.append(isRecent ? 1 : 0)
         out.meta.append(varint: UInt64(size))
         let entries: Flat<Slice> = try arena.flat(size)

@@ -46,6 +46,8 @@ enum ColumnSharing {
     /// Those at the same place in templates with equally many variables: lines that tell one story
     /// in different words.
     case place
+    /// There are none: lines are stored as they are.
+    case lines
 }
 
 /// The hash of a template's first pieces and variables; made only for the few variables that need
@@ -90,6 +92,10 @@ extension DenseEncoder {
     private static let choiceLinesLeast = 64
     /// A sample is not everything: the other way must be this much smaller, in hundredths.
     private static let choiceGain = 92
+    /// Likewise, for lines as they are.
+    private static let linesGain = 95
+    /// Templates leave that part of lines that are not made of them.
+    private static let unlikeLeast = 5
 
     /// The average number of rows that a template must have, times 4.
     private static func rowsLeast(_ kind: StringKind) -> Int {
@@ -121,8 +127,10 @@ extension DenseEncoder {
                 if index >= Self.coarseLeast && count * 10 > index * 7
                     || bytes >= Self.longBytes && count * 100 > (index + 1) * Self.unlikeMost
                 {
-                    // Most of the block is not a log: method 1 takes as many bytes in less time.
-                    if kind == .line, bytes * 2 * values.count > rawBytes * index { throw .unfit }
+                    // Most of the payload is not a log: method 1 takes as many bytes in less time.
+                    if kind == .line, let rawBytes, bytes * 2 * values.count > rawBytes * index {
+                        throw .unfit
+                    }
                     return false
                 }
             }
@@ -246,17 +254,31 @@ extension DenseEncoder {
             return
         }
         let sample = try self.sample(of: lines)
-        guard sample.count >= Self.choiceLinesLeast else { return }
+        let isWhole = rawBytes == nil && sample.count == lines.count
+        let least = isWhole ? Self.templatesLeast : Self.choiceLinesLeast
+        guard sample.count >= least else { return }
         let before = sharing
         let gain = packer.isThorough ? 100 : Self.choiceGain
         sharing = .word
-        guard let size = try size(of: sample) else { return }
+        guard var size = try size(of: sample) else { return }
+        var found = sharing
         sharing = .place
         if let other = try self.size(of: sample), other * 100 < size * gain {
-            sharing = .place
-        } else {
-            sharing = .word
+            (found, size) = (sharing, other)
         }
+        // A payload has method 1 instead.
+        if rawBytes == nil {
+            sharing = .lines
+            // Lines that lie near each other have much in common, with templates or without: a
+            // sample shows only that they have not.
+            let bytes = Self.bytes(sample)
+            let isUnlike = isWhole || size > bytes / Self.unlikeLeast
+            let gain = isWhole && bytes <= Self.choiceBytes ? 100 : Self.linesGain
+            if isUnlike, let other = try self.size(of: sample), other * 100 < size * gain {
+                found = sharing
+            }
+        }
+        sharing = found
         blocksUntilChoice = sharing == before ? Self.choicePeriod - 1 : 0
     }
 
