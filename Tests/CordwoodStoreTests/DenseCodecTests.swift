@@ -402,6 +402,29 @@ final class DenseCodecTests: XCTestCase {
         try check(times.map { $0.joined(separator: " x ") }, .line, StringsCodec.templates)
     }
 
+    /// Any other byte in a digit's place makes it no time.
+    func testTimesHaveDigits() {
+        for at in 0..<8 {
+            for byte in UInt8.min...UInt8.max {
+                var text = Array("09:32:48 x".utf8)
+                text[at] = byte
+                let parts = text.prefix(8).split(separator: 0x3A, omittingEmptySubsequences: false)
+                let numbers = parts.map { part in
+                    part.count == 2 && part.allSatisfy { 0x30...0x39 ~= $0 }
+                        ? Int(part.first! - 0x30) * 10 + Int(part.last! - 0x30) : 99
+                }
+                let isTime =
+                    numbers.count == 3 && numbers[0] < 24 && numbers[1] < 60 && numbers[2] < 60
+                var last = TimeForm.LastDate()
+                let found = text.withUnsafeBytes {
+                    TimeForm.read(Slice($0), at: 0, after: &last)?.number
+                }
+                let wanted = numbers.reduce(0) { $0 * 60 + $1 }
+                XCTAssertEqual(found, isTime ? Int64(wanted) : nil, "byte \(byte) at \(at)")
+            }
+        }
+    }
+
     /// As syslog prints them: one column, over months and days of one digit.
     func testTimesWithoutAYear() throws {
         let days = [

@@ -397,7 +397,7 @@ struct TimeForm {
             littleEndian: UnsafeRawPointer(bytes).loadUnaligned(as: UInt64.self))
         let plain = text ^ 0x3030_3A30_303A_3030
         // A digit plus six has no high half.
-        guard (plain | plain &+ 0x0606_0006_0600_0606) & 0xF0F0_FFF0_F0FF_F0F0 == 0 else {
+        guard (plain | (plain &+ 0x0606_0006_0600_0606)) & 0xF0F0_FFF0_F0FF_F0F0 == 0 else {
             return nil
         }
         // Ten times each digit, plus the next one; nothing carries.

@@ -50,7 +50,7 @@ struct RowScan {
         while at < end {
             if at &+ 8 <= end {
                 let word = Bytes.u64(levels, at)
-                if (word | word &+ more) & 0x8080_8080_8080_8080 == 0 {
+                if (word | (word &+ more)) & 0x8080_8080_8080_8080 == 0 {
                     at &+= 8
                     continue
                 }
