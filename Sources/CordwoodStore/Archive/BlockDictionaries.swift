@@ -212,14 +212,10 @@ import CordwoodCore
     }
 
     @safe private func applyPlace(_ body: UnsafeRawBufferPointer, to record: inout RecordRef) {
-        var cursor = ByteCursor(body)
-        guard let line = cursor.word(UInt32.self), let fileSize = cursor.word(UInt16.self),
-            let functionSize = cursor.word(UInt16.self), let file = cursor.bytes(UInt64(fileSize)),
-            let function = cursor.bytes(UInt64(functionSize))
-        else { return }
-        record.line = line
-        record.file = unsafe file
-        record.function = unsafe function
+        guard let place = PlaceSection(body) else { return }
+        record.line = place.line
+        record.file = unsafe place.file
+        record.function = unsafe place.function
     }
 
     /// A trace of zeros means none.
@@ -266,5 +262,23 @@ import CordwoodCore
         var size = before &+ 4 &+ after
         if word != LengthWord.null { size &+= Int(word & ~LengthWord.cut) &* unit }
         return size <= bytes.count ? size : nil
+    }
+}
+
+/// The body of a section 4 (FORMAT §8.1); nil: it does not fit its bytes.
+@safe struct PlaceSection {
+    let line: UInt32
+    let file: UnsafeRawBufferPointer
+    let function: UnsafeRawBufferPointer
+
+    @safe init?(_ body: UnsafeRawBufferPointer) {
+        var cursor = ByteCursor(body)
+        guard let line = cursor.word(UInt32.self), let fileSize = cursor.word(UInt16.self),
+            let functionSize = cursor.word(UInt16.self), let file = cursor.bytes(UInt64(fileSize)),
+            let function = cursor.bytes(UInt64(functionSize))
+        else { return nil }
+        self.line = line
+        unsafe self.file = file
+        unsafe self.function = function
     }
 }

@@ -47,6 +47,10 @@ struct Block: ~Copyable {
     private(set) var loggers: ByteTable
     var sites: ByteTable
     private(set) var formats: ByteTable
+    /// Argument types of all formats.
+    private var argumentColumns = 0
+    /// Each is a column of up to 8 leaves, of which a block has 65,536.
+    private static let argumentColumnsMost = 4_096
     private struct RecentFormat {
         var process: ObjectIdentifier
         var place: UInt32
@@ -121,6 +125,7 @@ struct Block: ~Copyable {
             || loggers.count >= ArchiveLimits.dictionaryMax
             || sites.count >= ArchiveLimits.dictionaryMax
             || formats.count >= ArchiveLimits.dictionaryMax
+            || argumentColumns >= Self.argumentColumnsMost
             || contexts.count >= ArchiveLimits.dictionaryMax
     }
 
@@ -251,7 +256,10 @@ struct Block: ~Copyable {
         scratch.append(keeps ? record.style : 1)
         scratch.append(string: record.format, max: ArchiveLimits.stringMax)
         scratch.append(string: keeps ? record.argumentTypes : Bytes.none, max: 255)
-        return unsafe formats.index(scratch.bytes)
+        let known = formats.count
+        let index = unsafe formats.index(scratch.bytes)
+        if formats.count > known { argumentColumns &+= min(record.argumentTypes.count, 255) }
+        return index
     }
 
     @inline(__always)
@@ -273,6 +281,7 @@ struct Block: ~Copyable {
         loggers.removeAll()
         sites.removeAll()
         formats.removeAll()
+        argumentColumns = 0
         for slot in recent.indices { recent[slot] = nil }
         format.removeAll()
         arguments.removeAll()

@@ -40,7 +40,8 @@ extension Block {
             case SectionKind.message, SectionKind.kind, SectionKind.site,
                 SectionKind.originalLength, SectionKind.arguments, SectionKind.definition:
                 continue
-            case SectionKind.place: hasPlace = true
+            // One that does not fit its bytes says nothing.
+            case SectionKind.place: hasPlace = PlaceSection(body) != nil
             case SectionKind.time: hasTime = body.count == 8
             default: break
             }

@@ -56,8 +56,6 @@ import CordwoodCore
         while unsafe position < end, shift < 70 {
             let next = unsafe position.loadUnaligned(as: UInt8.self)
             unsafe position += 1
-            // The tenth byte has room for one bit.
-            if shift == 63, next > 1 { return nil }
             value |= UInt64(next & 0x7f) &<< shift
             if next < 0x80 { return value }
             shift &+= 7

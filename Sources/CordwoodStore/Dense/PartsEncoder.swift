@@ -4,6 +4,9 @@
 import CordwoodCore
 
 extension DenseEncoder {
+    /// Each pair of type and key is a column of up to 8 leaves, of which a block has 65,536.
+    private static let pairsMost = 1_024
+
     mutating func fieldLists(_ lists: Flat<Slice>) throws(DenseProblem) {
         let count = lists.count
         if count == 0 { return }
@@ -19,7 +22,9 @@ extension DenseEncoder {
             chosen[index] = UInt64(found)
         }
         let shapes = table.entries.prefix(table.count)
-        guard let fields = try FieldShapes(shapes, seed: seed, &arena) else {
+        guard let fields = try FieldShapes(shapes, seed: seed, &arena),
+            fields.pairs.count <= Self.pairsMost
+        else {
             return try wholeLists(lists)
         }
         out.meta.append(1)
