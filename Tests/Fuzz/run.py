@@ -31,11 +31,13 @@ LIBRARY = ROOT / "build/lib"
 RUNS = {"abi": (2000, 10_000, 200_000), "adopt": (200, 1000, 20_000),
         "store": (800, 4000, 80_000), "text": (800, 4000, 80_000), "remote": (400, 2000, 20_000),
         "words": (1200, 6000, 80_000), "http": (1200, 6000, 80_000), "curl": (400, 2000, 40_000)}
+# They are in Swift, and without libFuzzer a Swift test runs them (BlockGoldenTests).
+GUIDED = ("block",)
 COLLECTOR_RUNS = (300, 1500, 20_000)
 # Limits per input: what legal ones need at most. Memory includes the fuzzer's own.
 SECONDS_MAX, MEGABYTES_MAX = 30, 2048
 LENGTHS = {"abi": 4096, "adopt": 16_384, "store": 32_768, "text": 4096, "remote": 4096,
-           "words": 4096, "http": 4096, "curl": 2048}
+           "words": 4096, "http": 4096, "curl": 2048, "block": 16_384}
 
 
 def toolchain():
@@ -106,8 +108,9 @@ def main():
     parser.add_argument("--guided", action="store_true", help="libFuzzer")
     parser.add_argument("--minutes", type=float, default=10, help="in all, with --guided")
     arguments = parser.parse_args()
-    table = cases.chosen(dict.fromkeys([*RUNS, "collector"]), arguments)
-    seeds.make(LIBRARY, OUT / "seeds")
+    names = [*RUNS, *(GUIDED if arguments.guided else ()), "collector"]
+    table = cases.chosen(dict.fromkeys(names), arguments)
+    seeds.make(LIBRARY, OUT / "seeds", arguments.guided)
     if arguments.guided:
         build_guided([target for target in table if target != "collector"])
     seconds = max(5, int(arguments.minutes * 60 / len(table)))

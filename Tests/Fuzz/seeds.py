@@ -223,7 +223,23 @@ def transfer_seeds():
         yield f"run-{number}", bytes([chance.randrange(40, 256)]) + chance.randbytes(2) + steps
 
 
-def make(library, out):
+def block_seeds():
+    """Golden blocks as block.swift takes them apart, also with frames that are not compressed."""
+    sys.path.insert(0, str(ROOT / "Tests/Oracle"))
+    import block_golden  # pylint: disable=import-outside-toplevel
+    codecs = {"zstd": 0, "lz4": 1, "none": 2}
+    for of, blocks in block_golden.lists().items():
+        for name, (words, stored) in blocks.items():
+            forms = {words["codec"]: stored}
+            if parts := block_golden.opened(words, stored):
+                forms["none"] = block_golden.closed(*parts, "none")
+            for codec, content in forms.items():
+                yield f"{of}-{name}-{codec}", struct.pack(
+                    "<BII", codecs[codec] | 4, words["count"], words["raw"]) + content
+
+
+def make(library, out, guided=False):
+    """guided: also the inputs of targets that only libFuzzer runs."""
     shutil.rmtree(out, ignore_errors=True)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -232,6 +248,8 @@ def make(library, out):
         seeds = {"store": found, "adopt": found, "text": text_seeds(), "abi": call_seeds(),
                  "remote": remote_seeds(), "words": word_seeds(),
                  "http": exchange_seeds(), "curl": transfer_seeds()}
+        if guided:
+            seeds["block"] = block_seeds()
         for target, inputs in seeds.items():
             (out / target).mkdir(parents=True)
             for name, data in inputs:

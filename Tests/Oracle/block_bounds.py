@@ -115,8 +115,52 @@ limit("size-64-mib", _size_64_mib, 64 * MIB, {"payload": 65 * MIB}, heavy=True)
 # Few bytes may stand for many: no ratio of the size to what is stored.
 
 whole("size-of-32768-a-stored-byte", lambda text: _arguments(text, 400, 65000))
-whole("records-131072-equal", lambda text: small(
-    [text] * (1 << 17), rows=[(Clock.now, number, 9) for number in range(1 << 17)]), heavy=True)
+whole("records-2^19", lambda text: small(
+    [text] * (1 << 19), rows=[(Clock.now, number, 9) for number in range(1 << 19)]), heavy=True)
+
+
+# Limits of FORMAT §11.10, exactly.
+
+def _content_of(stored):
+    """Of all frames together."""
+    count, = struct.unpack_from("<H", stored, 18)
+    return sum(struct.unpack_from("<I", stored, 36 + 12 * at)[0] for at in range(count))
+
+
+def _frames_of(text, total):
+    """An unused entry fills the text."""
+    def block(length):
+        def write(writer):
+            writer.byte(3, 0, 2, 0)
+            writer.strings([text, b"x" * length])
+        return Making.way.encode(small([text] * 2), None, lambda writer, table: {
+            "messages": lambda: write(writer)}, None)
+    return block(90 * MIB + total - _content_of(block(90 * MIB)[1]))
+
+
+def exact(name, make, most, lift):
+    """Like limit(), where `make` makes the whole block."""
+    mine("whole", name, lambda text: make(text, most), heavy=True)
+    mine("limits", name + "-over", lambda text: make(text, most + 1), lift=lift, heavy=True)
+
+
+exact("frames-96-mib", _frames_of, 96 * MIB, {"frames": 1 << 30})
+
+
+def _meta_of(text, total):
+    """Columns of one number each: in the meta stream 6 bytes, or fewer for small ones."""
+    small_ones = {2: 0, 3: 100, 4: 10_000, 5: 1 << 21}
+
+    def block(sizes):
+        numbers = [small_ones.get(size, 2**31 - 1) for size in sizes]
+        return Making.way.encode(small([text], struct.pack(f"<{len(numbers)}i", *numbers),
+                                       b"\1" * len(numbers), 1), None, None, None)
+    some = [6] * 690_000
+    more, rest = divmod(total - struct.unpack_from("<I", block(some)[1], 20)[0], 6)
+    return block(some + [6] * (more - (rest == 1)) + ([3, 4] if rest == 1 else [rest][:rest]))
+
+
+exact("meta-4-mib", _meta_of, 4 * MIB, {"meta": 1 << 30})
 
 
 # Numbers.

@@ -1,7 +1,10 @@
 """Blocks that each break one rule of BLOCK, and odd but whole ones, beside those cases of
 dense_hostile.py, dense_broken.py and dense_bounds.py that the page has, too."""
 
+import os
 import struct
+import subprocess
+import tempfile
 from dataclasses import replace
 
 import dense_bounds  # noqa: F401 (adds to CASES)
@@ -235,6 +238,31 @@ framed("whose-head-does-not-match", "lz4", lambda content: plain_lz4_frame(conte
 framed("of-no-sequences", "lz4", lambda content: plain_lz4_frame(content)[:15] + struct.pack(
     "<I", len(content)) + b"\xff" * len(content) + bytes(4))
 
+def _tool(*words):
+    """A frame of the tool, with the checksums that it adds by itself."""
+    def frame(content):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "content")
+            with open(path, "wb") as file:
+                file.write(content)
+            return subprocess.run([*words, "-q", "-c", path], check=True,
+                                  stdout=subprocess.PIPE).stdout
+    return frame
+
+
+def _flipped(frame, at):
+    return lambda content: frame(content)[:at] + bytes([frame(content)[at] ^ 1]) + (
+        frame(content)[at + 1:] if at != -1 else b"")
+
+
+_CHECKED = _tool("zstd", "--check"), _tool("lz4", "--content-size"), _tool(
+    "lz4", "--content-size", "-BX", "--no-frame-crc")
+for _codec, _name, _frame in zip(("zstd", "lz4", "lz4"), ("", "", "-of-blocks"), _CHECKED):
+    whole(f"frame-with-checksums{_name}-{_codec}", layout=BlockLayout(codec=_codec, frame=_frame))
+framed("of-another-checksum", "zstd", _flipped(_CHECKED[0], -1))
+framed("of-another-checksum", "lz4", _flipped(_CHECKED[1], -1))
+framed("of-another-checksum-of-its-block", "lz4", _flipped(_CHECKED[2], -5))
+
 contents("frame-of-no-leaf", lambda frames: frames + [b"leaf"])
 contents("frame-of-no-leaf-empty", lambda frames: frames + [b""])
 contents("pool-left", lambda frames: [frames[0] + b"\0", frames[1]])
@@ -317,6 +345,9 @@ def number(name, at, value, **words):
            lambda text: small([text], **words))
 
 
+column("meta-left", "messages", lambda writer, text: (writer.strings([text]), writer.byte(0)))
+column("varint-of-70-bits", "level", lambda writer, text: (
+    writer.byte(0, 18 | 128, *[128] * 8, 126)), group="whole")
 number("kind-128", "kind", 128)
 number("kind-negative", "kind", -128)
 number("kind-above-a-byte", "kind", 7 << 8)

@@ -1,12 +1,6 @@
-#!/usr/bin/env python3
-"""Blocks for every reader of docs/BLOCK.md, by seed.
-
-    block_samples.py DIR [--heavy]
-
-Writes good-NAME.block with good-NAME.json, its records as block.py prints them, and bad-NAME.block,
-which breaks the rule or limit NAME and nothing else. The records are those of the payload of method
-1 that the block was made of (FORMAT §11.4), not what the reader of blocks made of it. --heavy adds
-those that take seconds each, without the others."""
+"""Blocks for every reader of docs/BLOCK.md, by seed, and those of block_hostile.py. The records
+that a reader must find are those of the payload of method 1 that a block was made of (FORMAT
+§11.4), not what the reader of blocks made of it."""
 
 import random
 import sys
@@ -18,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import block_bounds  # noqa: E402,F401 (adds to MINE)
 from archive import decode_payload  # noqa: E402
 from block_hostile import CODECS, MINE, SHARED, Block  # noqa: E402
-from block_writer import BlockLayout, BlockWriter, encode, file_of  # noqa: E402
+from block_writer import BlockLayout, BlockWriter, encode  # noqa: E402
 from dense import varint  # noqa: E402
 from dense_encoder import DOUBLES, INTS, Choice  # noqa: E402
 from dense_hostile import Making  # noqa: E402
@@ -130,22 +124,3 @@ def made(case, codec):
         return case.block()
     finally:
         Making.way, Block.codec = before, "zstd"
-
-
-def main(folder, heavy):
-    folder.mkdir(parents=True, exist_ok=True)
-
-    def put(name, block, whole):
-        name = name.replace("^", "_")
-        (folder / f"{name}.block").write_bytes(file_of(*block))
-        if whole:
-            (folder / f"{name}.json").write_text(expected(block), encoding="utf-8")
-
-    for name, make in () if heavy else good_blocks():
-        put(f"good-{name}", make(), True)
-    for case, codec in cases(heavy):
-        put(f"{'good' if case.is_whole else 'bad'}-{case.name}", made(case, codec), case.is_whole)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), "--heavy" in sys.argv[2:])

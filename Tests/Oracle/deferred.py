@@ -61,6 +61,14 @@ def arguments(types, source):
 
 
 def text_of(style, form, values):
+    """The format itself if it does not parse, or the arguments do not fit it."""
+    try:
+        return _text(style, form, values)
+    except (Damage, ArithmeticError, LookupError, TypeError, ValueError):
+        return form
+
+
+def _text(style, form, values):
     if style in (2, 3):
         return _braces(form, values, style == 3)
     if style == 1 or b"%" not in form:

@@ -165,6 +165,9 @@ def make_gap(record, runs, first_utc, last_utc, causes):
 
 
 def level_name(level):
+    """Numbers above 24 are no levels."""
+    if level > 24:
+        return ""
     for number, name in LEVELS:
         if level >= number:
             return name if level == number else f"{name}+{level - number}"
@@ -217,8 +220,8 @@ def as_pairs(record):
         line.append(("fields", pairs))
     if any(record.trace[:16]):
         line.append(("trace_id", record.trace[:16].hex()))
-        if any(record.trace[16:24]):
-            line.append(("span_id", record.trace[16:24].hex()))
+    if any(record.trace[16:24]):
+        line.append(("span_id", record.trace[16:24].hex()))
     kind = KINDS[record.kind] if record.kind < len(KINDS) else str(record.kind)
     line.append(("kind", kind))
     resource = {_text(key): _text(value) for key, value in record.resource.items() if value}

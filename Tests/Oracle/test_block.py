@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Tests of the reader of blocks (docs/BLOCK.md): the blocks of block_samples.py come back as the
-records that they were made of, or are damage for the reason that their name says."""
+records that they were made of, or are damage for the reason that their name says. The core reads
+those of them that are golden (test_block_golden.py)."""
 
 import os
 import random
@@ -21,6 +22,7 @@ from block_hostile import Block  # noqa: E402
 from block_samples import NUMBERED, cases, expected, good, good_blocks, made  # noqa: E402
 from block_tree import BlockTree  # noqa: E402
 from block_writer import BlockLayout, file_of  # noqa: E402
+from cases import full  # noqa: E402
 from record import as_json  # noqa: E402
 from wire import Damage  # noqa: E402
 
@@ -35,6 +37,7 @@ def lines(tree):
 
 
 class Whole(unittest.TestCase):
+    @full
     def test_records_come_back(self):
         """Each block named after a codec has it, and together they have all."""
         names = {f"{kind.lower()}-{number}": (kind, number) for kind, number in NUMBERED}
@@ -48,6 +51,7 @@ class Whole(unittest.TestCase):
                     self.assertIn(names.pop(name), tree.met)
         self.assertEqual(names, {})
 
+    @full
     def test_by_hand(self):
         for case, codec in cases():
             if case.is_whole:
@@ -76,6 +80,7 @@ def _word(chance):
 
 
 class Broken(unittest.TestCase):
+    @full
     def test_by_hand(self):
         """A block beyond a limit is whole without it."""
         for case, codec in cases():

@@ -1,0 +1,223 @@
+// A block beside what its header would say, and what any bytes must keep: for the tests, their tool
+// (Tests/Oracle/block_tool.swift) and the fuzzer (Tests/Fuzz/block.swift).
+
+import CordwoodCore
+
+@testable import CordwoodStore
+
+struct BlockFile {
+    var facts: BlockFacts
+    /// The directory and the frames.
+    var bytes: [UInt8]
+
+    init(_ facts: BlockFacts, _ bytes: [UInt8]) {
+        self.facts = facts
+        self.bytes = bytes
+    }
+
+    /// Its records stored again.
+    init(
+        _ block: inout Block, _ effort: BlockEffort, _ codec: Codec, by encoder: inout DenseEncoder
+    ) throws(DenseProblem) {
+        var frame = GrowingBytes()
+        let size = try encoder.encode(&block, effort: effort, codec: codec, into: &frame)
+        facts = BlockFacts(
+            recordCount: Int(block.summary.recordCount), size: size, codec: codec)
+        bytes = Array(frame.bytes)
+    }
+
+    static func little<Word: FixedWidthInteger>(_ word: Word) -> [UInt8] {
+        withUnsafeBytes(of: word.littleEndian) { Array($0) }
+    }
+
+    /// Every record. With its text; without, a deferred one has its arguments as message.
+    func each(
+        _ decoder: inout DenseDecoder, hasTexts: Bool = true, _ use: (borrowing RecordRef) -> Void
+    ) throws(DenseProblem) {
+        let text = DeferredText()
+        var problem: DenseProblem?
+        bytes.withUnsafeBytes { bytes in
+            do throws(DenseProblem) {
+                var rows = try BlockRows(decoder.read(Slice(bytes), facts), size: facts.size)
+                var record = RecordRef()
+                while try rows.next(&record) {
+                    if hasTexts {
+                        text.render(&record)
+                    } else if record.isDeferred {
+                        record.message = record.arguments
+                    }
+                    use(record)
+                }
+            } catch { problem = error }
+        }
+        if let problem { throw problem }
+    }
+
+    func lines(
+        _ decoder: inout DenseDecoder, hasTexts: Bool = true
+    ) throws(DenseProblem) -> [UInt8] {
+        var lines: [UInt8] = []
+        try each(&decoder, hasTexts: hasTexts) { JSONLine.append($0, to: &lines) }
+        return lines
+    }
+
+    /// Its records in a block that is made of them.
+    func block(_ decoder: inout DenseDecoder) throws(DenseProblem) -> Block {
+        var block = Block(seed: 1, target: 1 << 16)
+        try each(&decoder) { block.add($0) }
+        return block
+    }
+}
+
+/// Blocks in a file of many: a line `block NAME RECORDS SIZE CODEC BYTES` and the bytes of each.
+struct BlockList {
+    private let file: [UInt8]
+    private var at = 0
+
+    init(_ file: [UInt8]) { self.file = file }
+
+    mutating func next() -> (name: String, block: BlockFile)? {
+        guard let end = file[at...].firstIndex(of: 0x0A) else { return nil }
+        let words = String(decoding: file[at..<end], as: UTF8.self).split(separator: " ")
+        guard words.count == 6, words[0] == "block", let count = Int(words[2]),
+            let size = Int(words[3]), let length = Int(words[5]),
+            let codec = Codec.allCases.first(where: { "\($0)" == words[4] }),
+            length <= file.count - end - 1
+        else { return nil }
+        at = end + 1 + length
+        let facts = BlockFacts(recordCount: count, size: size, codec: codec)
+        return (String(words[1]), BlockFile(facts, Array(file[end + 1..<at])))
+    }
+
+    static func entry(_ name: String, _ block: BlockFile) -> [UInt8] {
+        let facts = block.facts
+        let head =
+            "block \(name) \(facts.recordCount) \(facts.size) \(facts.codec) \(block.bytes.count)\n"
+        return Array(head.utf8) + block.bytes
+    }
+}
+
+/// An input of the fuzzer: a byte of switches, u32 records, u32 size, and the bytes of a block.
+enum BlockInput {
+    static let repairs: UInt8 = 4
+
+    static func of(_ block: BlockFile) -> [UInt8] {
+        let (count, size) = (UInt32(block.facts.recordCount), UInt32(block.facts.size))
+        return [block.facts.codec.rawValue | repairs] + BlockFile.little(count)
+            + BlockFile.little(size) + block.bytes
+    }
+
+    /// Reads the block; traps where it breaks a promise. Whether it is whole.
+    @discardableResult
+    static func run(_ input: UnsafeRawBufferPointer) -> Bool {
+        guard input.count >= 9 else { return false }
+        let switches = input[0]
+        let facts = BlockFacts(
+            recordCount: Int(Bytes.u32(input, 1)), size: Int(Bytes.u32(input, 5)),
+            codec: Codec(rawValue: switches & 3) ?? .none)
+        var block = BlockFile(facts, Array(input.dropFirst(9)))
+        if switches & repairs != 0 { block.repair() }
+        // Most changes change the size, which only a reader of all rows compares.
+        let some = block.readsSome()
+        var decoder = DenseDecoder()
+        guard let lines = try? block.lines(&decoder) else { return false }
+        precondition(some, "rows of a whole block are not read")
+        if let again = block.again(BlockEffort(rawValue: switches >> 3 & 3) ?? .dense) {
+            guard let found = try? again.lines(&decoder) else {
+                preconditionFailure("what was written is not read")
+            }
+            precondition(found == lines, "other records come back")
+        }
+        return true
+    }
+}
+
+extension BlockFile {
+    /// Reads the records leniently, and columns of some rows, which are those of the whole.
+    fileprivate func readsSome() -> Bool {
+        var whole = DenseDecoder()
+        var part = DenseDecoder()
+        return bytes.withUnsafeBytes { bytes in
+            guard
+                let all = try? whole.read(Slice(bytes), facts, rows: 0..<facts.recordCount),
+                var rows = try? BlockRows(all, size: facts.size)
+            else { return false }
+            var record = RecordRef()
+            while (try? rows.next(&record)) == true {}
+            let (start, end) = (all.rows / 3, all.rows - all.rows / 4)
+            let columns = BlockColumns(.kind, .time, .messages, .contexts, .logger)
+            guard let some = try? part.read(Slice(bytes), facts, columns, rows: start..<end) else {
+                return false
+            }
+            let deferred = UInt64(PayloadBits.deferred)
+            let plain = (0..<start).count { all.kind[$0] & deferred == 0 }
+            for row in start..<end {
+                precondition(some.kind[row - start] == all.kind[row])
+                precondition(some.time[row - start] == all.time[row])
+                precondition(some.logger[row - start] == all.logger[row])
+            }
+            for row in 0..<some.messages.count {
+                precondition(some.messages[row].isSame(all.messages[plain + row]))
+            }
+            precondition(some.contexts.count == all.contexts.count)
+            return true
+        }
+    }
+
+    /// The records stored anew, if they are within a writer's limits.
+    fileprivate func again(_ effort: BlockEffort) -> BlockFile? {
+        var decoder = DenseDecoder()
+        guard facts.size < ArchiveLimits.stringMax else { return nil }
+        let fits = bytes.withUnsafeBytes { bytes in
+            let found = try? decoder.read(Slice(bytes), facts, BlockColumns(.formats))
+            return (0..<(found?.formats.types.count ?? 0)).allSatisfy {
+                found?.formats.types[$0].count ?? 0 < 256
+            }
+        }
+        guard fits, var block = try? block(&decoder), var encoder = DenseEncoder(level: 1, seed: 1)
+        else { return nil }
+        return try? BlockFile(&block, effort, facts.codec, by: &encoder)
+    }
+
+    /// Makes all sizes and checksums right that changed bytes have made wrong.
+    fileprivate mutating func repair() {
+        let directory = SkippableFrame.headerBytes
+        let least = DenseDirectory.bytes + 2 * DenseFrame.bytes + DenseDirectory.crcBytes
+        let content = word(4)
+        guard bytes.count >= directory + least, content >= least,
+            content <= bytes.count - directory
+        else { return }
+        set(SkippableFrame.magicValue, 0)
+        set(BlockDirectory.magicValue, directory)
+        let count = word(directory + DenseDirectory.frameCount) & 0xFFFF
+        var start = directory + content
+        for frame in 0..<count {
+            let entry = directory + DenseDirectory.entries + frame * DenseFrame.bytes
+            guard entry + DenseFrame.bytes + DenseDirectory.crcBytes <= directory + content else {
+                break
+            }
+            var size = word(entry + DenseFrame.storedBytes)
+            if frame == count - 1 || size > bytes.count - start { size = bytes.count - start }
+            set(UInt32(size), entry + DenseFrame.storedBytes)
+            if facts.codec == .none, size >= SkippableFrame.headerBytes {
+                set(SkippableFrame.magicValue, start)
+                set(UInt32(size - SkippableFrame.headerBytes), start + 4)
+                set(UInt32(size - SkippableFrame.headerBytes), entry + DenseFrame.rawBytes)
+            }
+            set(crc(start..<start + size), entry + DenseFrame.crc)
+            start += size
+        }
+        let end = directory + content - DenseDirectory.crcBytes
+        set(crc(directory..<end), end)
+    }
+
+    private func word(_ at: Int) -> Int { bytes.withUnsafeBytes { Int(Bytes.u32($0, at)) } }
+
+    private func crc(_ range: Range<Int>) -> UInt32 {
+        bytes.withUnsafeBytes { Checksum.crc(UnsafeRawBufferPointer(rebasing: $0[range])) }
+    }
+
+    private mutating func set<Word: FixedWidthInteger>(_ word: Word, _ at: Int) {
+        bytes.replaceSubrange(at..<at + MemoryLayout<Word>.size, with: Self.little(word))
+    }
+}

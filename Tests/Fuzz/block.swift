@@ -1,0 +1,8 @@
+// Fuzz target: a block of docs/BLOCK.md, as BlockInput (Tests/CordwoodStoreTests/BlockFile.swift)
+// takes it from the input. Only with libFuzzer: BlockGoldenTests runs changed inputs without it.
+
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzz(_ data: UnsafePointer<UInt8>?, _ size: Int) -> Int32 {
+    BlockInput.run(UnsafeRawBufferPointer(start: data, count: size))
+    return 0
+}
