@@ -116,9 +116,8 @@ def on_small_disk(suite, store, name):
         subprocess.run(["umount", store], check=True)
 
 
-# Headers of the past: before append.h, and the first that had it. Hosts that get this library
-# contain objects compiled with either (docs/ABI.md).
-HEADERS = {"calls": "b32c507", "appends": "6c10033"}
+# A host may contain objects of both kinds (docs/ABI.md).
+OBJECTS = {"appends": (), "calls": ("-DCW_APPEND_CALL",)}
 OBJECT = """
 #include <cordwood/cordwood.h>
 int NAME(cw_logger *log);
@@ -148,68 +147,32 @@ int main(int argc, char **argv) {
 """
 
 
-def old_headers(commit, folder):
-    done = subprocess.run(["git", "-C", ROOT, "archive", commit, "include"], capture_output=True,
-                          check=False)
-    if done.returncode != 0:
-        raise Skipped(f"the history lacks {commit}: {done.stderr.decode().strip()}")
-    folder.mkdir()
-    subprocess.run(["tar", "-x", "-C", folder], input=done.stdout, check=True)
-    return folder / "include"
-
-
 def compiled(folder, name, text, include, *options):
     subprocess.run(["gcc", "-std=c11", "-O2", *options, "-I", include, "-x", "c", "-", "-c", "-o",
                     folder / f"{name}.o"], input=text.encode(), check=True)
     return folder / f"{name}.o"
 
 
-def old_objects(_, store):
-    """Objects of three headers in one process with this library: every record is kept and read."""
+def mixed_objects(_, store):
+    """Objects that append and objects that call, in one process: every record is kept and read."""
     store.mkdir()
-    includes = {name: old_headers(commit, store / name) for name, commit in HEADERS.items()}
-    includes["today"] = ROOT / "include"
-    objects = [compiled(store, name, OBJECT.replace("NAME", name), include)
-               for name, include in includes.items()]
-    host = HOST.replace("DECLARED", "".join(f"int {name}(cw_logger *);\n" for name in includes))
-    host = host.replace("CALLED", " || ".join(f"{name}(log)" for name in includes))
-    for name, include in includes.items():  # whose header opens and closes does not matter
-        program, lane = store / f"host-{name}", store / f"store-{name}"
-        subprocess.run(["gcc", compiled(store, f"main-{name}", host, include), *objects, "-o",
-                        program, "-L", ROOT / "build/lib", "-lcordwood",
-                        f"-Wl,-rpath,{ROOT / 'build/lib'}"], check=True)
-        subprocess.run([program, lane], check=True, timeout=SECONDS_MAX)
-        lines = subprocess.run([ROOT / "build/bin/cordwood", "cat", lane, "--json"], check=True,
-                               capture_output=True).stdout.splitlines()
-        found = Counter(json.loads(line)["message"] for line in lines)
-        for at in includes:
-            numbers = [found[f"{i} by {at}"] for i in range(20000)]
-            if set(numbers) != {1} or found[at[:4]] != 40000:
-                raise Failed(f"{at} in {name}'s host: {Counter(numbers)}, {found[at[:4]]}")
-
-
-def new_object_old_library(_, store):
-    """A library without cw_append_1 does not run a host that appends. It runs one that calls."""
-    store.mkdir()
-    names = subprocess.run(["nm", "-D", "--defined-only", ROOT / "build/lib/libcordwood.so"],
-                           check=True, capture_output=True, text=True).stdout.split()
-    text = "".join(f"int {name}(void) {{ return 0; }}\n" for name in names
-                   if name.startswith("cw_") and not name.startswith("cw_append_"))
-    old = compiled(store, "old", text, ROOT / "include", "-fPIC", "-w")
-    subprocess.run(["gcc", "-shared", "-Wl,-soname,libcordwood.so.0", old, "-o",
-                    store / "libcordwood.so.0"], check=True)
-    host = HOST.replace("DECLARED", "").replace("CALLED", "0").replace(
-        "return cw_close", "CW_INFO(log, \"%d\", 1);\n    return cw_close")
-    host = host.replace("cw_logger *log;", "cw_logger *log = (cw_logger *)(void *)&options;")
-    for way, options in (("appends", ()), ("calls", ("-DCW_APPEND_CALL",))):
-        program = store / way
-        subprocess.run(["gcc", compiled(store, f"{way}-main", host, ROOT / "include", *options),
-                        "-o", program, "-L", ROOT / "build/lib", "-lcordwood"], check=True)
-        done = subprocess.run([program, store / "x"], capture_output=True, text=True, check=False,
-                              env={"LD_LIBRARY_PATH": str(store)})
-        refused = "undefined symbol: cw_append_1" in done.stderr
-        if refused != (way == "appends") or (done.returncode == 0) != (way == "calls"):
-            raise Failed(f"{way}: exit {done.returncode}, {done.stderr}")
+    include = ROOT / "include"
+    objects = [compiled(store, name, OBJECT.replace("NAME", name), include, *options)
+               for name, options in OBJECTS.items()]
+    host = HOST.replace("DECLARED", "".join(f"int {name}(cw_logger *);\n" for name in OBJECTS))
+    host = host.replace("CALLED", " || ".join(f"{name}(log)" for name in OBJECTS))
+    program, lane = store / "host", store / "store"
+    subprocess.run(["gcc", compiled(store, "main", host, include), *objects, "-o", program, "-L",
+                    ROOT / "build/lib", "-lcordwood", f"-Wl,-rpath,{ROOT / 'build/lib'}"],
+                   check=True)
+    subprocess.run([program, lane], check=True, timeout=SECONDS_MAX)
+    lines = subprocess.run([ROOT / "build/bin/cordwood", "cat", lane, "--json"], check=True,
+                           capture_output=True).stdout.splitlines()
+    found = Counter(json.loads(line)["message"] for line in lines)
+    for at in OBJECTS:
+        numbers = [found[f"{i} by {at}"] for i in range(20000)]
+        if set(numbers) != {1} or found[at[:4]] != 40000:
+            raise Failed(f"{at}: {Counter(numbers)}, {found[at[:4]]}")
 
 
 PARTS = {"fill", "damaged", "newer", "append_fences_missing"}  # of other cases
@@ -227,8 +190,7 @@ def table(program):
         "damaged_segment": damaged_segment,
         "damaged_archive": damaged_archive,
         "newer_store": newer_store,
-        "old_objects": cases.full(old_objects),
-        "new_object_old_library": new_object_old_library,
+        "mixed_objects": cases.full(mixed_objects),
         "console_text": console("console_text", is_text),
         "console_json": console("console_json", is_json),
         "console_auto": console("console_auto", is_json),

@@ -231,8 +231,8 @@ final class BlockTests: XCTestCase {
                     block.add(record)
                 }
             }
-            let swift = try StoredBlock(&block, .swift)
-            let dense = try StoredBlock(&block, .dense)
+            let swift = try BlockFile(&block, .swift)
+            let dense = try BlockFile(&block, .dense)
             XCTAssertLessThan(dense.bytes.count, swift.bytes.count * 51 / 50, "\(count)")
             let place = SkippableFrame.headerBytes + DenseDirectory.frameCount
             XCTAssertEqual(littleAt(dense.bytes, place) & 0xFFFF == 1, count == 1)

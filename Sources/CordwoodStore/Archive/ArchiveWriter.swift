@@ -214,6 +214,7 @@ package struct ArchiveWriter: ~Copyable {
             return
         }
         let payload = extract.assemble()
+        if extract.failed { return }
         let start = ArchiveExtract.frameBytes - BlockHeader.frameBytes
         frame.clear(keeping: .max)
         guard unsafe frame.claim(ArchiveExtract.frameBytes) != nil,

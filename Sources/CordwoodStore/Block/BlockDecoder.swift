@@ -65,7 +65,7 @@ struct BlockContent {
     var sections: SectionColumns
     /// Of those that are not deferred.
     var messages: Flat<Slice>
-    /// Letter runs of texts lie in the block's text frame.
+    /// Letter runs of texts lie in the text leaves, wherever these are.
     var hasLetters = false
 
     fileprivate init(_ arena: inout Arena) throws(DenseProblem) {

@@ -6,9 +6,24 @@
 import CordwoodCore
 
 extension DenseEncoder {
-    /// Appends the directory and the frames. Returns the block's size, which its header has.
+    /// Appends the directory and the frames. Returns the block's size, which its header has. What
+    /// has more leaves than a block may have, once it is mined, is stored with effort 0.
     mutating func encode(
         _ block: inout Block, effort: BlockEffort, codec: Codec = .zstd,
+        into frame: inout GrowingBytes
+    ) throws(DenseProblem) -> Int {
+        let start = frame.count
+        do throws(DenseProblem) {
+            return try store(&block, effort, codec, into: &frame)
+        } catch {
+            guard case .unfit = error, effort != .swift else { throw error }
+            frame.resize(start)
+            return try store(&block, .swift, codec, into: &frame)
+        }
+    }
+
+    private mutating func store(
+        _ block: inout Block, _ effort: BlockEffort, _ codec: Codec,
         into frame: inout GrowingBytes
     ) throws(DenseProblem) -> Int {
         defer {

@@ -240,7 +240,10 @@ struct EndPlan {
     private mutating func leaveOut(_ chain: EndChain, _ spans: [SegmentSpan]) {
         let offset = offset(chain.process)
         guard time > offset, chain.lowerBound < time else { return }
-        let old = spans.filter { isBefore($0.lastNs &+ offset, time) }
+        // A clock that is damaged gives times that wrap.
+        let old = spans.filter {
+            $0.firstNs &+ offset <= $0.lastNs &+ offset && isBefore($0.lastNs &+ offset, time)
+        }
         if old.isEmpty { return }
         lanes[chain.process.laneID] = LaneStart(
             leftOut: Set(old.map(\.number)), monotonicNs: time &- offset,

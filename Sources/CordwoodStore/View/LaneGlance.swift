@@ -15,14 +15,15 @@ struct LaneGlance {
     /// - Parameter namespace: that of the running process; nil: the span is not wanted.
     init?(_ files: LaneFiles, runningBoot: LaneID, namespace: UInt64?) {
         let isAlone = namespace != nil && files.segments.isEmpty && !files.hasJournal
-        let count = isAlone ? LaneContext.smallBytes : LaneHeader.dropsOffsetValue
         guard let file = try? ReadFile(path: files.lanePath),
-            let bytes = try? file.copy(at: 0, count: count),
-            let head = try? unsafe LaneHead(bytes.bytes, path: files.lanePath)
+            let page = try? file.copy(at: 0, count: LaneHeader.dropsOffsetValue),
+            let head = try? unsafe LaneHead(page.bytes, path: files.lanePath)
         else { return nil }
         self.head = head
+        // Records are read after the process was seen to be gone: it logs no more.
         guard isAlone, let namespace, head.archivedBelow == 0,
-            head.hasEnded(runningBoot: runningBoot, namespace: namespace)
+            head.hasEnded(runningBoot: runningBoot, namespace: namespace),
+            let bytes = try? file.copy(at: 0, count: LaneContext.smallBytes)
         else { return }
         span = unsafe LaneGlance.span(bytes.bytes, head, files.lanePath)
     }
@@ -31,6 +32,9 @@ struct LaneGlance {
         _ lane: UnsafeRawBufferPointer, _ head: LaneHead, _ path: FilePath
     ) -> SegmentSpan? {
         // Refused records would be reported after the last one.
+        guard head.dropsOffset &+ head.dropsCount &* DropSlot.bytes <= lane.count else {
+            return nil
+        }
         let hasDrops = (0..<head.dropsCount).contains {
             let at = head.dropsOffset &+ $0 &* DropSlot.bytes
             return Bytes.u64(lane, at &+ DropSlot.dropped) != 0

@@ -77,8 +77,13 @@ package enum ArchiveVerifier {
         }
         if let footer = index.footer {
             for side in footer.sides {
-                guard try side.isIntact(file) else {
-                    result.report("\(path): side frame at \(side.offset)")
+                do throws(ReadProblem) {
+                    guard try side.isIntact(file) else {
+                        throw .damaged("\(path): side frame at \(side.offset)")
+                    }
+                } catch {
+                    if case .system = error { throw error }
+                    result.report(text(error))
                     continue
                 }
                 if side == footer.extract { try check(extractOf: footer, file, &loader, &result) }

@@ -25,6 +25,8 @@ struct ExtractBuilder: ~Copyable {
     }
 
     var summary: BlockSummary { builder.summary }
+    /// Memory ran out.
+    var failed: Bool { builder.failed }
 
     /// Looks at the archive's next record and copies it if it is severe. If a record is older than
     /// the one before it, readers need all records to establish their order, so there is no

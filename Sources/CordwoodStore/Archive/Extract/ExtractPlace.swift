@@ -35,6 +35,8 @@ struct ExtractPlace {
         entry.isExtract = true
         block = entry
         level = frame.word(start + ArchiveExtract.level, UInt8.self)
+        // Verification compares the copies of these levels, so no others count.
+        guard level == ArchiveExtract.levelValue else { return nil }
         firstMonotonic = frame.word(start + ArchiveExtract.firstMonotonic, UInt64.self)
         self.side = side
     }
