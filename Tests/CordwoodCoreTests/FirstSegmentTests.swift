@@ -90,6 +90,9 @@ final class FirstSegmentTests: XCTestCase {
         XCTAssertEqual(try count("planted", in: ".lane"), 0)
         XCTAssertEqual(try state(), SegmentHeader.stateDead)
         XCTAssertTrue(EngineCore.syncCleared(engine, of: name))
+        EngineCore.markCleared(engine, of: "another")
+        XCTAssertEqual(EngineCore.clearFirst(engine), .overwritten)
+        EngineCore.markCleared(engine, of: name)
         XCTAssertEqual(EngineCore.clearFirst(engine), .done)
         XCTAssertEqual(try count("later", in: ".seg"), 1)
         XCTAssertEqual(
