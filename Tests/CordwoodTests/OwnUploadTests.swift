@@ -168,7 +168,7 @@ final class OwnUploadTests: XCTestCase {
             try XCTUnwrap(XCTUnwrap(Claim.current(lane)).pointee.base))
         let at = SegmentHeader.createdMonotonic
         let begun = base.load(fromByteOffset: at, as: UInt64.self)
-        // Nothing is an hour old on a machine that runs for less.
+        // On a machine that was started less than an hour ago, no segment is that old.
         guard begun > 3_601_000_000_000 else { return }
         base.storeBytes(of: begun - 3_601_000_000_000, toByteOffset: at, as: UInt64.self)
         let deadline = Date() + 60

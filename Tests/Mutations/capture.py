@@ -45,7 +45,7 @@ mutation("own", "ports-differ", TRACE + "Capture/HTTPOrigins.swift",
          "swift OwnUploadTests/testServersBehindProxiesMakeNoUploads",
          "a target's server behind a proxy uploads each upload that it gets")
 mutation("own", "never-by-age", ENGINE + "Services/Services.swift",
-         "            age >= Services.rollAge(rollAgeNs, hasHostRecords: hasNewRecords)\n",
+         "            now - since >= Services.rollAge(rollAgeNs, hasHostRecords: hasNewRecords)\n",
          "            hasNewRecords\n",
          "swift OwnUploadTests/testAnHourEndsTheWait",
          "exchanges with a target's origin are never uploaded if there are no other records")

@@ -267,9 +267,8 @@ import CordwoodTrace
     /// stay open longer. An archive of them would be sent, which may add more of them.
     private func rollByAge(_ now: UInt64) {
         let since = unsafe EngineCore.currentSince(engine)
-        let age = Int64(bitPattern: now &- since)
-        guard rollAgeNs > 0, since > 0, age >= rollAgeNs,
-            age >= Services.rollAge(rollAgeNs, hasHostRecords: hasNewRecords)
+        guard rollAgeNs > 0, since > 0, now > since, now - since >= rollAgeNs,
+            now - since >= Services.rollAge(rollAgeNs, hasHostRecords: hasNewRecords)
         else { return }
         _ = try? roll(onSupply: true)
     }

@@ -9,12 +9,9 @@ struct SideEntry: Equatable {
     let crc: UInt32
     let offset: UInt64
     let spanBytes: UInt64
+}
 
-    init(kind: UInt32, crc: UInt32, offset: UInt64, spanBytes: UInt64) {
-        (self.kind, self.crc) = (kind, crc)
-        (self.offset, self.spanBytes) = (offset, spanBytes)
-    }
-
+extension SideEntry {
     @safe init(footer bytes: UnsafeRawBufferPointer, at start: Int) {
         kind = bytes.word(start + SideFrame.kind, UInt32.self)
         crc = bytes.word(start + SideFrame.crc, UInt32.self)

@@ -46,7 +46,7 @@ enum ColumnSharing {
     /// Those at the same place in templates with equally many variables: lines that tell one story
     /// in different words.
     case place
-    /// There are none: lines are stored as they are.
+    /// No templates are used; lines are stored unchanged.
     case lines
 }
 
@@ -92,9 +92,9 @@ extension DenseEncoder {
     private static let choiceLinesLeast = 64
     /// A sample is not everything: the other way must be this much smaller, in hundredths.
     private static let choiceGain = 92
-    /// Likewise, for lines as they are.
+    /// The same for storing lines unchanged.
     private static let linesGain = 95
-    /// Templates leave that part of lines that are not made of them.
+    /// Lines of a sample are tried unchanged only if templates leave over a fifth of their bytes.
     private static let unlikeLeast = 5
 
     /// The average number of rows that a template must have, times 4.
@@ -269,8 +269,8 @@ extension DenseEncoder {
         // A payload has method 1 instead.
         if rawBytes == nil {
             sharing = .lines
-            // Lines that lie near each other have much in common, with templates or without: a
-            // sample shows only that they have not.
+            // Neighbouring lines resemble each other, which helps both ways. So a sample can only
+            // show that lines have little in common.
             let bytes = Self.bytes(sample)
             let isUnlike = isWhole || size > bytes / Self.unlikeLeast
             let gain = isWhole && bytes <= Self.choiceBytes ? 100 : Self.linesGain

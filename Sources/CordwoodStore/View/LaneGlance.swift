@@ -1,7 +1,7 @@
-// What one look at a lane's file says, before the lane is opened: its header and, of a small lane
-// that nobody changes any more, when its records were written. A reader of the last records then
-// leaves out the lane, or opens it, which costs many times as much. Whatever is odd is left to the
-// reader, which reports it.
+// What a lane's file says before the lane is opened: its header and, of a small lane whose process
+// is gone, when its records were written. A reader of the last records then leaves out the lane, or
+// opens it, which costs many times as much. Anything unusual is left to the reader, which reports
+// it.
 // SAFETY: views are of a ReadBuffer held in a variable.
 
 import CordwoodCore
