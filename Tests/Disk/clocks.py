@@ -281,6 +281,8 @@ def time_namespace(place, flags=0):
             reader.join()
     for lines in told:
         in_turns([line for line in lines if line["record_id"] in wanted], turns)
+    rolled = [host.totals()["sealed"] for host in hosts]
+    equal("segments that were a day old", rolled[1], rolled[0])
     for archived in (False, True):
         if archived:
             for host in hosts:

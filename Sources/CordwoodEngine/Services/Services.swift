@@ -213,7 +213,7 @@ import CordwoodTrace
             }
             followControl(&control, now: now)
             if limits.beginsSoon(now: now) { keepLimitsSoon() }
-            rollByAge(now)
+            rollByAge()
             sealAndRelease()
             raiseArchiver()
             unsafe EngineCore.sleep(engine, ns: clock.isWaiting ? min(pause, 5_000_000) : pause)
@@ -265,7 +265,8 @@ import CordwoodTrace
 
     /// Segments with nothing but the engine's own diagnostics and exchanges that may be uploads
     /// stay open longer. An archive of them would be sent, which may add more of them.
-    private func rollByAge(_ now: UInt64) {
+    private func rollByAge() {
+        let now = Machine.sharedMonotonicNs()
         let since = unsafe EngineCore.currentSince(engine)
         guard rollAgeNs > 0, since > 0, now > since, now - since >= rollAgeNs,
             now - since >= Services.rollAge(rollAgeNs, hasHostRecords: hasNewRecords)

@@ -351,7 +351,7 @@ public enum EngineCore {
             <= UInt64(SegmentHeader.bytes)
     }
 
-    /// Monotonic ns when the current segment was published; 0 if it is empty.
+    /// When the current segment was published, ns of `Machine.sharedMonotonicNs`; 0 if it is empty.
     package static func currentSince(_ engine: EngineBlock) -> UInt64 {
         guard let lane = unsafe readyLane(engine), let current = unsafe Claim.current(lane),
             unsafe !isEmpty(current),
