@@ -49,3 +49,6 @@ mutation("removed", "more-than-the-quota-asks", ENGINE + "Services/LimitKeeper.s
          "applyRetention(otherBytes: files.now + bounds.headroomBytes)",
          "applyRetention(otherBytes: files.now + bounds.quotaBytes)",
          "disk quota_of_slow_writers", "the quota removes every archive")
+mutation("removed", "rolls-by-another-clock", ENGINE + "Services/Services.swift",
+         "        let now = Machine.sharedMonotonicNs()\n", "        let now = cw_monotonic_ns()\n",
+         "disk time_namespace", "in a time namespace, each look at a segment's age rolls it")
