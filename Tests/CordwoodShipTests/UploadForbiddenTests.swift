@@ -495,6 +495,7 @@ final class UploadForbiddenTests: XCTestCase {
     func testAnArchiveThatIsAlwaysBusyHoldsUpNoOther() throws {
         for status in [429, 503] {
             let store = try TestStore(inMemory: true)
+            store.startsThreads = false
             for number in 1...4 { store.addArchive(number, content: content(number, 2)) }
             let server = Firewall("http", dislikes: ["1r0x"], status: status)
             let service = try store.service()
@@ -519,6 +520,7 @@ final class UploadForbiddenTests: XCTestCase {
     /// A time that the server names holds for all; then another archive goes first.
     func testAServersTimeHoldsForAllAndAnotherArchiveTests() throws {
         let store = try TestStore(inMemory: true)
+        store.startsThreads = false
         for number in 1...3 { store.addArchive(number, content: content(number, 2)) }
         let server = Firewall("http", dislikes: ["1r0x"], status: 503)
         server.headers = [("Retry-After", "20")]

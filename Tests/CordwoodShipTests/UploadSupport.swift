@@ -99,13 +99,13 @@ final class TestStore: UploadDelegate, @unchecked Sendable {
     }
 
     func addArchive(
-        _ number: Int, records: [Staged], method: ArchiveMethod = .plain,
+        _ number: Int, records: [Staged], effort: BlockEffort = .swift,
         recipients: [AgeRecipient] = []
     ) {
         do {
             let made = try makeArchive(
                 records, in: "\(paths.archives)", covers: [TestStore.cover(number)],
-                codec: method == .dense ? .zstd : .none, method: method, recipients: recipients)
+                codec: effort == .dense ? .zstd : .none, effort: effort, recipients: recipients)
             files[number] = readAll("\(made.path)")
             staged[number] = records
         } catch {
@@ -222,6 +222,14 @@ final class TestStore: UploadDelegate, @unchecked Sendable {
     }
 
     var hearsRemovals: Bool { true }
+
+    /// False: one body after another, so that the answer to one never ends a run while another
+    /// thread is about to send the next.
+    var startsThreads = true
+
+    func startUploadThread(_ body: @escaping @Sendable () -> Void) -> Bool {
+        startsThreads && EngineThread.start("cordwood-upload", body)
+    }
 
     func target(
         _ url: String, _ change: (inout TargetOptions) -> Void = { _ in }

@@ -177,7 +177,9 @@ def tokens_of_a_file(place):
                                if takes(name)],
               ["one", "two", *(["old", "older"] if turn % 2 == 0 else ["older", "new"])])
         write("older\nnew" if turn % 2 == 0 else "old\nolder\n")
-        until(lambda: takes("new") == (turn % 2 == 0), "the file's tokens")
+        # What is revoked goes first, and what is new comes once the senders are known.
+        wanted = ("new", "old") if turn % 2 == 0 else ("old", "new")
+        until(lambda: [takes(token) for token in wanted] == [True, False], "the file's tokens")
     for text, why in (("", "has no token"), ("new\nwith\ttab\n", "line 2 has a character beyond")):
         write(text)
         until(lambda: why in server.said(), why)
