@@ -9,7 +9,7 @@ package final class LaneSource: RecordSource {
     package let lane: String
     package let laneID: LaneID
     /// All damage found so far, cut at 1,000 places.
-    package private(set) var damage: [String] = []
+    @exclusivity(unchecked) package private(set) var damage: [String] = []
     /// Numbers of the segments that this source reads or has read.
     package private(set) var segmentNumbers: Set<UInt64> = []
     /// Segments that disappeared before they were read to the end: an archive holds them now.
@@ -44,7 +44,8 @@ package final class LaneSource: RecordSource {
     private var streams: [UInt64: StreamCursor] = [:]
     @exclusivity(unchecked) private var heap = MinHeap<StreamCursor>()
     private var parked: [StreamCursor] = []
-    private var current: StreamCursor?
+    /// The record on top of the heap was given: its stream moves before the next one.
+    private var isGiven = false
     private var threads: [UInt32: ThreadInfo] = [:]
     @exclusivity(unchecked) private var problems: [ReadProblem] = []
     /// Indexed chunk sequences, by thread.
@@ -259,10 +260,10 @@ package final class LaneSource: RecordSource {
 
     func report(_ problem: ReadProblem) {
         if unsafe problems.count < 1_000 { unsafe problems.append(problem) }
-        guard damage.count < 1_000 else { return }
+        guard unsafe damage.count < 1_000 else { return }
         switch problem {
-        case .damaged(let text), .version(let text), .locked(let text): damage.append(text)
-        case .system(let text, let number): damage.append("\(text): errno \(number)")
+        case .damaged(let text), .version(let text), .locked(let text): unsafe damage.append(text)
+        case .system(let text, let number): unsafe damage.append("\(text): errno \(number)")
         }
     }
 
@@ -289,10 +290,7 @@ package final class LaneSource: RecordSource {
     // MARK: Merge
 
     package func next(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
-        if let stream = current {
-            current = nil
-            try move(stream)
-        }
+        try moveGiven()
         while true {
             if unsafe !problems.isEmpty { throw unsafe problems.removeFirst() }
             if let segment = unsafe waiting.last, isNear(segment) {
@@ -309,10 +307,10 @@ package final class LaneSource: RecordSource {
                 try move(stream)
                 continue
             }
-            current = stream
+            isGiven = true
             try stream.restore(in: self)
             guard stream.hasRecord else {
-                current = nil
+                isGiven = false
                 continue
             }
             stream.hasRecord = false
@@ -321,21 +319,26 @@ package final class LaneSource: RecordSource {
                 give(stream, &record)
                 if decoder.hasMissed, context.isGone, let segment = stream.segment {
                     // An archive has the record with its names.
-                    stream.hasRecord = true
+                    (stream.hasRecord, isGiven) = (true, false)
                     lose(segment)
-                    current = nil
                     try move(stream)
                     continue
                 }
                 isPassedOver = stream.mayPassOver && stream.passesOver(record)
             }
             if isPassedOver {
-                current = nil
+                isGiven = false
                 try move(stream)
                 continue
             }
             return true
         }
+    }
+
+    private func moveGiven() throws(ReadProblem) {
+        guard isGiven else { return }
+        isGiven = false
+        if let top = unsafe heap.top { try move(top.item) }
     }
 
     /// A second of slack: the clocks of two segments differ by far less.
@@ -513,10 +516,7 @@ package final class LaneSource: RecordSource {
         try context.refresh()
         unsafe isPaused = false
         if let listed { addSegments(listed) }
-        if let stream = current {
-            current = nil
-            try move(stream)
-        }
+        try moveGiven()
         let all = growing
         growing = []
         for segment in all {
