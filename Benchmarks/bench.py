@@ -79,7 +79,7 @@ def forget(path):
 def idle(house):
     library = shared.ROOT / "build/lib/libcordwood.so"
     # Of these, 32 KiB clear what archived records leave (docs/SECURITY.md, Leftovers of plaintext),
-    # and 24 KiB keep a block's records as typed columns (docs/BLOCK.md).
+    # and 24 KiB keep a block's records as typed columns (FORMAT §11.4).
     house.gate("bytes of libcordwood.so", library.stat().st_size, house.limits["library_bytes"])
     forget(library)
     engine = house.program("idle", "idle.c", "-DENGINE", *shared.OURS)

@@ -30,11 +30,9 @@ HOST = re.compile(r"^c?fn=\(\d+\) (work|load_thread)$", re.M)
 STEPS = {
     "reading the lane": ("PrimedSourceC4next",),
     "gathering a block": ("5BlockV4fill", "reading the lane"),
-    "columns": ("DenseEncoderV7columnsyy",),
-    "packing": ("DenseEncoderV6encode_", "columns"),
-    "choosing method 1": ("MethodChoiceV8isWanted",),
-    "method 1": ("BlockCompressorV6append",),
-    "reading back": ("DenseTrialV5check",),
+    "columns": ("LLyyAA0C0VzAA0C7ProblemOYKF",),  # BlockEncoder.columns of a block
+    "packing": ("BlockEncoderV6encode_", "columns"),
+    "reading back": ("BlockMakerV4make_", "packing"),
 }
 
 

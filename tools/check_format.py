@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Compares the tables of docs/FORMAT.md and docs/BLOCK.md with the constants of the same names in
-the layout files, both ways: neither page nor code may drift alone."""
+"""Compares the tables of docs/FORMAT.md with the constants of the same names in the layout files,
+both ways: neither page nor code may drift alone."""
 
 import re
 import sys
@@ -8,8 +8,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LAYOUTS = ("Sources/CordwoodCore/Format", "Sources/CordwoodStore/Archive",
-           "Sources/CordwoodStore/Dense", "Sources/CordwoodStore/Block")
-PAGES = ("docs/FORMAT.md", "docs/BLOCK.md")
+           "Sources/CordwoodStore/Codecs")
+PAGE = "docs/FORMAT.md"
 # Tables of numbers: section, first column → enum, prefix of the constant's name.
 NUMBERED = {
     ("5", "type"): ("CatalogEntry", "type"),
@@ -43,9 +43,9 @@ def constants():
 
 
 def tables():
-    """(section, enum named above or None, header cells, rows). A section of FORMAT has a number."""
+    """(section, enum named above or None, header cells, rows)."""
     section, name, header, rows = "", None, None, []
-    for line in [line for page in PAGES for line in (ROOT / page).read_text().splitlines() + [""]]:
+    for line in (ROOT / PAGE).read_text().splitlines() + [""]:
         if line.startswith("|"):
             cells = [cell.strip() for cell in line.strip("|").split("|")]
             if header is None:
@@ -56,9 +56,9 @@ def tables():
         if header is not None:
             yield section, name, header, rows
             header, rows, name = None, [], None
-        heading = re.match(r"#+ §([\d.]+)|#+ (.+)", line)
+        heading = re.match(r"#+ §([\d.]+)", line)
         if heading:
-            section, name = heading[1] or heading[2], None
+            section, name = heading[1], None
         words = re.findall(r"`([A-Z][a-z]\w+)`", line)
         if words:
             name = words[-1]

@@ -365,23 +365,23 @@ let createdForTests = UInt64.max >> 1
 
 func writeArchive(
     _ records: [Staged], in scratch: Scratch, codec: Codec = .zstd, level: Int32 = 1,
-    method: ArchiveMethod = .plain, problems: [Int: ReadProblem] = [:], blockBytes: Int? = nil,
+    effort: BlockEffort = .swift, problems: [Int: ReadProblem] = [:], blockBytes: Int? = nil,
     timeStepNs: UInt64 = 1
 ) throws -> ArchiveInfo {
     try makeArchive(
         records, in: scratch.path, covers: [coverForTests], codec: codec, level: level,
-        method: method, problems: problems, blockBytes: blockBytes, timeStepNs: timeStepNs)
+        effort: effort, problems: problems, blockBytes: blockBytes, timeStepNs: timeStepNs)
 }
 
 func makeArchive(
     _ records: [Staged], in directory: String, covers: [ArchiveCover], codec: Codec,
-    level: Int32 = 1, method: ArchiveMethod = .plain, problems: [Int: ReadProblem] = [:],
+    level: Int32 = 1, effort: BlockEffort = .swift, problems: [Int: ReadProblem] = [:],
     blockBytes: Int? = nil, timeStepNs: UInt64 = 1, recipients: [AgeRecipient] = []
 ) throws -> ArchiveInfo {
     try ArchiveWriter.write(
         source: FakeSource(records, problems: problems), covers: covers,
         archivesDirectory: FilePath(directory), codec: codec, level: level, now: createdForTests,
-        recipients: recipients, method: method, blockBytes: blockBytes, timeStepNs: timeStepNs)
+        recipients: recipients, effort: effort, blockBytes: blockBytes, timeStepNs: timeStepNs)
 }
 
 /// All records and problems of a source; fails the test if the source never ends.

@@ -17,8 +17,8 @@ struct BlockFile {
 
     /// Its records stored again.
     init(
-        _ block: inout Block, _ effort: BlockEffort, _ codec: Codec, by encoder: inout DenseEncoder
-    ) throws(DenseProblem) {
+        _ block: inout Block, _ effort: BlockEffort, _ codec: Codec, by encoder: inout BlockEncoder
+    ) throws(BlockProblem) {
         var frame = GrowingBytes()
         let size = try encoder.encode(&block, effort: effort, codec: codec, into: &frame)
         facts = BlockFacts(
@@ -30,39 +30,60 @@ struct BlockFile {
         withUnsafeBytes(of: word.littleEndian) { Array($0) }
     }
 
-    /// Every record. With its text; without, a deferred one has its arguments as message.
-    func each(
-        _ decoder: inout DenseDecoder, hasTexts: Bool = true, _ use: (borrowing RecordRef) -> Void
-    ) throws(DenseProblem) {
-        let text = DeferredText()
-        var problem: DenseProblem?
+    /// Reads of it what is asked for; `out` then has the rows.
+    @discardableResult
+    func load(
+        _ decoder: inout BlockDecoder, _ parts: BlockParts = .all, rows: WantedRows? = nil,
+        unless letters: LetterRun? = nil, into out: inout RowBuffer
+    ) throws(BlockProblem) -> LoadedRows {
+        var loaded = LoadedRows()
+        var problem: BlockProblem?
         bytes.withUnsafeBytes { bytes in
-            do throws(DenseProblem) {
-                var rows = try BlockRows(decoder.read(Slice(bytes), facts), size: facts.size)
-                var record = RecordRef()
-                while try rows.next(&record) {
-                    if hasTexts {
-                        text.render(&record)
-                    } else if record.isDeferred {
-                        record.message = record.arguments
-                    }
-                    use(record)
-                }
+            do throws(BlockProblem) {
+                loaded = try decoder.load(
+                    Slice(bytes), facts, parts, rows: rows, unless: letters, into: &out)
             } catch { problem = error }
         }
         if let problem { throw problem }
+        return loaded
+    }
+
+    /// Every record. With its text; without, a deferred one has its arguments as message.
+    func each(
+        _ decoder: inout BlockDecoder, hasTexts: Bool = true, rows wanted: WantedRows? = nil,
+        _ use: (borrowing RecordRef) -> Void
+    ) throws(BlockProblem) {
+        let text = DeferredText()
+        var buffer = RowBuffer()
+        if try load(&decoder, rows: wanted, into: &buffer).isWithout { return }
+        defer { buffer.clear() }
+        var rows = BlockRecords(buffer.view())
+        var record = RecordRef()
+        while true {
+            switch rows.next(into: &record) {
+            case .end: return
+            case .damaged: throw .damaged
+            case .record:
+                if hasTexts {
+                    text.render(&record)
+                } else if record.isDeferred {
+                    record.message = record.arguments
+                }
+                use(record)
+            }
+        }
     }
 
     func lines(
-        _ decoder: inout DenseDecoder, hasTexts: Bool = true
-    ) throws(DenseProblem) -> [UInt8] {
+        _ decoder: inout BlockDecoder, hasTexts: Bool = true
+    ) throws(BlockProblem) -> [UInt8] {
         var lines: [UInt8] = []
         try each(&decoder, hasTexts: hasTexts) { JSONLine.append($0, to: &lines) }
         return lines
     }
 
     /// Its records in a block that is made of them.
-    func block(_ decoder: inout DenseDecoder) throws(DenseProblem) -> Block {
+    func block(_ decoder: inout BlockDecoder) throws(BlockProblem) -> Block {
         var block = Block(seed: 1, target: 1 << 16)
         try each(&decoder) { block.add($0) }
         return block
@@ -119,7 +140,8 @@ enum BlockInput {
         if switches & repairs != 0 { block.repair() }
         // Most changes change the size, which only a reader of all rows compares.
         let some = block.readsSome()
-        var decoder = DenseDecoder()
+        block.readsFew()
+        var decoder = BlockDecoder()
         guard let lines = try? block.lines(&decoder) else { return false }
         precondition(some, "rows of a whole block are not read")
         if let again = block.again(BlockEffort(rawValue: switches >> 3 & 3) ?? .dense) {
@@ -133,23 +155,21 @@ enum BlockInput {
 }
 
 extension BlockFile {
-    /// Reads the records leniently, and columns of some rows, which are those of the whole.
+    /// Reads columns of some rows, which are those of the whole. Does without the comparison with
+    /// the size, so that most changes get further here.
     fileprivate func readsSome() -> Bool {
-        var whole = DenseDecoder()
-        var part = DenseDecoder()
+        var whole = BlockDecoder()
+        var part = BlockDecoder()
         return bytes.withUnsafeBytes { bytes in
             guard
-                let all = try? whole.read(Slice(bytes), facts, rows: 0..<facts.recordCount),
-                var rows = try? BlockRows(all, size: facts.size)
+                let all = try? whole.read(Slice(bytes), facts, rows: 0..<facts.recordCount)
             else { return false }
-            var record = RecordRef()
-            while (try? rows.next(&record)) == true {}
             let (start, end) = (all.rows / 3, all.rows - all.rows / 4)
             let columns = BlockColumns(.kind, .time, .messages, .contexts, .logger)
             guard let some = try? part.read(Slice(bytes), facts, columns, rows: start..<end) else {
                 return false
             }
-            let deferred = UInt64(PayloadBits.deferred)
+            let deferred = UInt64(BlockKind.deferred)
             let plain = (0..<start).count { all.kind[$0] & deferred == 0 }
             for row in start..<end {
                 precondition(some.kind[row - start] == all.kind[row])
@@ -164,9 +184,32 @@ extension BlockFile {
         }
     }
 
+    /// Reads a few records, which are those of the whole.
+    fileprivate func readsFew() {
+        let few = WantedRows(level: 17, kinds: .max, since: 0, until: 0, isLogger: nil)
+        var whole = BlockDecoder()
+        var part = BlockDecoder()
+        var (some, all) = ([[UInt8]](), [[UInt8]]())
+        func line(_ record: borrowing RecordRef) -> [UInt8] {
+            var line: [UInt8] = []
+            JSONLine.append(record, to: &line)
+            return line
+        }
+        let isRead = (try? each(&part, rows: few) { some.append(line($0)) }) != nil
+        guard (try? each(&whole, { all.append(line($0)) })) != nil else { return }
+        precondition(isRead, "a few rows of a whole block are not read")
+        var next = all[...]
+        for one in some {
+            guard let found = next.firstIndex(of: one) else {
+                preconditionFailure("a record that the whole block does not have")
+            }
+            next = next[(found + 1)...]
+        }
+    }
+
     /// The records stored anew, if they are within a writer's limits.
     fileprivate func again(_ effort: BlockEffort) -> BlockFile? {
-        var decoder = DenseDecoder()
+        var decoder = BlockDecoder()
         guard facts.size < ArchiveLimits.stringMax else { return nil }
         let fits = bytes.withUnsafeBytes { bytes in
             let found = try? decoder.read(Slice(bytes), facts, BlockColumns(.formats))
@@ -174,40 +217,40 @@ extension BlockFile {
                 found?.formats.types[$0].count ?? 0 < 256
             }
         }
-        guard fits, var block = try? block(&decoder), var encoder = DenseEncoder(level: 1, seed: 1)
+        guard fits, var block = try? block(&decoder), var encoder = BlockEncoder(level: 1, seed: 1)
         else { return nil }
         return try? BlockFile(&block, effort, facts.codec, by: &encoder)
     }
 
     /// Makes all sizes and checksums right that changed bytes have made wrong.
-    fileprivate mutating func repair() {
+    mutating func repair() {
         let directory = SkippableFrame.headerBytes
-        let least = DenseDirectory.bytes + 2 * DenseFrame.bytes + DenseDirectory.crcBytes
+        let least = BlockDirectory.bytes + BlockFrame.bytes + BlockDirectory.crcBytes
         let content = word(4)
         guard bytes.count >= directory + least, content >= least,
             content <= bytes.count - directory
         else { return }
         set(SkippableFrame.magicValue, 0)
         set(BlockDirectory.magicValue, directory)
-        let count = word(directory + DenseDirectory.frameCount) & 0xFFFF
+        let count = word(directory + BlockDirectory.frameCount) & 0xFFFF
         var start = directory + content
         for frame in 0..<count {
-            let entry = directory + DenseDirectory.entries + frame * DenseFrame.bytes
-            guard entry + DenseFrame.bytes + DenseDirectory.crcBytes <= directory + content else {
+            let entry = directory + BlockDirectory.entries + frame * BlockFrame.bytes
+            guard entry + BlockFrame.bytes + BlockDirectory.crcBytes <= directory + content else {
                 break
             }
-            var size = word(entry + DenseFrame.storedBytes)
+            var size = word(entry + BlockFrame.storedBytes)
             if frame == count - 1 || size > bytes.count - start { size = bytes.count - start }
-            set(UInt32(size), entry + DenseFrame.storedBytes)
+            set(UInt32(size), entry + BlockFrame.storedBytes)
             if facts.codec == .none, size >= SkippableFrame.headerBytes {
                 set(SkippableFrame.magicValue, start)
                 set(UInt32(size - SkippableFrame.headerBytes), start + 4)
-                set(UInt32(size - SkippableFrame.headerBytes), entry + DenseFrame.rawBytes)
+                set(UInt32(size - SkippableFrame.headerBytes), entry + BlockFrame.rawBytes)
             }
-            set(crc(start..<start + size), entry + DenseFrame.crc)
+            set(crc(start..<start + size), entry + BlockFrame.crc)
             start += size
         }
-        let end = directory + content - DenseDirectory.crcBytes
+        let end = directory + content - BlockDirectory.crcBytes
         set(crc(directory..<end), end)
     }
 

@@ -26,9 +26,9 @@ final class BlockGoldenTests: XCTestCase {
         for (name, list) in try lists() {
             var (list, out) = (list, [UInt8]())
             while let (block, file) = list.next() {
-                var decoder = DenseDecoder()
+                var decoder = BlockDecoder()
                 var (lines, result) = ([UInt8](), "whole")
-                do throws(DenseProblem) { lines = try file.lines(&decoder) } catch {
+                do throws(BlockProblem) { lines = try file.lines(&decoder) } catch {
                     result = "\(error)"
                 }
                 // Limits are checked before memory is allocated.

@@ -22,7 +22,7 @@ final class BlockPiecesTests: XCTestCase {
             ],
             archivesDirectory: FilePath(scratch.path), codec: Codec.allCases[random.below(3)],
             level: 1,
-            now: 5, method: seed % 2 == 0 ? .plain : .dense,
+            now: 5, effort: seed % 2 == 0 ? .swift : .dense,
             blockBytes: 5_000 + random.below(60_000))
         guard damage > 0 else { return info }
         var bytes = readAll("\(info.path)")

@@ -157,57 +157,75 @@ final class BlockRunTests: XCTestCase {
         XCTAssertGreaterThan(count, 400)
     }
 
-    /// One byte of a payload is changed: the messages come together only if records would give the
-    /// same, without damage.
-    func testTextsOfChangedPayloads() throws {
-        let payload = Payload(DenseBlockTests.texts(60))
-        func look(_ bytes: [UInt8]) -> Bool {
-            bytes.withUnsafeBytes { bytes in
-                guard let block = BlockRecords(bytes, recordCount: 60) else { return false }
-                var (one, other) = (block, block)
-                guard let texts = one.takeTexts(through: .max, offset: 0, .max) else {
-                    XCTAssertEqual(one.left, 60)
-                    return false
-                }
-                var record = RecordRef()
-                var lines: [UInt8] = []
-                for _ in 0..<texts.count {
-                    XCTAssertEqual(other.next(into: &record), .record)
-                    XCTAssertEqual(record.kind, 0)
-                    XCTAssertEqual(record.flags, [])
-                    lines += Array(record.message) + [0x0A]
-                }
-                XCTAssertEqual(Array(texts.bytes), lines)
-                XCTAssertEqual(Int(one.left), 60 - texts.count)
-                // The rest is the same, to the end.
-                while true {
-                    var again = RecordRef()
-                    let step = other.next(into: &record)
-                    XCTAssertEqual(one.next(into: &again), step)
-                    guard step == .record else { break }
-                    XCTAssertEqual(ModelRecord(again), ModelRecord(record))
-                }
-                return texts.count == 60
+    /// From any row on, messages that come together are those of the records that would come.
+    func testTextsAreThoseOfTheRecords() throws {
+        var together = 0
+        for seed in SplitMix.seeds(30) {
+            var random = SplitMix(seed)
+            var maker = RecordMaker(seed: seed, processes: 1)
+            var records = maker.records(60)
+            for index in records.indices where random.chance(2) {
+                records[index].storedSections = []
+                records[index].model.kind = 0
+                records[index].model.flags = 0
+                records[index].model.time = records[index].model.written
+                records[index].model.trace = []
+                records[index].model.context = []
+                records[index].model.file = []
+                records[index].model.function = []
+                records[index].model.line = 0
+                let size = records[index].model.message.count
+                records[index].model.originalLength = UInt64(size)
+            }
+            var block = Block(seed % 3 == 0 ? Staged.texts(60) : records)
+            let stored = try BlockFile(&block, BlockEffort.allCases[Int(seed % 3)], .none)
+            together += look(at: stored, through: .max)
+            let middle = records[30].model.monotonic
+            _ = look(at: stored, through: middle)
+            for _ in 0..<40 {
+                // What its checks do not notice.
+                var changed = stored
+                changed.bytes[random.below(stored.bytes.count)] ^= UInt8(1 << random.below(8))
+                changed.repair()
+                _ = look(at: changed, through: .max)
             }
         }
-        XCTAssertTrue(look(payload.bytes))
-        let messages =
-            payload.bytes.count
-            - DenseBlockTests.texts(60).reduce(0) {
-                $0 + $1.model.message.count + 1
+        XCTAssertGreaterThan(together, 300)
+    }
+
+    /// How many messages come together.
+    private func look(at stored: BlockFile, through last: UInt64) -> Int {
+        var decoder = BlockDecoder()
+        var buffer = RowBuffer()
+        guard (try? stored.load(&decoder, into: &buffer)) != nil else { return 0 }
+        defer { buffer.clear() }
+        let view = buffer.view()
+        var found = 0
+        var one = BlockRecords(view)
+        while one.left > 0 {
+            var other = one
+            let before = one.row
+            var record = RecordRef()
+            guard let texts = one.takeTexts(through: last, offset: 0, .max) else {
+                XCTAssertEqual(one.row, before)
+                if one.next(into: &record) != .record { return found }
+                continue
             }
-        for at in 0..<messages {
-            for bit in [0, 3, 6, 7] {
-                var bytes = payload.bytes
-                bytes[at] ^= 1 << UInt8(bit)
-                _ = look(bytes)
+            XCTAssertEqual(one.row, before + texts.count)
+            XCTAssertGreaterThan(texts.count, 0)
+            var lines: [UInt8] = []
+            for row in before..<one.row {
+                XCTAssertEqual(other.next(into: &record), .record)
+                XCTAssertEqual(record.kind, 0)
+                XCTAssertEqual(record.flags, [])
+                XCTAssertLessThanOrEqual(record.monotonicNs, last)
+                if row > 0 { XCTAssertTrue(other.isInOrder(row)) }
+                lines += Array(record.message) + [0x0A]
             }
+            XCTAssertEqual(Array(texts.bytes), lines)
+            found += texts.count
         }
-        for at in messages..<payload.bytes.count where payload.bytes[at] == 0x0A {
-            var bytes = payload.bytes
-            bytes[at] = 0
-            XCTAssertFalse(look(bytes), "byte \(at)")
-        }
+        return found
     }
 
     func testOfManyBySeed() throws {

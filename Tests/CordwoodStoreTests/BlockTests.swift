@@ -1,5 +1,5 @@
-// Records as a block's columns, stored at each effort with each codec, and read again: the same as
-// through a payload.
+// Records as a block's columns, stored at each effort with each codec, and read again: the
+// same.
 
 import CordwoodCore
 import CordwoodTestSupport
@@ -11,9 +11,9 @@ import XCTest
 extension BlockFile {
     /// The block stored, and compared with what that gives.
     init(_ block: inout Block, _ effort: BlockEffort, _ codec: Codec = .zstd) throws {
-        var encoder = DenseEncoder(level: 3, seed: 3)!
+        var encoder = BlockEncoder(level: 3, seed: 3)!
         try self.init(&block, effort, codec, by: &encoder)
-        var decoder = DenseDecoder()
+        var decoder = BlockDecoder()
         let isSame = try bytes.withUnsafeBytes {
             try decoder.gives(&block, from: Slice($0), facts)
         }
@@ -21,41 +21,16 @@ extension BlockFile {
     }
 
     func read(
-        _ decoder: inout DenseDecoder, _ columns: BlockColumns = .all, rows: Range<Int>? = nil
+        _ decoder: inout BlockDecoder, _ columns: BlockColumns = .all, rows: Range<Int>? = nil
     ) throws -> BlockContent {
         try bytes.withUnsafeBytes { try decoder.read(Slice($0), facts, columns, rows: rows) }
     }
 
     func records() throws -> [ModelRecord] {
-        var decoder = DenseDecoder()
+        var decoder = BlockDecoder()
         var found: [ModelRecord] = []
         try each(&decoder) { found.append(ModelRecord($0)) }
         return found
-    }
-}
-
-extension Block {
-    init(_ records: [Staged]) {
-        self.init(seed: 1, target: 1 << 20)
-        let source = FakeSource(records)
-        while let record = try? source.advance() { add(record) }
-    }
-}
-
-/// What a test compares of a deferred record.
-private struct Deferred: Equatable {
-    var time: UInt64
-    var line: UInt32
-    var format: [UInt8]
-    var types: [UInt8]
-    var arguments: [UInt8]
-
-    init(_ record: borrowing RecordRef) {
-        time = record.timeNs
-        line = record.line
-        format = Array(record.format)
-        types = Array(record.argumentTypes)
-        arguments = Array(record.arguments)
     }
 }
 
@@ -126,26 +101,66 @@ final class BlockTests: XCTestCase {
         XCTAssertEqual(try BlockFile(&block, .swift).records().count, count)
     }
 
-    /// As many as a payload of the same block gives.
     func testDeferredRecordsComeBackEqual() throws {
         for seed in UInt64(1)...sized(4, 40, 400) {
-            var block = Payload.deferredBlock(seed: seed, count: 1 + 30 * Int(seed % 40))
-            let payload = Payload(&block)
-            var wanted: [Deferred] = []
-            try payload.bytes.withUnsafeBytes {
-                var rows = try XCTUnwrap(
-                    BlockRecords($0, recordCount: UInt32(payload.recordCount)))
-                var record = RecordRef()
-                while case .record = rows.next(into: &record) { wanted.append(Deferred(record)) }
-            }
-            XCTAssertEqual(wanted.count, payload.recordCount)
+            var made = DeferredBlock(seed: seed, count: 1 + 30 * Int(seed % 40))
+            let wanted = made.records
             for effort in BlockEffort.allCases {
-                let stored = try BlockFile(&block, effort)
-                var decoder = DenseDecoder()
-                var found: [Deferred] = []
-                try stored.each(&decoder) { found.append(Deferred($0)) }
+                let stored = try BlockFile(&made.block, effort)
+                var decoder = BlockDecoder()
+                var found: [DeferredRecord] = []
+                try stored.each(&decoder) { found.append(DeferredRecord($0)) }
                 XCTAssertEqual(found, wanted, "seed \(seed), \(effort)")
             }
+        }
+    }
+
+    /// An interpolated text may be the whole line: it is mined like a message.
+    func testLongArgumentsAreMinedAsMessages() throws {
+        let lines = (0..<600).map { index in
+            Array(
+                """
+                2025-06-24 14:36:\(10 + index % 50) worker-\(index % 7) sent \(index * 31) to \
+                host\(index % 5).example.org in \(index * 77 % 900) ms
+                """.utf8)
+        }
+        // Each text twice, and no two of a kind.
+        let texts = (0..<600).map { index in
+            let words = (0..<9).map {
+                (index % 300) >> $0 & 1 == 0 ? "opened a file, " : "closed it; "
+            }
+            return Array((words.joined() + "took \(index * 77 % 900) ms").utf8)
+        }
+        func size(_ lines: [[UInt8]], isDeferred: Bool) throws -> Int {
+            var builder = Block(seed: 3, target: 64 << 20)
+            let thread = RecordMaker(seed: 3).threads[0]
+            for line in lines {
+                var record = RecordRef(thread: thread)
+                record.isDeferred = isDeferred
+                let bytes = (isDeferred ? little(UInt32(line.count)) : []) + line
+                bytes.withUnsafeBytes { bytes in
+                    Array("%s".utf8).withUnsafeBytes { format in
+                        [ArgumentType.text].withUnsafeBytes { types in
+                            record.format = format
+                            record.argumentTypes = types
+                            if isDeferred {
+                                record.arguments = bytes
+                            } else {
+                                record.message = bytes
+                            }
+                            builder.add(record)
+                        }
+                    }
+                }
+            }
+            let count = Int(builder.summary.recordCount)
+            let stored = try BlockFile(&builder, .dense)
+            XCTAssertEqual(try stored.records().count, count)
+            return stored.bytes.count
+        }
+        for some in [lines, texts] {
+            XCTAssertLessThan(
+                try size(some, isDeferred: true), try size(some, isDeferred: false) + 100)
         }
     }
 
@@ -156,8 +171,8 @@ final class BlockTests: XCTestCase {
             var maker = RecordMaker(seed: seed)
             var block = Block(maker.records(300))
             let stored = try BlockFile(&block, BlockEffort.allCases[random.below(3)])
-            var first = DenseDecoder()
-            var second = DenseDecoder()
+            var first = BlockDecoder()
+            var second = BlockDecoder()
             let all = try stored.read(&first)
             for _ in 0..<20 {
                 let start = random.below(300)
@@ -189,7 +204,7 @@ final class BlockTests: XCTestCase {
                 }
                 if columns.has(.sections) {
                     let before = (0..<rows.lowerBound).filter {
-                        all.kind[$0] & UInt64(PayloadBits.hasSections) != 0
+                        all.kind[$0] & UInt64(BlockKind.hasSections) != 0
                     }.count
                     for index in 0..<some.sections.count {
                         XCTAssertEqual(
@@ -206,7 +221,7 @@ final class BlockTests: XCTestCase {
         var block = Block(maker.records(20_000))
         for effort in BlockEffort.allCases {
             let stored = try BlockFile(&block, effort)
-            var decoder = DenseDecoder()
+            var decoder = BlockDecoder()
             _ = try stored.read(&decoder)
             let whole = decoder.opener.inflatedBytes
             _ = try stored.read(&decoder, BlockColumns(.level))
@@ -234,7 +249,7 @@ final class BlockTests: XCTestCase {
             let swift = try BlockFile(&block, .swift)
             let dense = try BlockFile(&block, .dense)
             XCTAssertLessThan(dense.bytes.count, swift.bytes.count * 51 / 50, "\(count)")
-            let place = SkippableFrame.headerBytes + DenseDirectory.frameCount
+            let place = SkippableFrame.headerBytes + BlockDirectory.frameCount
             XCTAssertEqual(littleAt(dense.bytes, place) & 0xFFFF == 1, count == 1)
         }
     }
@@ -246,7 +261,7 @@ final class BlockTests: XCTestCase {
             var block = Block(maker.records(40))
             let whole = try BlockFile(&block, effort)
             func levels(_ file: BlockFile) throws -> [UInt64] {
-                var decoder = DenseDecoder()
+                var decoder = BlockDecoder()
                 let found = try file.read(&decoder, BlockColumns(.level)).level
                 return (0..<found.count).map { found[$0] }
             }
@@ -255,7 +270,7 @@ final class BlockTests: XCTestCase {
             for at in whole.bytes.indices {
                 var changed = whole
                 changed.bytes[at] ^= 1 << UInt8(random.below(8))
-                var decoder = DenseDecoder()
+                var decoder = BlockDecoder()
                 XCTAssertThrowsError(try changed.read(&decoder), "\(effort), \(at)")
                 if let found = try? levels(changed) { XCTAssertEqual(found, wanted) }
             }

@@ -53,20 +53,20 @@ final class ExtractTests: XCTestCase {
     }
 
     private func made(
-        _ records: [Staged], in scratch: Scratch, method: ArchiveMethod = .dense,
+        _ records: [Staged], in scratch: Scratch, effort: BlockEffort = .dense,
         codec: Codec = .zstd
     ) throws -> ArchiveInfo {
         try writeArchive(
-            records, in: scratch, codec: codec, method: method, blockBytes: 16_000)
+            records, in: scratch, codec: codec, effort: effort, blockBytes: 16_000)
     }
 
     func testSevereRecordsComeFromTheExtract() throws {
         let records = records()
-        for (method, codec) in [
-            (ArchiveMethod.dense, Codec.zstd), (.plain, .zstd), (.plain, .lz4), (.plain, .none),
+        for (effort, codec) in [
+            (BlockEffort.dense, Codec.zstd), (.swift, .zstd), (.swift, .lz4), (.swift, .none),
         ] {
             let scratch = Scratch()
-            let info = try made(records, in: scratch, method: method, codec: codec)
+            let info = try made(records, in: scratch, effort: effort, codec: codec)
             XCTAssertGreaterThan(info.blockCount, 4)
             XCTAssertEqual(info.recordCount, UInt64(records.count))
             XCTAssertNotNil(try footer("\(info.path)").extract)
@@ -269,7 +269,7 @@ final class ExtractTests: XCTestCase {
         let info = try ArchiveWriter.write(
             source: FakeSource(usual), covers: covers, archivesDirectory: FilePath(scratch.path),
             codec: .zstd, level: 1, now: 42,
-            method: .dense, blockBytes: 16_000)
+            effort: .dense, blockBytes: 16_000)
         XCTAssertEqual(try footer("\(info.path)").sides, [], "two covers")
     }
 }

@@ -1,5 +1,5 @@
-// Counts by columns: for a block, plain or dense, they equal a count of its records one by one,
-// with any limits, by seed; a damaged column counts nothing.
+// Counts by columns: for a block of any effort, they equal a count of its records one by one, with
+// any limits, by seed; a damaged section counts nothing.
 
 import CordwoodCore
 import CordwoodTestSupport
@@ -29,13 +29,19 @@ final class FacetTallyTests: XCTestCase {
         }
     }
 
-    private func payload(_ seed: UInt64) -> Payload {
+    private func stored(_ seed: UInt64) throws -> BlockFile {
+        let effort = BlockEffort.allCases[Int(seed / 4 % 3)]
         switch seed % 4 {
         case 0, 1:
             var maker = RecordMaker(seed: seed, processes: 1 + Int(seed % 3))
-            return Payload(maker.records(1 + 20 * Int(seed)))
-        case 2: return Payload.deferred(seed: seed, count: 1 + 60 * Int(seed))
-        default: return Payload(DenseBlockTests.texts(1 + 60 * Int(seed)))
+            var block = Block(maker.records(1 + 20 * Int(seed)))
+            return try BlockFile(&block, effort)
+        case 2:
+            var made = DeferredBlock(seed: seed, count: 1 + 60 * Int(seed))
+            return try BlockFile(&made.block, effort)
+        default:
+            var block = Block(Staged.texts(1 + 60 * Int(seed)))
+            return try BlockFile(&block, effort)
         }
     }
 
@@ -53,19 +59,16 @@ final class FacetTallyTests: XCTestCase {
     }
 
     /// Counts the records one by one.
-    private func counted(
-        _ payload: UnsafeRawBufferPointer, _ count: Int, _ limits: RowLimits
-    ) throws -> Counts {
+    private func counted(_ stored: BlockFile, _ limits: RowLimits) throws -> Counts {
         let tally = FacetTally(hasHistogram: true, hasFacets: true)
-        var records = try XCTUnwrap(BlockRecords(payload, recordCount: UInt32(count)))
-        var record = RecordRef()
-        while records.next(into: &record) == .record {
+        var decoder = BlockDecoder()
+        try stored.each(&decoder) { record in
             guard record.level >= limits.level,
                 limits.kinds == 0 || limits.kinds & (1 << UInt32(record.kind)) != 0,
                 record.timeNs >= limits.since,
                 limits.until == 0 || record.timeNs < limits.until,
                 limits.isLogger.map({ $0(record.logger) }) ?? true
-            else { continue }
+            else { return }
             tally.add(record)
         }
         return Counts(tally)
@@ -74,83 +77,114 @@ final class FacetTallyTests: XCTestCase {
     func testColumnsCountWhatRecordsDo() throws {
         var some = 0
         for seed in SplitMix.seeds(60) {
-            let payload = payload(seed)
-            var encoder = DenseEncoder(level: 1, seed: seed)!
-            var decoder = DenseDecoder()
-            var stored = GrowingBytes()
-            var out = GrowingBytes()
-            let crc = try payload.bytes.withUnsafeBytes {
-                try encoder.encode($0, recordCount: payload.recordCount, into: &stored)
-            }
+            let stored = try stored(seed)
+            var decoder = BlockDecoder()
             var random = SplitMix(seed)
-            var all: [ModelRecord] = []
-            try payload.bytes.withUnsafeBytes { bytes in
-                var records = try XCTUnwrap(
-                    BlockRecords(bytes, recordCount: UInt32(payload.recordCount)))
-                var record = RecordRef()
-                while records.next(into: &record) == .record { all.append(ModelRecord(record)) }
-            }
+            let all = try stored.records()
+            var whole = RowBuffer()
+            var part = RowBuffer()
             for round in 0..<12 {
                 let limits = round == 0 ? RowLimits() : limits(all, &random)
-                try payload.bytes.withUnsafeBytes { bytes in
-                    let wanted = try counted(bytes, payload.recordCount, limits)
-                    let tally = FacetTally(hasHistogram: true, hasFacets: true)
-                    XCTAssertEqual(tally.add(bytes, payload.recordCount, limits), .counted)
-                    XCTAssertEqual(Counts(tally), wanted, "seed \(seed), round \(round)")
-                    some += 0 < wanted.matched && wanted.matched < payload.recordCount ? 1 : 0
-                    for hasFacets in [true, false] {
-                        let dense = FacetTally(hasHistogram: true, hasFacets: hasFacets)
-                        XCTAssertTrue(
-                            try decoder.decode(
-                                stored.bytes, recordCount: payload.recordCount,
-                                rawBytes: payload.bytes.count, rawCRC: crc, parts: dense.parts,
-                                into: &out))
-                        XCTAssertEqual(
-                            dense.add(out.bytes, payload.recordCount, limits), .counted)
-                        let found = Counts(dense)
-                        XCTAssertEqual(found.matched, wanted.matched)
-                        XCTAssertEqual(found.starts, wanted.starts)
-                        XCTAssertEqual(found.bins, wanted.bins)
-                        if hasFacets { XCTAssertEqual(found.facets, wanted.facets) }
-                    }
+                let wanted = try counted(stored, limits)
+                let tally = FacetTally(hasHistogram: true, hasFacets: true)
+                try stored.load(&decoder, into: &whole)
+                XCTAssertEqual(tally.add(whole.view(), Self.head, limits), .counted)
+                XCTAssertEqual(Counts(tally), wanted, "seed \(seed), round \(round)")
+                some += 0 < wanted.matched && wanted.matched < all.count ? 1 : 0
+                for hasFacets in [true, false] {
+                    let other = FacetTally(hasHistogram: true, hasFacets: hasFacets)
+                    try stored.load(&decoder, other.parts, into: &part)
+                    XCTAssertEqual(other.add(part.view(), Self.head, limits), .counted)
+                    let found = Counts(other)
+                    XCTAssertEqual(found.matched, wanted.matched)
+                    XCTAssertEqual(found.starts, wanted.starts)
+                    XCTAssertEqual(found.bins, wanted.bins)
+                    if hasFacets { XCTAssertEqual(found.facets, wanted.facets) }
                 }
             }
+            whole.clear()
+            part.clear()
         }
         XCTAssertGreaterThan(some, 40)
     }
 
-    func testOctetsOfEveryLength() {
+    /// Facets are counted without a header.
+    private static let head: BlockHead = {
+        var block = Block(Staged.texts(1))
+        var maker = BlockMaker(effort: .swift, codec: .none, level: 0)!
+        try! maker.make(&block, headerBytes: BlockHeader.frameBytes)
+        _ = maker.storeHeader(block.summary)
+        guard case .good(let head) = BlockHead.read(maker.frame.bytes) else {
+            preconditionFailure("a header that was made is not read")
+        }
+        return head
+    }()
+
+    /// The counts of a column of bytes, words or one number.
+    func testCountsOfColumnsOfEveryWidth() throws {
+        let thread = RecordMaker(seed: 3).threads[0]
         var random = SplitMix(3)
-        for count in 0..<200 {
-            // Long runs, and neighbours that differ.
+        for count in 1..<200 {
+            // Long runs, and neighbours that differ; few levels, and one.
             var last = UInt8(9)
-            let column = (0..<count).map { _ in
-                if random.chance(count % 3 == 0 ? 1 : 9) { last = UInt8(random.below(256)) }
+            let levels = (0..<count).map { _ in
+                if count % 5 > 0, random.chance(count % 3 == 0 ? 1 : 9) {
+                    last = UInt8(random.below(256))
+                }
                 return last
             }
-            let found = column.withUnsafeBytes { BlockTally.octets($0) }
-            for octet in UInt8.min ... .max {
-                XCTAssertEqual(found[Int(octet)], UInt64(column.count { $0 == octet }))
+            // Loggers beyond a byte, beginning with the last one.
+            let loggers = (0..<count).map { _ in random.below(count % 7 == 0 ? 300 : 3) }
+            var block = Block(seed: 1, target: 1 << 20)
+            var names: [Int] = []
+            for (level, logger) in zip(levels, loggers) {
+                if !names.contains(logger) { names.append(logger) }
+                var record = RecordRef(thread: thread)
+                record.level = level
+                Array("\(logger)".utf8).withUnsafeBytes {
+                    record.logger = $0
+                    block.add(record)
+                }
             }
+            let stored = try BlockFile(&block, .swift)
+            var decoder = BlockDecoder()
+            var buffer = RowBuffer()
+            try stored.load(&decoder, into: &buffer)
+            let view = buffer.view()
+            let found = BlockTally.counts(view.level, 256)
+            var wanted = [UInt64](repeating: 0, count: 256)
+            for level in levels { wanted[Int(level)] += 1 }
+            XCTAssertEqual(found, wanted)
+            let known = BlockTally.counts(view.logger, names.count)
+            XCTAssertEqual(known, names.map { name in UInt64(loggers.count { $0 == name }) })
+            buffer.clear()
         }
     }
 
-    /// The end of each column is an index that no dictionary has.
-    func testADamagedColumnCountsNothing() throws {
+    /// A section names a site that the block does not have.
+    func testADamagedSectionCountsNothing() throws {
         var maker = RecordMaker(seed: 5, processes: 1)
-        let payload = Payload(maker.records(200))
-        let ends = try payload.bytes.withUnsafeBytes { bytes in
-            try [5, 11].map { try XCTUnwrap(BlockRecords.end(ofStream: $0, bytes)) }
-        }
-        for end in ends {
-            var bytes = payload.bytes
-            bytes[end - 1] = 0x7F
-            let tally = FacetTally(hasHistogram: true, hasFacets: true)
-            bytes.withUnsafeBytes {
-                XCTAssertEqual(tally.add($0, payload.recordCount, RowLimits()), .damaged)
+        var block = Block(maker.records(200))
+        var at = 0
+        var walk = SectionWalk(block.sections.bytes)
+        while let (kind, body, _) = walk.next() {
+            if kind == SectionKind.site {
+                at = body.baseAddress! - UnsafeRawPointer(block.sections.base)
             }
+        }
+        XCTAssertGreaterThan(at, 0)
+        block.sections.store(UInt32(block.sites.count), at: at)
+        for effort in BlockEffort.allCases {
+            let stored = try BlockFile(&block, effort)
+            XCTAssertThrowsError(try stored.records())
+            let tally = FacetTally(hasHistogram: true, hasFacets: true)
+            var decoder = BlockDecoder()
+            var buffer = RowBuffer()
+            try stored.load(&decoder, tally.parts, into: &buffer)
+            XCTAssertEqual(tally.add(buffer.view(), Self.head, RowLimits()), .damaged)
             XCTAssertEqual(
                 Counts(tally), Counts(FacetTally(hasHistogram: true, hasFacets: true)))
+            buffer.clear()
         }
     }
 }

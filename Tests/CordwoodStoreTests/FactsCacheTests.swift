@@ -65,7 +65,7 @@ final class FactsCacheTests: XCTestCase {
             covers: lanes.map { cover($0, segments) } + [cover(lane, segments)],
             archivesDirectory: FilePath(store + "/archives"),
             codec: .zstd, level: 1, now: 5, recipients: recipients,
-            method: number % 8 == 0 ? .dense : .plain, blockBytes: 1_500,
+            effort: number % 8 == 0 ? .dense : .swift, blockBytes: 1_500,
             replaced: replaced.map { ReplacedArchive(id: $0, recordCount: 40) })
     }
 

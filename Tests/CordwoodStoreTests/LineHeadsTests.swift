@@ -22,7 +22,7 @@ final class LineHeadsTests: XCTestCase {
         let path = try ArchiveWriter.write(
             source: source, covers: [cover], archivesDirectory: FilePath(scratch.path),
             codec: .zstd,
-            level: 1, now: 5, method: seed % 2 == 0 ? .dense : .plain, blockBytes: 4_000
+            level: 1, now: 5, effort: seed % 2 == 0 ? .dense : .swift, blockBytes: 4_000
         ).path
         return try ArchiveSource.open(path: path)
     }

@@ -44,7 +44,7 @@ final class NeverSilentTests: XCTestCase {
     }
 
     /// Archives the lane's segments; the segments go.
-    private func archive(_ lane: LaneBuilder, _ method: ArchiveMethod, isEncrypted: Bool) throws {
+    private func archive(_ lane: LaneBuilder, _ effort: BlockEffort, isEncrypted: Bool) throws {
         mkdir(store + "/archives", 0o700)
         _ = try ArchiveWriter.write(
             source: try lane.source(boot: lane.bootID, 0...3),
@@ -52,7 +52,7 @@ final class NeverSilentTests: XCTestCase {
                 ArchiveCover(laneID: lane.laneID, first: 0, last: 3, laneName: lane.name)
             ], archivesDirectory: FilePath(store + "/archives"), codec: .zstd, level: 3,
             now: 2_000_000_000_000, recipients: isEncrypted ? [identity.recipient] : [],
-            method: method, blockBytes: 1_000)
+            effort: effort, blockBytes: 1_000)
         for segment in lane.segments { unlink(lane.path(segment)) }
         unlink(lane.lanePath)
     }
@@ -126,7 +126,7 @@ final class NeverSilentTests: XCTestCase {
     }
 
     func testArchives() throws {
-        try archive(lane(1), .plain, isEncrypted: false)
+        try archive(lane(1), .swift, isEncrypted: false)
         try archive(lane(2), .dense, isEncrypted: false)
         try archive(lane(3), .dense, isEncrypted: true)
         _ = lane(4)

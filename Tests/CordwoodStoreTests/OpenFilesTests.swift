@@ -21,7 +21,7 @@ final class OpenFilesTests: XCTestCase {
                     laneID: LaneID(high: 1, low: seed), first: 0, last: 3, laneName: "lane\(seed)")
             ],
             archivesDirectory: FilePath(scratch.path), codec: .zstd, level: 1, now: 5,
-            method: dense ? .dense : .plain, blockBytes: 4_000
+            effort: dense ? .dense : .swift, blockBytes: 4_000
         ).path.description
     }
 

@@ -13,7 +13,7 @@ final class PassedOverTests: XCTestCase {
         var maker = RecordMaker(seed: seed, processes: processes, threadsEach: 3)
         var records = maker.records(count)
         if seed % 2 == 0 { return records }
-        for (index, like) in DenseBlockTests.texts(count).enumerated() {
+        for (index, like) in Staged.texts(count).enumerated() {
             records[index].model.message = like.model.message
             records[index].model.originalLength = like.model.originalLength
         }
@@ -29,7 +29,7 @@ final class PassedOverTests: XCTestCase {
             ],
             archivesDirectory: FilePath(scratch.path), codec: Codec.allCases[random.below(3)],
             level: 1,
-            now: 5, method: seed % 2 == 0 ? .plain : .dense,
+            now: 5, effort: seed % 2 == 0 ? .swift : .dense,
             blockBytes: 2_000 + random.below(20_000))
     }
 
@@ -54,7 +54,7 @@ final class PassedOverTests: XCTestCase {
             let info = try archive(seed, scratch)
             let bytes = readAll("\(info.path)")
             dense += blockOffsets("\(info.path)").count {
-                bytes[$0 + 8 + BlockHeader.method] == BlockHeader.methodDense
+                bytes[$0 + 8 + BlockHeader.effort] == BlockEffort.dense.rawValue
             }
             var random = SplitMix(seed)
             let all = try read("\(info.path)", ReaderOptions()).records
@@ -122,14 +122,13 @@ final class PassedOverTests: XCTestCase {
         let file = try ArchiveFile(path: try archive(1, scratch).path)
         let index = try ArchiveIndex.load(file, salvage: false)
         var loader = BlockLoader()
-        let head = try loader.load(index.blocks[0], of: file)
+        _ = try loader.load(index.blocks[0], of: file)
         var limits = RowLimits()
         limits.level = 13
         var seen: [[UInt64]] = []
         var made: [Int] = []
         for isPassing in [false, true] {
-            var rows = try XCTUnwrap(
-                BlockRecords(loader.payload, recordCount: head.recordCount))
+            var rows = BlockRecords(loader.view)
             let test = RowTest(limits, nil, nil, rows)
             var record = RecordRef()
             for _ in 0..<rows.left / 3 { XCTAssertEqual(rows.next(into: &record), .record) }
@@ -140,7 +139,7 @@ final class PassedOverTests: XCTestCase {
                 count += 1
                 if record.level >= 13 { times.append(record.writtenNs) }
             }
-            XCTAssertTrue(rows.isSpent)
+            XCTAssertEqual(rows.left, 0)
             seen.append(times)
             made.append(count)
         }
@@ -163,7 +162,7 @@ final class PassedOverTests: XCTestCase {
                 ],
                 archivesDirectory: FilePath(scratch.path), codec: Codec.allCases[random.below(3)],
                 level: 1,
-                now: 5, method: seed % 2 == 0 ? .plain : .dense, blockBytes: 4_000)
+                now: 5, effort: seed % 2 == 0 ? .swift : .dense, blockBytes: 4_000)
             XCTAssertGreaterThan(info.blockCount, 20)
             var bytes = readAll("\(info.path)")
             for _ in 0..<random.below(4) {

@@ -15,7 +15,7 @@ final class DigitSearchTests: XCTestCase {
     override func setUp() { store = TestFiles.directory() }
     override func tearDown() { TestFiles.remove(store) }
 
-    private func write(_ source: any RecordSource, _ method: ArchiveMethod, _ bytes: Int) throws
+    private func write(_ source: any RecordSource, _ effort: BlockEffort, _ bytes: Int) throws
         -> ArchiveInfo
     {
         let cover = ArchiveCover(
@@ -24,7 +24,7 @@ final class DigitSearchTests: XCTestCase {
         return try ArchiveWriter.write(
             source: source, covers: [cover], archivesDirectory: FilePath(store), codec: .zstd,
             level: 1,
-            now: 5, method: method, blockBytes: bytes)
+            now: 5, effort: effort, blockBytes: bytes)
     }
 
     private func sequences(_ options: ReaderOptions, _ path: String) throws -> [UInt64] {
@@ -49,7 +49,7 @@ final class DigitSearchTests: XCTestCase {
             var random = SplitMix(seed)
             let source = NumbersSource(count: 100, forms: .any, random: &random)
             let info = try write(
-                source, seed % 3 == 0 ? .dense : .plain, 400 + Int(random.next() % 5_000))
+                source, seed % 3 == 0 ? .dense : .swift, 400 + Int(random.next() % 5_000))
             for asked in try answers("\(info.path)", &random) {
                 let text = String(decoding: asked.needle, as: UTF8.self)
                 let replay = "seed \(seed): '\(text)'"
@@ -99,7 +99,7 @@ final class DigitSearchTests: XCTestCase {
     func testTextsWithOtherNumbersAreNotMade() throws {
         var random = SplitMix(3)
         let info = try write(
-            NumbersSource(count: 2_000, forms: .usual, random: &random), .plain, 20_000)
+            NumbersSource(count: 2_000, forms: .usual, random: &random), .swift, 20_000)
         for (needle, most) in [("8888888", 60), ("4242", 400), ("id=4242", 60)] {
             let source = try ArchiveSource.open(path: info.path)
             let wanted = Array(needle.utf8)

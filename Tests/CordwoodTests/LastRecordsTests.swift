@@ -117,7 +117,7 @@ final class LastRecordsTests: XCTestCase {
     /// 40 blocks of 25 records each, about a second apart; before the last ten the clock went back
     /// by that many seconds.
     func simple(
-        back: UInt64 = 0, blockBytes: Int = 300, method: ArchiveMethod = .plain,
+        back: UInt64 = 0, blockBytes: Int = 300, effort: BlockEffort = .swift,
         stepNs: UInt64 = 1_000_000_000, level: (Int) -> UInt8 = { _ in 9 }
     ) throws -> LaneBuilder {
         let lane = LaneBuilder(store: store)
@@ -139,13 +139,13 @@ final class LastRecordsTests: XCTestCase {
         }
         lane.write()
         for number in 1...4 {
-            try archive(lane, UInt64(number), blockBytes: blockBytes, method: method)
+            try archive(lane, UInt64(number), blockBytes: blockBytes, effort: effort)
         }
         return lane
     }
 
     func archive(
-        _ lane: LaneBuilder, _ number: UInt64, blockBytes: Int, method: ArchiveMethod = .plain
+        _ lane: LaneBuilder, _ number: UInt64, blockBytes: Int, effort: BlockEffort = .swift
     ) throws {
         mkdir(store + "/archives", 0o700)
         let cover = ArchiveCover(
@@ -153,7 +153,7 @@ final class LastRecordsTests: XCTestCase {
         _ = try ArchiveWriter.write(
             source: try lane.source(number...number), covers: [cover],
             archivesDirectory: FilePath(store + "/archives"), codec: .zstd, level: 1, now: 5,
-            method: method, blockBytes: blockBytes)
+            effort: effort, blockBytes: blockBytes)
         unlink(lane.path(lane.segments[Int(number) - 1]))
     }
 
@@ -174,16 +174,16 @@ final class LastRecordsTests: XCTestCase {
 
     /// In the last block, no record is made of the rows before the last ones.
     func testNoRecordIsMadeOfWhatIsOlder() throws {
-        for method in [ArchiveMethod.plain, .dense] {
+        for effort in [BlockEffort.swift, .dense] {
             TestFiles.remove(store)
-            _ = try simple(blockBytes: 100_000, method: method)
+            _ = try simple(blockBytes: 100_000, effort: effort)
             let full = try read(ReaderOptions(), boot: .zero)
             for (count, made) in [(1, 1), (5, 5), (125, 125), (126, 250), (260, 500)] {
                 var options = ReaderOptions()
                 options.last = count
                 let last = try read(options, boot: .zero)
                 XCTAssertEqual(last.lines, Array(full.lines.suffix(count)))
-                XCTAssertEqual(last.made, UInt64(made), "\(method), the last \(count)")
+                XCTAssertEqual(last.made, UInt64(made), "\(effort), the last \(count)")
             }
         }
     }
@@ -223,15 +223,15 @@ final class LastRecordsTests: XCTestCase {
     /// An archive that ends within the 100 ms before the last records is read from a block on that
     /// contains none of them.
     func testABlockThatIsPassedOverGivesNoRecord() throws {
-        for method in [ArchiveMethod.plain, .dense] {
+        for effort in [BlockEffort.swift, .dense] {
             TestFiles.remove(store)
-            _ = try simple(blockBytes: 100_000, method: method, stepNs: 200_000)
+            _ = try simple(blockBytes: 100_000, effort: effort, stepNs: 200_000)
             let full = try read(ReaderOptions(), boot: .zero)
             for count in [1, 100, 1_000] {
                 var options = ReaderOptions()
                 options.last = count
                 let last = try read(options, boot: .zero)
-                XCTAssertEqual(last.lines, Array(full.lines.suffix(count)), "\(method), \(count)")
+                XCTAssertEqual(last.lines, Array(full.lines.suffix(count)), "\(effort), \(count)")
             }
         }
     }

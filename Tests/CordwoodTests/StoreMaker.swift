@@ -162,7 +162,7 @@ struct StoreMaker {
         _ = try ArchiveWriter.write(
             source: source, covers: [cover], archivesDirectory: FilePath(store + "/archives"),
             codec: chance(50) ? .zstd : .lz4, level: 1, now: 5,
-            method: range.lowerBound % 2 == 0 ? .dense : .plain, blockBytes: 100 + below(3_000))
+            effort: range.lowerBound % 2 == 0 ? .dense : .swift, blockBytes: 100 + below(3_000))
         for segment in lane.segments where range.contains(segment.number) {
             unlink(lane.path(segment))
         }

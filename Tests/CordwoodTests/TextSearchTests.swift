@@ -27,7 +27,7 @@ final class TextSearchTests: XCTestCase {
             let info = try ArchiveWriter.write(
                 source: source, covers: [cover], archivesDirectory: FilePath(store),
                 codec: isLarge ? .zstd : .lz4, level: 1, now: 5,
-                method: seed % 3 == 0 ? .plain : .dense,
+                effort: seed % 3 == 0 ? .swift : .dense,
                 blockBytes: (isLarge ? 10_000 : 200) + Int(random.next() % 4_000))
             if isDense("\(info.path)") { dense += 1 } else { plain += 1 }
             let texts = try all(ReaderOptions(), "\(info.path)")
@@ -117,15 +117,15 @@ final class TextSearchTests: XCTestCase {
         XCTAssertEqual("\(problems[0])", "\(problems[1])")
     }
 
-    /// Whether the archive's first block has dense columns (FORMAT §11.1, §11.2).
+    /// Whether the archive's first block was made with effort 1 or 2 (FORMAT §11.1, §11.2).
     private func isDense(_ path: String) -> Bool {
         let file = open(path, O_RDONLY)
         defer { close(file) }
         var length: UInt32 = 0
-        var method: UInt8 = 0
+        var effort: UInt8 = 0
         pread(file, &length, 4, 4)
-        pread(file, &method, 1, 8 + off_t(length) + 8 + off_t(BlockHeader.method))
-        return method == 2
+        pread(file, &effort, 1, 8 + off_t(length) + 8 + off_t(BlockHeader.effort))
+        return effort != BlockEffort.swift.rawValue
     }
 
     private func all(_ options: ReaderOptions, _ path: String) throws -> [[UInt8]] {

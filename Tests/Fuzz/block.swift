@@ -1,4 +1,4 @@
-// Fuzz target: a block of docs/BLOCK.md, as BlockInput (Tests/CordwoodStoreTests/BlockFile.swift)
+// Fuzz target: a block (FORMAT §11.4), as BlockInput (Tests/CordwoodStoreTests/BlockFile.swift)
 // takes it from the input. Only with libFuzzer: BlockGoldenTests runs changed inputs without it.
 
 @_cdecl("LLVMFuzzerTestOneInput")

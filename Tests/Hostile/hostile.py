@@ -249,33 +249,22 @@ def long_journal(suite):
 
 
 def inflating_archives(suite):
-    """Blocks that inflate 20,000-fold, in each codec, whole and broken."""
-    head, crc = makers.zeros_payload(44 << 20)
-    raw = len(head) + (44 << 20) + 1
-    plain = suite.folder / "payload"
-    with open(plain, "wb") as file:
-        file.write(head)
-        file.truncate(raw - 1)
-        file.seek(raw - 1)
-        file.write(b"\n")
-    frames = []
-    for codec, command in ((0, ["zstd", "-19", "-q", "-c", "--no-check"]),
-                           (1, ["lz4", "-9", "-q", "-c", "--content-size", "--no-frame-crc"])):
-        frames.append((subprocess.run([*command, plain], stdout=subprocess.PIPE, check=True).stdout,
-                       raw, crc, codec))
+    """Blocks that inflate 20,000-fold in each codec, and one of few bytes whose records share a
+    long message; whole and broken."""
+    blocks = [makers.inflating(1, 44 << 20, "zstd"), makers.inflating(1, 44 << 20, "lz4"),
+              makers.inflating(43, 1 << 20, "zstd")]
     store = makers.store(suite.folder / "bombs")
-    makers.archive(store, frames * 20)
+    makers.archive(store, blocks * 20)
     told = []
     for verb in (["verify", store], ["cat", "--level", "fatal", store]):
         done = tool(*verb, seconds=100, megabytes=400)
         told.append(f"{verb[0]} {done.seconds:.1f} s, {done.megabytes} MiB")
     # More than declared, less than declared, and a size that no block has.
-    frame = frames[0][0]
-    for number, (size, what) in enumerate(((1000, frame), (raw + 5, frame), (1 << 40, frame),
-                                           (2**64 - 1, frame))):
-        other = makers.store(suite.folder / f"bomb-{number}")
-        makers.archive(other, [(what, size, crc, 0)])
-        tool("verify", other, seconds=20, megabytes=300, codes=(3,))
+    for of, (stored, whole, codec, records) in enumerate(blocks):
+        for size in (64 * records + 1000, whole - 1, whole + 5, 1 << 40, 2**64 - 1):
+            other = makers.store(suite.folder / f"bomb-{of}-{size}")
+            makers.archive(other, [(stored, size, codec, records)])
+            tool("verify", other, seconds=20, megabytes=300, codes=(3,))
     return "; ".join(told)
 
 

@@ -1,10 +1,18 @@
 """What hostile.py puts into stores: segments, catalogs, journals and archives that claim to be
-larger than they are, laid out from docs/FORMAT.md by hand. Holes take no disk space."""
+larger than they are, laid out from docs/FORMAT.md by hand (the content of blocks: by the oracle's
+writer). Holes take no disk space."""
 
 import os
 import struct
+import sys
 import zlib
 from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "Oracle"))
+
+import block_cases  # noqa: E402
+from block_writer import Layout  # noqa: E402
+from tree import CODECS  # noqa: E402
 
 LANE = "20261121T081530Z-812-9f3c5a0de1b27788"
 SALT = 0x1122334455667788
@@ -27,26 +35,6 @@ def crc32c(data, crc=0):
     crc ^= 0xFFFFFFFF
     for byte in data:
         crc = _TABLE[(crc ^ byte) & 255] ^ (crc >> 8)
-    return crc ^ 0xFFFFFFFF
-
-
-def zeros_crc(count, crc=0):
-    """The CRC after appending that many zeros to what gave `crc`, by squaring the one-bit step."""
-    def times(matrix, vector):
-        total, bit = 0, 0
-        while vector:
-            if vector & 1:
-                total ^= matrix[bit]
-            vector >>= 1
-            bit += 1
-        return total
-    step = [0x82F63B78] + [1 << n for n in range(31)]
-    crc, left = crc ^ 0xFFFFFFFF, count * 8
-    while left:
-        if left & 1:
-            crc = times(step, crc)
-        step = [times(step, column) for column in step]
-        left >>= 1
     return crc ^ 0xFFFFFFFF
 
 
@@ -186,16 +174,16 @@ def summed(content, at):
     return bytes(content)
 
 
-def block(frame, raw, raw_crc, codec, records=1):
+def block(stored, size, codec, records):
     head = bytearray(128)
-    struct.pack_into("<8sQQBBHIQQQQIIII", head, 0, b"CWBLCK01", 0, 0, 1, codec, 0, records, raw,
-                     len(frame), 1, 2, 1, 1, crc32c(frame), raw_crc)
+    struct.pack_into("<8sQQBBHIQQQQIII", head, 0, b"CWBLCK01", 0, 0, 0, codec, 0, records, size,
+                     len(stored), 1, 2, 1, 1, crc32c(stored))
     struct.pack_into("<QQ", head, 88, 1, 2)
-    return skippable(summed(head, 80)), frame, head
+    return skippable(summed(head, 80)) + stored
 
 
 def archive(folder, blocks, name=LANE, first=1):
-    """blocks: (frame, raw bytes, raw crc, codec)."""
+    """blocks: (directory and frames, size, codec, number of records)."""
     cover = (b"L" * 16 + struct.pack("<QQ", first, first) + bytes([len(name)]) + name.encode()
              + bytes(12))
     head = bytearray(72) + cover
@@ -204,44 +192,25 @@ def archive(folder, blocks, name=LANE, first=1):
     entries = b""
     with open(path, "wb") as file:
         file.write(skippable(summed(head, 60)))
-        for frame, raw, raw_crc, codec in blocks:
-            at = file.tell()
-            head_frame, frame, head = block(frame, raw, raw_crc, codec)
-            file.write(head_frame + frame)
-            entries += struct.pack("<QQQQIIIIQQQ", at, len(head_frame) + len(frame), 1, 2, 1, 1, 1,
-                                   crc32c(frame), raw, 1, 2)
-        foot = struct.pack("<8s16sQQQQIIQQ", b"CWFOOT01", b"I" * 16, len(blocks), 1, 2,
-                           sum(b[1] for b in blocks), len(blocks), 0, 1, 2) + entries
+        for stored, size, codec, records in blocks:
+            at, whole = file.tell(), block(stored, size, codec, records)
+            file.write(whole)
+            entries += struct.pack("<QQQQIIIIQQQ", at, len(whole), 1, 2, 1, 1, records,
+                                   crc32c(stored), size, 1, 2)
+        foot = struct.pack("<8s16sQQQQIIQQ", b"CWFOOT01", b"I" * 16, sum(b[3] for b in blocks), 1,
+                           2, sum(b[1] for b in blocks), len(blocks), 0, 1, 2) + entries
         foot += struct.pack("<I", len(foot) + 16 + 8)
         foot += struct.pack("<I", crc32c(foot)) + b"CWAREND1"
         file.write(skippable(foot))
     return path
 
 
-def varint(number):
-    out = bytearray()
-    while number >= 128:
-        out.append(number & 127 | 128)
-        number >>= 7
-    return bytes(out) + bytes([number])
-
-
-def zeros_payload(message):
-    """A whole payload (FORMAT 11.4) of one record whose message is zeros: what precedes them, and
-    its CRC with all of them and the newline."""
-    streams = [b""] * 20
-    streams[0] = b"\x01" + b"L" * 16 + bytes(16) + b"\x01\x01\x01\x00\x00"
-    streams[1] = b"\x01\x00\x01\x01\x00"
-    streams[2] = b"\x01\x00"
-    streams[3] = streams[4] = streams[16] = b"\x00"
-    for index in (5, 6, 7, 8, 10, 11, 12):
-        streams[index] = b"\x00"
-    streams[9] = b"\x09"
-    streams[13] = varint(message)
-    lengths = [len(stream) for stream in streams]
-    lengths[19] = message + 1
-    head = struct.pack("<21I", 20, *lengths) + b"".join(streams)
-    return head, crc32c(b"\n", zeros_crc(message, crc32c(head)))
+def inflating(count, length, codec):
+    """A block (FORMAT §11.6) of `count` records whose messages are zeros, for archive()."""
+    table = block_cases.small([bytes(length)] * count)
+    table.processes = [table.processes[0]._replace(lane=b"L" * 16)]
+    words, stored = block_cases.block(table, Layout(codec=codec))
+    return stored, words["raw"], CODECS.index(codec), count
 
 
 def hole(path, size):

@@ -11,8 +11,8 @@ mutation("many", "nothing-is-marked", STORE + "Files/Outbox.swift",
          "after a kill, what a server has goes again as a part of another archive")
 mutation("many", "begun-is-merged", STORE + "Keep/StoreCompactor.swift",
          "            mayMerge: states.values.allSatisfy(\\.isDone)\n"
-         "                && info",
-         "            mayMerge: info",
+         "                && Self",
+         "            mayMerge: Self",
          MANY + "testWhatWasBegunIsNotMerged",
          "what may have been sent goes again as a part of another archive",
          also=((SHIP + "Upload/UploadPreparation.swift",

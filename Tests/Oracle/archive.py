@@ -1,36 +1,12 @@
 """Archives (FORMAT §11), read by walking their frames. The `zstd` and `lz4` command-line tools
-inflate the payloads, to the same bytes that any other program would get."""
+inflate the frames of blocks, to the same bytes that any other program would get."""
 
 import hashlib
 import struct
-import subprocess
 
-import deferred
-import dense
-from record import NO_TRACE, Record, apply_sections, fields
-from wire import Bytes, Damage, NewerVersion, check_words, crc32c, u32, u64
-
-SKIPPABLE = 0x184D2A50
-MASK = 2**64 - 1
-# Methods and codecs: columns as zstd, lz4 or none, and dense columns.
-KNOWN = ((1, 0), (1, 1), (1, 2), (2, 0))
-
-
-class Process:
-    """A lane as described by an archive; replaces a Lane of live.py."""
-
-    def __init__(self, source, names):
-        self.id = source.take(16)
-        self.boot = source.take(16)
-        self.pid = source.varint()
-        self.created_realtime = source.varint()
-        self.created_monotonic = source.varint()
-        self.process_name = source.str()
-        self.resource = {}
-        for _ in range(source.varint()):
-            key = source.str()
-            self.resource[key] = source.str()
-        self.name = names.get(self.id, self.id.hex())
+from block import decode
+from tree import CODECS, SKIPPABLE, Tree
+from wire import Bytes, Damage, check_words, crc32c, u32, u64
 
 
 class Archive:
@@ -77,7 +53,7 @@ class Archive:
         return self.data[at + 8:end] if end <= len(self.data) else None
 
     def blocks(self):
-        """(offset, header content, payload) of every block whose checksums hold."""
+        """(offset, header's content, the bytes after it) of every block whose checksums hold."""
         at, found, walked, footer, sides = self.body, [], [], None, []
         while at < len(self.data):
             content = self._skippable(at)
@@ -100,19 +76,18 @@ class Archive:
                 self.report(f"{self.path}: damaged block header at {at}")
                 at = self._next_block(at + 1)
                 continue
-            payload_at = at + 8 + len(content)
-            stored = self.data[payload_at:payload_at + u64(content, 40)]
+            start = at + 8 + len(content)
+            stored = self.data[start:start + u64(content, 40)]
             walked.append((at, 8 + len(content) + u64(content, 40), u32(content, 28)))
-            if u64(content, 16) != 0 or (content[24], content[25]) not in KNOWN:
+            if is_newer(content):
                 self.report(f"{self.path}: a newer block at {at}")
             elif len(stored) != u64(content, 40) or crc32c(stored) != u32(content, 72):
                 self.report(f"{self.path}: damaged block at {at}")
             else:
                 found.append((at, content, stored))
-            at = payload_at + u64(content, 40)
+            at = start + u64(content, 40)
         self._check_footer(walked, footer, sides)
-        return [(at, content, payload) for (at, content, _), payload
-                in zip(found, self._inflate(found)) if payload is not None]
+        return found
 
     def _next_block(self, at):
         """§11.3: after the walk is lost, the next frame with a magic of ours."""
@@ -121,12 +96,19 @@ class Archive:
         return min(places) if places else len(self.data)
 
     def _check_extract(self, content):
-        """Checks the header of its block (FORMAT §11.11)."""
-        block = content[24:152]
-        if (len(content) < 152 or crc32c(block[:80] + bytes(4) + block[84:]) != u32(block, 80)
-                or block[:8] != b"CWBLCK01" or u64(block, 40) != len(content) - 152
-                or crc32c(content[152:]) != u32(block, 72)):
-            self.report(f"{self.path}: the extract is damaged")
+        """Checks its block (FORMAT §11.11)."""
+        block, stored = content[24:152], content[152:]
+        try:
+            if (len(content) < 152 or crc32c(block[:80] + bytes(4) + block[84:]) != u32(block, 80)
+                    or block[:8] != b"CWBLCK01" or u64(block, 40) != len(stored)
+                    or crc32c(stored) != u32(block, 72)):
+                raise Damage("its header")
+            if is_newer(block):
+                self.report(f"{self.path}: a newer block in the extract")
+            else:
+                records_of(block, stored)
+        except Damage as damage:
+            self.report(f"{self.path}: the extract is damaged: {damage}")
 
     def _check_footer(self, walked, footer, sides):
         if footer is None:
@@ -148,126 +130,22 @@ class Archive:
                 or u64(content, 24) != sum(entry[2] for entry in entries)):
             self.report(f"{self.path}: the footer does not say what the blocks are")
 
-    def _inflate(self, found):
-        """For method 1, inflates all frames of a codec in one run of its tool, or one by one if
-        that fails."""
-        payloads = [None] * len(found)
-        for codec in {content[25] for _, content, _ in found if content[24] == 1}:
-            mine = [index for index, (_, content, _) in enumerate(found)
-                    if content[24:26] == bytes([1, codec])]
-            sizes = [u64(found[index][1], 32) for index in mine]
-            whole = inflate(codec, b"".join(found[index][2] for index in mine))
-            if whole is not None and len(whole) == sum(sizes):
-                at = 0
-                for index, size in zip(mine, sizes):
-                    payloads[index] = whole[at:at + size]
-                    at += size
-            else:
-                for index in mine:
-                    payloads[index] = inflate(codec, found[index][2])
-        for index, (at, content, stored) in enumerate(found):
-            payload = payloads[index]
-            if content[24] == 2:
-                payloads[index] = self._dense(at, content, stored)
-                continue
-            if payload is None or len(payload) != u64(content, 32) or crc32c(
-                    payload) != u32(content, 76):
-                self.report(f"{self.path}: block at {at}: the payload is not what was stored")
-                payloads[index] = None
-        return payloads
-
-    def _dense(self, at, content, stored):
-        try:
-            return dense.decode(content, stored)
-        except NewerVersion as newer:
-            self.report(f"{self.path}: a newer block at {at}: {newer}")
-        except Damage as damage:
-            self.report(f"{self.path}: damaged block at {at}: {damage}")
-        return None
-
     def records(self):
-        for at, content, payload in self.blocks():
+        for at, content, stored in self.blocks():
             try:
-                yield from decode_payload(payload, u32(content, 28), self.names)
+                found = records_of(content, stored)
             except Damage as damage:
-                self.report(f"{self.path}: block at {at}: {damage}")
+                self.report(f"{self.path}: damaged block at {at}: {damage}")
+                continue
+            for record in found:
+                record.lane.name = self.names.get(record.lane.id, record.lane.id.hex())
+                yield record
 
 
-def inflate(codec, frames):
-    if codec == 2:
-        source, out = Bytes(frames), []
-        while source.left:
-            if source.u32() != SKIPPABLE:
-                return None
-            out.append(source.take(source.u32()))
-        return b"".join(out)
-    command = {0: ["zstd", "-dc"], 1: ["lz4", "-dc"]}.get(codec)
-    if command is None:
-        raise NewerVersion(f"codec {codec}")
-    run = subprocess.run(command, input=frames, stdout=subprocess.PIPE,
-                         stderr=subprocess.DEVNULL, check=False)
-    return run.stdout if run.returncode == 0 else None
+def is_newer(header):
+    return u64(header, 16) != 0 or header[25] >= len(CODECS)
 
 
-def _streams(payload):
-    source = Bytes(payload)
-    lengths = [source.u32() for _ in range(source.u32())]
-    if len(lengths) < 20:
-        raise Damage("fewer than 20 streams")
-    return [Bytes(source.take(length)) for length in lengths]
-
-
-def decode_payload(payload, count, names):
-    """§11.4."""
-    streams = _streams(payload)
-    (processes, threads, loggers, sites, contexts, thread, time, offset, sequence, level, kind,
-     logger, context, length, section_length, sections, formats, format_index, arguments,
-     messages) = streams[:20]
-    processes = [Process(processes, names) for _ in range(processes.varint())]
-    threads = [(processes[threads.varint()], threads.varint(), threads.varint(), threads.str())
-               for _ in range(threads.varint())]
-    loggers = [loggers.str() for _ in range(loggers.varint())]
-    sites = {index: (sites.varint(), sites.str(), sites.str())
-             for index in range(sites.varint())}
-    formats = [(formats.varint(), formats.str(), formats.str(), formats.u8(), formats.str(),
-                formats.str()) for _ in range(formats.varint())]
-    contexts = [_context(contexts) for _ in range(contexts.varint())]
-    now, shift, expected = 0, 0, {}
-    for _ in range(count):
-        record = Record()
-        index = thread.varint()
-        record.lane, record.thread_serial, record.thread_id, _name = threads[index]
-        record.resource = record.lane.resource
-        now = (now + time.zigzag()) & MASK
-        shift = (shift + offset.zigzag()) & MASK
-        record.monotonic, record.utc = now, (now + shift) & MASK
-        record.sequence = (expected.get(index, 0) + sequence.zigzag()) & MASK
-        expected[index] = record.sequence + 1
-        record.level = level.u8()
-        bits = kind.u8()
-        record.kind, record.unverified = bits & 7, bool(bits & 16)
-        record.logger = loggers[logger.varint()]
-        number = context.varint()
-        if number:
-            record.context, record.trace = contexts[number - 1]
-        if bits & 32:
-            apply_sections(record, sections.take(section_length.varint()), sites)
-        if bits & 64:
-            if deferred.fill(record, formats[format_index.varint()], arguments) or bits & 8:
-                record.original_length = len(record.message)
-            yield record
-            continue
-        record.message = messages.take(length.varint())
-        if messages.take(1) != b"\n":
-            raise Damage("a message without its newline")
-        yield record
-
-
-def _context(source):
-    size = source.varint()
-    content = source.take(size)
-    found, used = fields(content) if content else ([], 0)
-    trace = source.take(25)
-    if used != size:
-        raise Damage("a context longer than its fields")
-    return found, trace or NO_TRACE
+def records_of(header, stored):
+    """The records of a block, of the content of its header and the bytes after that."""
+    return decode(Tree(u32(header, 28), u64(header, 32), CODECS[header[25]], stored))

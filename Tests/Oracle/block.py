@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""An independent reader of blocks, written from docs/BLOCK.md and docs/FORMAT.md alone.
+"""An independent reader of blocks (FORMAT §11.4), written from docs/FORMAT.md alone.
 
     block.py FILE…          prints the records as JSON lines, in the form of decode.py
     block.py --letters …    also checks what a block's flag promises to a search
@@ -17,12 +17,11 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import block_letters  # noqa: E402
+import column_parts  # noqa: E402
 import deferred  # noqa: E402
-import dense  # noqa: E402
-from block_tree import LIMITS, BlockTree  # noqa: E402
-from dense_codecs import MASK, ints, sized_strings, strings  # noqa: E402
-from dense_tree import within  # noqa: E402
-from record import Record, apply_sections, as_json, one_field  # noqa: E402
+from column_codecs import MASK, ints, sized_strings, strings  # noqa: E402
+from record import Record, apply_sections, as_json, fields_that_fit  # noqa: E402
+from tree import LIMITS, Tree, within  # noqa: E402
 from wire import Bytes, Damage, u32  # noqa: E402
 
 WORD = 2**32
@@ -46,7 +45,7 @@ class Process:
 
 @dataclass
 class Format:
-    """An entry of formats, in the order of FORMAT §11.4."""
+    """An entry of formats."""
 
     line: int
     file: bytes
@@ -58,7 +57,8 @@ class Format:
 
 @dataclass
 class Columns:
-    """What a block holds, before there are records."""
+    """What a block holds, before there are records. A context is its list of fields, as bytes, and
+    its trace; sections are the bytes of each record that has some."""
 
     processes: list
     threads: list
@@ -79,7 +79,7 @@ def read(path, limits=LIMITS):
     match = re.fullmatch(rb"block (\d+) (\d+) (zstd|lz4|none)\n", head)
     if not match:
         raise Damage("no block's first line")
-    return BlockTree(int(match[1]), int(match[2]), match[3].decode(), stored, limits)
+    return Tree(int(match[1]), int(match[2]), match[3].decode(), stored, limits)
 
 
 def decode(tree, found=None):
@@ -114,7 +114,7 @@ def _texts(tree, count):
 
 
 def columns(tree):
-    """BLOCK, Columns."""
+    """FORMAT §11.4."""
     tree.add(64 * tree.records)
     most = tree.limits.entries
     processes = _processes(tree)
@@ -126,8 +126,8 @@ def columns(tree):
     found.numbers = _numbers(tree, found)
     found.contexts = _contexts(tree)
     _below("a context", found.numbers["context"], len(found.contexts) + 1)
-    found.arguments = dense.arguments(tree, [form.types for form in found.formats],
-                                      found.numbers["format"])
+    found.arguments = column_parts.arguments(tree, [form.types for form in found.formats],
+                                             found.numbers["format"])
     tree.add(len(found.arguments))
     found.sections = _sections(tree, found.numbers, len(sites))
     tree.add(tree.records - len(found.numbers["format"]))
@@ -191,36 +191,24 @@ def _numbers(tree, found):
 
 def _contexts(tree):
     count = _entries("contexts", tree, tree.limits.entries)
-    lists = dense.field_lists(tree, count)
+    lists = column_parts.field_lists(tree, count)
     tree.add(sum(map(len, lists)))
-    return [(_fields(run), trace) for run, trace in zip(lists, dense.traces(tree, count))]
-
-
-def _fields(run):
-    """FORMAT §8.2. A list that does not fit its bytes ends there."""
-    source, found = Bytes(run), []
-    try:
-        for _ in range(source.u16()):
-            found.append(one_field(source))
-    except Damage:
-        pass
-    return found
+    return list(zip(lists, column_parts.traces(tree, count)))
 
 
 def _sections(tree, numbers, sites):
-    """The sections of each record that has some, as (kind, body)."""
     utc = [(time + offset) & MASK for kind, time, offset in zip(
         numbers["kind"], numbers["time"], numbers["offset"]) if kind & 32]
-    runs = dense.sections(tree, utc)
+    runs = column_parts.sections(tree, utc)
     tree.add(sum(map(len, runs)))
-    found = [_parts(run) for run in runs]
-    for kind, body in (part for parts in found for part in parts):
+    for kind, body in (part for run in runs for part in _parts(run)):
         if kind == 3:
             _below("a site", [u32(body, 0)], sites)
-    return found
+    return runs
 
 
 def _parts(run):
+    """(kind, body) of each section that fits."""
     source, found = Bytes(run), []
     while source.left >= 8:
         kind, _reserved, length = source.u8(), source.take(3), source.u32()
@@ -230,10 +218,10 @@ def _parts(run):
     return found
 
 
-def _apply(record, parts, sites):
-    for kind, body in parts:
+def _apply(record, run, sites):
+    for kind, body in _parts(run):
         if kind == 2:
-            record.fields = _fields(body)
+            record.fields = fields_that_fit(body)
         elif kind not in LEFT_OUT:
             try:
                 apply_sections(record, struct.pack("<BBHI", kind, 0, 0, len(body)) + body, sites)
@@ -243,6 +231,7 @@ def _apply(record, parts, sites):
 
 def _records(count, found):
     numbers, sites = found.numbers, dict(enumerate(found.sites))
+    contexts = [(fields_that_fit(run), trace) for run, trace in found.contexts]
     sections, messages = iter(found.sections), iter(found.messages)
     formats, arguments, expected = iter(numbers["format"]), Bytes(found.arguments), {}
     for at in range(count):
@@ -260,7 +249,7 @@ def _records(count, found):
         record.logger = found.loggers[numbers["logger"][at]]
         context = numbers["context"][at]
         if context:
-            record.context, record.trace = found.contexts[context - 1]
+            record.context, record.trace = contexts[context - 1]
         if kind & 32:
             _apply(record, next(sections), sites)
         if kind & 64:

@@ -1,82 +1,58 @@
-"""More blocks like those of block_hostile.py, which lists them: at and beyond the limits and the
-numbers that only BLOCK has, whole ones whose parts a reader ignores, and sums of columns that
-exceed the size of their block."""
+"""Blocks at and beyond the limits of tables, frames and the meta stream, whole ones whose parts a
+reader ignores, and sums of columns that exceed the size of their block (block_cases.py)."""
 
 import struct
+from dataclasses import replace
 from functools import partial
 
-from block_hostile import MIB, Block, column, made, mine, rewritten, whole
-from block_writer import BlockLayout, plain_lz4_frame
-from dense import varint
-from dense_bounds import SITE
-from dense_broken import FIELDS
-from dense_hostile import UTC, Clock, Making, small
-from dense_writer import LANE_ID, skippable
+from block_broken import FIELDS
+from block_cases import MIB, UTC, Clock, block, by_hand, made, mine, small, whole
+from block_hostile import column, rewritten
+from block_limits import SITE
+from block_table import LANE_ID, Format, Process, Site, Thread
+from block_writer import Layout, plain_lz4_frame, skippable
 from wire import crc32c
 
 MOST = 2**32 - 1
 
 
-def table(made_of, **streams):
-    """small() with other tables."""
-    payload, count = made_of
-    lengths = list(struct.unpack_from("<20I", payload, 4))
-    parts, at = [], 84
-    for length in lengths:
-        parts.append(payload[at:at + length])
-        at += length
-    for name, content in streams.items():
-        parts[int(name[1:])] = content
-    return struct.pack("<21I", 20, *map(len, parts)) + b"".join(parts), count
-
-
-# Limits that only this page has.
-
 def _process(attributes=0, pid=812, created=UTC, name=b"p", pair=(b"", b"")):
-    key, value = pair
-    return (LANE_ID + bytes(16) + varint(pid) + varint(created) + varint(created) + _str(name)
-            + varint(attributes) + (_str(key) + _str(value)) * attributes)
-
-
-def _str(content):
-    return varint(len(content)) + content
+    return Process(LANE_ID, bytes(16), pid, created, created, name, [pair] * attributes)
 
 
 def _thread(serial=1, identifier=813, name=b""):
-    return b"\0" + varint(serial) + varint(identifier) + _str(name)
+    return Thread(0, serial, identifier, name)
 
 
 def _site(line=9, file=b"b.c", function=b"f"):
-    return varint(line) + _str(file) + _str(function)
+    return Site(line, file, function)
 
 
 def _format(line=7, file=b"a.c", function=b"main", text=b"late", types=b""):
-    return varint(line) + _str(file) + _str(function) + b"\1" + _str(text) + _str(types)
+    return Format(line, file, function, 1, text, types)
 
 
 def limit(name, make, most, lift, **words):
-    def block(count):
-        return lambda text: Making.way.encode(make(text, count), None, None, None)
-    mine("whole", name, block(most), **words)
-    mine("limits", name + "-over", block(most + 1), lift=lift, **words)
+    mine("whole", name, lambda text: block(make(text, most)), **words)
+    mine("limits", name + "-over", lambda text: block(make(text, most + 1)), lift=lift, **words)
 
 
-limit("processes-4096", lambda text, count: table(
-    small([text]), s0=varint(count) + _process() * count), 4096, {"processes": 4097})
-limit("attributes-65536", lambda text, count: table(
-    small([text]), s0=varint(2) + _process(1) + _process(count - 1)), 65536,
+limit("processes-4096", lambda text, count: replace(
+    small([text]), processes=[_process()] * count), 4096, {"processes": 4097})
+limit("attributes-65536", lambda text, count: replace(
+    small([text]), processes=[_process(1), _process(count - 1)]), 65536,
     {"attributes": 65537})
-limit("threads-65536", lambda text, count: table(
-    small([text]), s1=varint(count) + _thread() * count), 65536, {"entries": 65537})
-limit("loggers-65536", lambda text, count: table(
-    small([text]), s2=varint(count) + b"\1h" * count), 65536, {"entries": 65537})
-limit("sites-65536", lambda text, count: table(
-    small([text]), s3=varint(count) + b"\1\0\0" * count), 65536, {"entries": 65537})
+limit("threads-65536", lambda text, count: replace(
+    small([text]), threads=[_thread()] * count), 65536, {"entries": 65537})
+limit("loggers-65536", lambda text, count: replace(
+    small([text]), loggers=[b"h"] * count), 65536, {"entries": 65537})
+limit("sites-65536", lambda text, count: replace(
+    small([text]), sites=[_site(1, b"", b"")] * count), 65536, {"entries": 65537})
 
 
 def _frames_of_columns(text, more):
     """As many frames as are allowed, plus `more`: columns of a template, each of 20 bytes."""
-    def block(count):
+    def found(count):
         def write(writer):
             writer.byte(4)
             writer.varint(1, count)
@@ -86,11 +62,11 @@ def _frames_of_columns(text, more):
             for _ in range(count):
                 writer.byte(0)
                 writer.text(b"x" * 20)
-        return Making.way.encode(small([b"x" * 20 * count], logger=text), BlockLayout(
-            text_bytes=20), lambda writer, table: {"messages": lambda: write(writer)}, None)
+        return block(small([b"x" * 20 * count], logger=text), Layout(text_bytes=20),
+                     lambda writer, table: {"messages": lambda: write(writer)})
 
-    others = struct.unpack_from("<H", block(100)[1], 18)[0] - 100
-    return block(1024 - others + more)
+    others = struct.unpack_from("<H", found(100)[1], 18)[0] - 100
+    return found(1024 - others + more)
 
 
 mine("whole", "frames-1024", lambda text: _frames_of_columns(text, 0))
@@ -105,11 +81,11 @@ def _arguments(text, count, length, more=0):
 
 
 def _size_64_mib(text, size):
-    left = size - Block.size(_arguments(text, 1030, 65000))
+    left = size - _arguments(text, 1030, 65000).size
     return _arguments(text, 1030, 65000, left)
 
 
-limit("size-64-mib", _size_64_mib, 64 * MIB, {"payload": 65 * MIB}, heavy=True)
+limit("size-64-mib", _size_64_mib, 64 * MIB, {"size": 65 * MIB}, heavy=True)
 
 
 # Few bytes may stand for many: no ratio of the size to what is stored.
@@ -129,13 +105,12 @@ def _content_of(stored):
 
 def _frames_of(text, total):
     """An unused entry fills the text."""
-    def block(length):
+    def found(length):
         def write(writer):
             writer.byte(3, 0, 2, 0)
             writer.strings([text, b"x" * length])
-        return Making.way.encode(small([text] * 2), None, lambda writer, table: {
-            "messages": lambda: write(writer)}, None)
-    return block(90 * MIB + total - _content_of(block(90 * MIB)[1]))
+        return by_hand(small([text] * 2), write)
+    return found(90 * MIB + total - _content_of(found(90 * MIB)[1]))
 
 
 def exact(name, make, most, lift):
@@ -151,13 +126,13 @@ def _meta_of(text, total):
     """Columns of one number each: in the meta stream 6 bytes, or fewer for small ones."""
     small_ones = {2: 0, 3: 100, 4: 10_000, 5: 1 << 21}
 
-    def block(sizes):
+    def found(sizes):
         numbers = [small_ones.get(size, 2**31 - 1) for size in sizes]
-        return Making.way.encode(small([text], struct.pack(f"<{len(numbers)}i", *numbers),
-                                       b"\1" * len(numbers), 1), None, None, None)
+        return block(small([text], struct.pack(f"<{len(numbers)}i", *numbers),
+                           b"\1" * len(numbers), 1))
     some = [6] * 690_000
-    more, rest = divmod(total - struct.unpack_from("<I", block(some)[1], 20)[0], 6)
-    return block(some + [6] * (more - (rest == 1)) + ([3, 4] if rest == 1 else [rest][:rest]))
+    more, rest = divmod(total - struct.unpack_from("<I", found(some)[1], 20)[0], 6)
+    return found(some + [6] * (more - (rest == 1)) + ([3, 4] if rest == 1 else [rest][:rest]))
 
 
 exact("meta-4-mib", _meta_of, 4 * MIB, {"meta": 1 << 30})
@@ -171,19 +146,19 @@ def bounded(name, make, most=MOST):
         made(f"{name}-{what}", lambda text, value=value: make(text, value), group="columns")
 
 
-bounded("process-id", lambda text, value: table(
-    small([text]), s0=b"\1" + _process(pid=value)))
-bounded("thread-serial", lambda text, value: table(
-    small([text]), s1=b"\1" + _thread(serial=value)))
-bounded("thread-id", lambda text, value: table(
-    small([text]), s1=b"\1" + _thread(identifier=value)))
-bounded("site-line", lambda text, value: table(
-    small([text], sections=[SITE]), s3=b"\1" + _site(line=value)))
+bounded("process-id", lambda text, value: replace(
+    small([text]), processes=[_process(pid=value)]))
+bounded("thread-serial", lambda text, value: replace(
+    small([text]), threads=[_thread(serial=value)]))
+bounded("thread-id", lambda text, value: replace(
+    small([text]), threads=[_thread(identifier=value)]))
+bounded("site-line", lambda text, value: replace(
+    small([text], sections=[SITE]), sites=[_site(line=value)]))
 bounded("format-line", lambda text, value: small(
     [text], types=b"\1", deferred=bytes(4), count=1,
-    formats=b"\1" + _format(line=value, text=text, types=b"\1")))
-whole("process-created-2^64-1", lambda text: table(
-    small([text]), s0=b"\1" + _process(created=2**64 - 1)))
+    formats=[_format(line=value, text=text, types=b"\1")]))
+whole("process-created-2^64-1", lambda text: replace(
+    small([text]), processes=[_process(created=2**64 - 1)]))
 
 
 def style(name, value, group="columns"):
@@ -220,13 +195,13 @@ for _what, _number in (("beyond", 1), ("of-2^32-1", MOST)):
         [text], sections=_sections(number)), number=_number), group="columns")
     column(f"site-{_what}-in-form-0", "sections", _in_form_0(_sections(_number)[0]),
            partial(lambda text, number: small([text], sections=_sections(number)), number=_number))
-made("site-of-no-sites", lambda text: table(
-    small([text], sections=_sections(0)), s3=b"\0"), group="columns")
+made("site-of-no-sites", lambda text: replace(
+    small([text], sections=_sections(0)), sites=[]), group="columns")
 
 
 def shown_as(name, make, shown):
     """A whole block of whose parts a reader ignores some. `shown` makes what it shows."""
-    whole(name, make, changed=lambda text: {"payload": shown(text)[0]})
+    whole(name, make, changed=lambda text: {"shown": shown(text)})
 
 
 def _cut_fields(run):
@@ -263,14 +238,14 @@ ignored("section-of-an-unknown-kind-before", _section(0, b""))
 
 def _no_text_left(text):
     """All texts have frames, so frame 1 is empty."""
-    return table(small([text]), s1=b"\1" + _thread(name=b"t"))
+    return replace(small([text]), threads=[_thread(name=b"t")])
 
 
 for _what, _flags in (("with", 0x68), ("without", 0x60)):
-    whole(f"empty-lz4-frame-{_what}-its-size", _no_text_left, BlockLayout(
+    whole(f"empty-lz4-frame-{_what}-its-size", _no_text_left, Layout(
         text_bytes=1, codec="lz4", frame=lambda content, flags=_flags: plain_lz4_frame(
             content, 0x68 if content else flags)))
-made("empty-lz4-frame-of-a-byte", _no_text_left, BlockLayout(
+made("empty-lz4-frame-of-a-byte", _no_text_left, Layout(
     text_bytes=1, codec="lz4", frame=lambda content: plain_lz4_frame(
         content or b"x", 0x68 if content else 0x60)))
 
@@ -286,9 +261,9 @@ def _all_planes(writer, _):
 
 
 for _count in (0, 1):
-    made(f"frame-count-{_count}-and-no-others", lambda text: table(
-        small([text], types=b"\1"), s1=b"\1" + _thread(name=b"t")), instead=_all_planes,
-        layout=BlockLayout(change={"contents": lambda found, count=_count: found[:count]}),
+    made(f"frame-count-{_count}-and-no-others", lambda text: replace(
+        small([text], types=b"\1"), threads=[_thread(name=b"t")]), instead=_all_planes,
+        layout=Layout(change={"contents": lambda found, count=_count: found[:count]}),
         group="whole" if _count else "block")
 for _what, _change in (
         ("whole", None), ("left", lambda found: [found[0] + b"\0"]),
@@ -296,11 +271,11 @@ for _what, _change in (
         ("and-a-text", lambda found: [*found, b""]),
         ("and-a-leaf", lambda found: [*found, b"", b"x"])):
     made(f"one-frame-{_what}", lambda text: small([text]), group="block" if _change else "whole",
-         layout=BlockLayout(joined=True, change={"contents": _change} if _change else {}))
+         layout=Layout(joined=True, change={"contents": _change} if _change else {}))
 for _what in ("text", "plane"):
-    made(f"one-frame-and-a-leaf-of-{_what}-bytes", lambda text: table(
-        small([text], types=b"\1"), s1=b"\1" + _thread(name=b"t")),
-        instead=_all_planes if _what == "plane" else None, layout=BlockLayout(
+    made(f"one-frame-and-a-leaf-of-{_what}-bytes", lambda text: replace(
+        small([text], types=b"\1"), threads=[_thread(name=b"t")]),
+        instead=_all_planes if _what == "plane" else None, layout=Layout(
             joined=True, change={"directory": lambda words, what=_what: {**words, what: 1}}))
 
 
@@ -355,7 +330,7 @@ def _dictionary(writer, values, length):
 def many(name, make, put=_const):
     """`make` makes a block of `count` equal strings in some column. `put` writes longer ones for
     them: 64 of 1,000 bytes, and 4,096 of 1 MiB, for which there may be no memory."""
-    def block(count, length, text):
+    def found(count, length, text):
         def instead(writer, _):
             write = writer.strings
 
@@ -366,15 +341,14 @@ def many(name, make, put=_const):
                     write(values)
             writer.strings = strings
             return {}
-        return Making.way.encode(make(text, count), None, instead, None)
+        return block(make(text, count), None, instead)
 
-    mine("limits", f"size-over-by-{name}", partial(block, 64, 1000), lift={"size_more": MIB})
-    mine("limits", f"size-far-over-by-{name}", partial(block, 4096, MIB))
+    mine("limits", f"size-over-by-{name}", partial(found, 64, 1000), lift={"size_more": MIB})
+    mine("limits", f"size-far-over-by-{name}", partial(found, 4096, MIB))
 
 
-def _of_tables(stream, entry):
-    return lambda text, count: table(small([text]), **{
-        f"s{stream}": varint(count) + entry * count})
+def _of_tables(name, entry):
+    return lambda text, count: replace(small([text]), **{name: [entry] * count})
 
 
 def _text_fields(count):
@@ -385,17 +359,17 @@ def _text_fields(count):
 for _put in (_const, _dictionary):
     many(f"messages-{_put.__name__[1:]}", lambda text, count: small(
         [MANY] * count, logger=text), _put)
-many("process-names", _of_tables(0, _process(name=MANY)))
+many("process-names", _of_tables("processes", _process(name=MANY)))
 for _what, _pair in (("keys", (MANY, b"")), ("values", (b"", MANY))):
-    many(f"attribute-{_what}", partial(lambda text, count, pair: table(
-        small([text]), s0=b"\1" + _process(count, pair=pair)), pair=_pair))
-many("thread-names", _of_tables(1, _thread(name=MANY)))
-many("loggers", _of_tables(2, _str(MANY)))
-many("site-files", _of_tables(3, _site(file=MANY)))
-many("site-functions", _of_tables(3, _site(function=MANY)))
-many("format-files", _of_tables(16, _format(file=MANY)))
-many("format-functions", _of_tables(16, _format(function=MANY)))
-many("formats", _of_tables(16, _format(text=MANY)))
+    many(f"attribute-{_what}", partial(lambda text, count, pair: replace(
+        small([text]), processes=[_process(count, pair=pair)]), pair=_pair))
+many("thread-names", _of_tables("threads", _thread(name=MANY)))
+many("loggers", _of_tables("loggers", MANY))
+many("site-files", _of_tables("sites", _site(file=MANY)))
+many("site-functions", _of_tables("sites", _site(function=MANY)))
+many("format-files", _of_tables("formats", _format(file=MANY)))
+many("format-functions", _of_tables("formats", _format(function=MANY)))
+many("formats", _of_tables("formats", _format(text=MANY)))
 many("contexts", lambda text, count: small([text], contexts=[(MANY, bytes(25))] * count))
 many("fields", lambda text, count: small([text], contexts=_text_fields(count)))
 many("arguments", lambda text, count: small(

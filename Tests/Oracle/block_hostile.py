@@ -1,88 +1,23 @@
-"""Blocks that each break one rule of BLOCK, and odd but whole ones, beside those cases of
-dense_hostile.py, dense_broken.py and dense_bounds.py that the page has, too."""
+"""Blocks that each break one rule of what their header says of them, of the directory, the frames
+and the tables, and odd but whole ones (block_cases.py)."""
 
 import os
 import struct
 import subprocess
 import tempfile
-from dataclasses import replace
 
-import dense_bounds  # noqa: F401 (adds to CASES)
-from block import decode
-from block_tree import LIMITS, BlockTree
-from block_writer import PLAIN, BlockLayout, BlockTable, encode, plain_lz4_frame, xxh32
-from dense_broken import numbers
-from dense_encoder import Choice
-from dense_hostile import CASES, TIDY, UTC, Case, Making, small
-from dense_writer import LANE_ID, plain_frame, skippable
+from block_broken import numbers
+from block_cases import MIB, UTC, block, made, mine, small, whole
+from block_table import LANE_ID
+from block_writer import PLAIN, Layout, plain_frame, plain_lz4_frame, skippable, xxh32
+from tree import CODECS
 from wire import crc32c
 
-MIB = 1 << 20
-CODECS = ("zstd", "lz4", "none")
 
-
-class Block:
-    """Takes the place of Dense in dense_hostile.py."""
-
-    tables = 11
-    codec = "zstd"  # where a case does not say
-
-    @classmethod
-    def encode(cls, made, layout, instead, changed):
-        words = layout or BlockLayout(codec=cls.codec)
-        if not isinstance(words, BlockLayout):
-            words = BlockLayout(words.plane_bytes, duplicates=words.duplicates, more=words.more,
-                                change=words.change, codec=cls.codec)
-        return encode(*made, Choice(1, TIDY, tidy=True), words, instead, changed)
-
-    @staticmethod
-    def read(block, lift=None):
-        words, stored = block
-        limits = replace(LIMITS, **(lift or {}))
-        tree = BlockTree(words["count"], words["raw"], words["codec"], stored, limits)
-        tree.found = decode(tree)
-        return tree
-
-    @staticmethod
-    def size(made):
-        return BlockTable(*made).size
-
-
-# The page numbers, words and bytes differently, or has no such thing.
-_OTHER = {"strings-codec-10", "kind-above-a-byte", "level-above-a-byte", "flags-0-to-3",
-          "directory-with-more", "compat-bits", "time-form-3"}
-_GROUPS = {"ints", "columns", "strings", "templates", "stamps", "tree", "limits", "whole", "bounds",
-           "whole-bounds", "whole-low"}
-# They take seconds: Python is slow with a million of anything.
-_SLOW = {"argument-types-2^20", "formats-65536", "formats-65536-over", "section-kinds-2^20"}
-SHARED = [replace(case, heavy=case.heavy or case.name in _SLOW)
-          for case in CASES if case.group in _GROUPS and case.name not in _OTHER
-          and not case.name.startswith("records-over")]
-MINE = []
-
-
-def mine(group, name, make, **words):
-    """`make` returns a block for the text."""
-    MINE.append(Case(group, name, make, **words))
-
-
-def made(name, make=None, layout=None, instead=None, changed=None, group="block", **words):
-    """A block of small() with something else."""
-    def block(text):
-        return Making.way.encode(make(text) if make else small([text]), layout,
-                                 (lambda writer, table: instead(writer, text)) if instead else None,
-                                 changed(text) if callable(changed) else changed)
-    mine(group, name, block, **words)
-
-
-def whole(name, *arguments, **words):
-    made(name, *arguments, group="whole", **words)
-
-
-# The first line.
+# What the header says.
 
 def _size(text):
-    return Block.size(small([text]))
+    return small([text]).size
 
 
 made("size-one-more", changed=lambda text: {"raw": _size(text) + 1})
@@ -96,14 +31,14 @@ made("records-one-more", changed={"count": 2})
 for _codec in CODECS:
     for _other in CODECS:
         if _codec != _other:
-            made(f"codec-{_other}-of-{_codec}-frames", layout=BlockLayout(codec=_codec),
+            made(f"codec-{_other}-of-{_codec}-frames", layout=Layout(codec=_codec),
                  changed={"codec": _other})
 
 
 # The directory.
 
 def directory(name, change, group="block", **layout):
-    made(name, group=group, layout=BlockLayout(
+    made(name, group=group, layout=Layout(
         change={"directory": lambda words: {**words, **change(words)}}, **layout))
 
 
@@ -129,19 +64,19 @@ directory("frame-count-over-1024", lambda words: {"count": 1025, "more": bytes(1
 directory("meta-over-frame", lambda words: {"meta": words["entries"][0][1] + 1})
 directory("meta-one-less", lambda words: {"meta": words["meta"] - 1})
 # Each leaf has a frame, the empty ones, too, as if the number were a number like any other.
-made("plane-bytes-0", layout=BlockLayout(plane_bytes=0, duplicates=0))
-made("text-bytes-0", layout=BlockLayout(text_bytes=0))
+made("plane-bytes-0", layout=Layout(plane_bytes=0, duplicates=0))
+made("text-bytes-0", layout=Layout(text_bytes=0))
 for _bit in range(1, 8):
     directory(f"flag-{_bit}", lambda words, _bit=_bit: {"flags": 1 << _bit}, "whole")
 directory("flags-1-to-7", lambda words: {"flags": 0xFE}, "whole")
 directory("reserved-byte", lambda words: {"reserved": 255}, "whole")
-whole("directory-with-more", layout=BlockLayout(more=b"of a later version"))
+whole("directory-with-more", layout=Layout(more=b"of a later version"))
 
 
 def rewritten(name, change):
     """`change` is applied to the bytes after the first line."""
     def make(text):
-        words, stored = Making.way.encode(small([text]), None, None, None)
+        words, stored = block(small([text]))
         return words, change(stored)
     mine("block", name, make)
 
@@ -180,7 +115,7 @@ rewritten("gap-before-frames", lambda stored: stored[:_frames(stored)] + bytes(8
 # Frames.
 
 def framed(name, codec, frame):
-    made(f"frame-{name}-{codec}", layout=BlockLayout(codec=codec, frame=frame))
+    made(f"frame-{name}-{codec}", layout=Layout(codec=codec, frame=frame))
 
 
 def _unsized(content):
@@ -213,7 +148,7 @@ framed("behind-a-skippable-one", "lz4",
 
 
 def contents(name, change, **layout):
-    made(name, layout=BlockLayout(change={"contents": change}, **layout))
+    made(name, layout=Layout(change={"contents": change}, **layout))
 
 
 def _longer(content):
@@ -258,7 +193,7 @@ def _flipped(frame, at):
 _CHECKED = _tool("zstd", "--check"), _tool("lz4", "--content-size"), _tool(
     "lz4", "--content-size", "-BX", "--no-frame-crc")
 for _codec, _name, _frame in zip(("zstd", "lz4", "lz4"), ("", "", "-of-blocks"), _CHECKED):
-    whole(f"frame-with-checksums{_name}-{_codec}", layout=BlockLayout(codec=_codec, frame=_frame))
+    whole(f"frame-with-checksums{_name}-{_codec}", layout=Layout(codec=_codec, frame=_frame))
 framed("of-another-checksum", "zstd", _flipped(_CHECKED[0], -1))
 framed("of-another-checksum", "lz4", _flipped(_CHECKED[1], -1))
 framed("of-another-checksum-of-its-block", "lz4", _flipped(_CHECKED[2], -5))
@@ -278,7 +213,7 @@ def _long(text):
 
 
 def texts(name, change, group="block", text_bytes=300, **more):
-    made(name, _long, group=group, layout=BlockLayout(
+    made(name, _long, group=group, layout=Layout(
         text_bytes=text_bytes, change={change[0]: change[1]} if change else {}, **more))
 
 
@@ -299,7 +234,7 @@ def _another_length(name, more):
         writer.byte(0)
         writer.varint(len(_message(text)) + more)
         writer.leaves.append((True, _message(text)))
-    made(name, lambda text: small([_message(text)]), layout=BlockLayout(text_bytes=300),
+    made(name, lambda text: small([_message(text)]), layout=Layout(text_bytes=300),
          instead=lambda writer, text: {"messages": lambda: write(writer, text)})
 
 
@@ -326,7 +261,7 @@ def _both(text):
 
 def both(name, change, group="block"):
     made(name, _both, group=group, instead=lambda writer, text: {
-        "messages": lambda: _planes(writer, text)}, layout=BlockLayout(
+        "messages": lambda: _planes(writer, text)}, layout=Layout(
             3, 6, duplicates=0, change={"contents": change} if change else {}))
 
 

@@ -3,8 +3,9 @@ depend on it, so only writers can break it."""
 
 import re
 
-from dense_codecs import MONTHS
+from column_codecs import MONTHS
 from deferred import TEXT, arguments
+from record import fields_that_fit
 from wire import Bytes, Damage
 
 RUN = re.compile(rb"\\?[A-Za-z]+")
@@ -33,7 +34,8 @@ def _contents(found, records):
         for kind, value in arguments(found.formats[number].types, source)[0]:
             if kind == TEXT and value:
                 yield value
-    lists = [fields for fields, _ in found.contexts] + [record.fields for record in records]
+    lists = [fields_that_fit(run) for run, _ in found.contexts]
+    lists += [record.fields for record in records]
     for key, value in (pair for fields in lists for pair in fields):
         yield key
         if isinstance(value, bytes):

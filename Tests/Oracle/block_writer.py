@@ -1,71 +1,22 @@
-"""A writer of blocks for tests (docs/BLOCK.md): makes the columns of a payload of method 1, encodes
-them by seed, and lays their leaves into frames of any codec. Nothing that ships uses it."""
+"""A writer of blocks for tests (FORMAT §11.4 to §11.7): encodes the columns of a table by seed, and
+lays their leaves into frames of any codec. Nothing that ships uses it."""
 
 import os
 import struct
 import subprocess
 import tempfile
-from collections import namedtuple
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
-from dense import varint
-from dense_encoder import STRING_TESTS, STRINGS, Writer
-from dense_writer import (Table, argument, contexts, laid, plain_frame, sections, skippable,
-                          varints, zstd_frame)
+from column_encoder import Writer, varint
+from column_parts import NUMBERS
 from wire import Bytes, crc32c
 
 MASK32 = 2**32 - 1
 
 
-def _sized_lines(writer, values):
-    writer.ints([len(value) for value in values])
-    writer.text(b"".join(value + b"\n" for value in values))
-
-
-class BlockWriter(Writer):
-    """Adds codec 10."""
-
-    string_tests = {**STRING_TESTS, 10: lambda values: True}
-    string_writers = {**STRINGS, 10: _sized_lines}
-
-
-Process = namedtuple("Process", "lane boot pid realtime monotonic name attributes")
-Thread = namedtuple("Thread", "process serial id name")
-Site = namedtuple("Site", "line file function")
-Format = namedtuple("Format", "line file function style text types")
-
-
-class BlockTable(Table):
-    """The columns of a payload."""
-
-    def __init__(self, payload, count):
-        super().__init__(payload, count)
-        self.processes = self._entries(0, lambda source: Process(
-            source.take(16), source.take(16), *varints(source, 3), source.str(),
-            [(source.str(), source.str()) for _ in range(source.varint())]))
-        self.threads = self._entries(1, lambda source: Thread(*varints(source, 3), source.str()))
-        self.loggers = self._entries(2, Bytes.str)
-        self.sites = self._entries(3, lambda source: Site(
-            source.varint(), source.str(), source.str()))
-        self.formats = self._entries(16, lambda source: Format(
-            source.varint(), source.str(), source.str(), source.u8(), source.str(), source.str()))
-
-    def _entries(self, stream, read):
-        source = Bytes(self.streams[stream])
-        found = [read(source) for _ in range(source.varint())]
-        assert not source.left, stream
-        return found
-
-    @property
-    def size(self):
-        """BLOCK, Size. The streams of arguments, sections and messages are as long as it says."""
-        attributes = [pair for row in self.processes for pair in row.attributes]
-        rows = [*self.processes, *self.threads, *self.sites, *self.formats, *attributes,
-                *((name,) for name in self.loggers), *((run,) for run, _ in self.contexts)]
-        strings = [part for row in rows for part in row if isinstance(part, bytes)]
-        return 64 * (self.count + len(rows)) + sum(map(len, strings)) + sum(
-            len(self.streams[stream]) for stream in (15, 18, 19))
+def skippable(content):
+    return struct.pack("<II", 0x184D2A50, len(content)) + content
 
 
 def _processes(writer, rows):
@@ -109,12 +60,162 @@ def columns(writer, table, instead=None):
         put[name] = lambda name=name: writer.ints(getattr(table, name))
     put |= {
         "contexts": lambda: contexts(writer, table.contexts),
-        "arguments": lambda: [argument(writer, *column) for column in table.arguments],
+        "arguments": lambda: [
+            argument(writer, *column) for column in table.argument_columns()],
         "sections": lambda: sections(writer, table),
         "messages": lambda: writer.strings(table.messages),
     }
     for name, write in put.items():
         (instead or {}).get(name, write)()
+
+
+def contexts(writer, found):
+    writer.varint(len(found))
+    field_lists(writer, [fields for fields, _ in found])
+    traces(writer, [trace for _, trace in found])
+
+
+def argument(writer, kind, values):
+    if kind in NUMBERS:
+        writer.ints(values)
+    elif kind in (3, 13):
+        writer.doubles(values)
+    elif kind == 4:
+        writer.strings(values)
+    else:
+        writer.ints([mark for mark, _ in values])
+        writer.strings([value for mark, value in values if mark != 2])
+
+
+def parsed_fields(run):
+    """(shape, [(type, key, value)]) of a list of fields if form 1 can hold it; or None."""
+    if not run:
+        return b"", []
+    source, found, shape = Bytes(run), [], run[:2]
+    if len(run) < 2:
+        return None
+    for _ in range(source.u16()):
+        if source.left < 4:
+            return None
+        kind, reserved, length = source.u8(), source.u8(), source.u16()
+        size = {1: 8, 2: 8, 3: 8, 4: 1, 5: 4}.get(kind)
+        if reserved or size is None or source.left < length + size:
+            return None
+        key, value = source.take(length), source.take(size)
+        if kind == 5:
+            if source.left < int.from_bytes(value, "little"):
+                return None
+            value = source.take(int.from_bytes(value, "little"))
+        shape += struct.pack("<BBH", kind, 0, length) + key
+        found.append((kind, key, value))
+    return None if source.left else (shape, found)
+
+
+def field_lists(writer, runs):
+    if not runs:
+        return
+    parsed = [parsed_fields(run) for run in runs]
+    form = writer.choice.pick("FieldLists", (0,) if None in parsed else (0, 1))
+    writer.byte(form)
+    if form == 0:
+        writer.strings(runs)
+        return
+    shapes = list(dict.fromkeys(shape for shape, _ in parsed))
+    pairs = {}
+    for shape in shapes:
+        for kind, key, _ in next(found for other, found in parsed if other == shape):
+            pairs.setdefault((kind, key), [])
+    for _, found in parsed:
+        for kind, key, value in found:
+            pairs[kind, key].append(value)
+    writer.varint(len(shapes))
+    writer.strings(shapes)
+    writer.planes([shapes.index(shape) for shape, _ in parsed])
+    for (kind, _), values in pairs.items():
+        if kind == 3:
+            writer.doubles(values)
+        elif kind == 5:
+            writer.strings(values)
+        else:
+            writer.ints([int.from_bytes(value, "little") for value in values])
+
+
+def traces(writer, found):
+    if not found:
+        return
+    form = writer.choice.pick("Traces", (1,) if any(map(any, found)) else (0, 1))
+    writer.byte(form)
+    if form:
+        writer.strings([trace[:16] for trace in found])
+        writer.strings([trace[16:24] for trace in found])
+        writer.ints([trace[24] for trace in found])
+
+
+SIZES = {3: 4, 5: 25, 6: 8, 9: 8}
+
+
+def parsed_sections(run):
+    """[(kind, body)] if form 1 can hold them; or None."""
+    source, found = Bytes(run), []
+    while source.left:
+        if source.left < 8:
+            return None
+        kind, reserved, length = source.u8(), source.take(3), source.u32()
+        if any(reserved) or source.left < length or SIZES.get(kind, length) != length:
+            return None
+        found.append((kind, source.take(length)))
+    return found
+
+
+def sections(writer, table):
+    if not table.sections:
+        return
+    parsed = [parsed_sections(run) for run in table.sections]
+    form = writer.choice.pick("Sections", (0,) if None in parsed else (0, 1))
+    writer.byte(form)
+    if form == 0:
+        writer.strings(table.sections)
+        return
+    shapes = [bytes(kind for kind, _ in found) for found in parsed]
+    known = list(dict.fromkeys(shapes))
+    writer.varint(len(known))
+    writer.strings(known)
+    writer.planes([known.index(shape) for shape in shapes])
+    utc = [time + offset for time, offset, kind in zip(table.time, table.offset, table.kind)
+           if kind & 32]
+    for kind in sorted(set(b"".join(known))):
+        bodies = [(body, time) for found, time in zip(parsed, utc)
+                  for other, body in found if other == kind]
+        whole = [int.from_bytes(body, "little") for body, _ in bodies]
+        if kind == 2:
+            field_lists(writer, [body for body, _ in bodies])
+        elif kind == 5:
+            traces(writer, [body for body, _ in bodies])
+        elif kind == 6:
+            writer.ints([value - time for value, (_, time) in zip(whole, bodies)])
+        elif kind in (3, 9):
+            writer.ints(whole)
+        else:
+            writer.strings([body for body, _ in bodies])
+
+
+def plain_frame(content):
+    """A zstd frame of raw and RLE blocks (RFC 8878, 3.1.1): the same bytes on every machine."""
+    out = bytearray(struct.pack("<IBQ", 0xFD2FB528, 0xE0, len(content)))
+    pieces = [content[at:at + (1 << 17)] for at in range(0, len(content), 1 << 17)] or [b""]
+    for number, piece in enumerate(pieces):
+        last = number == len(pieces) - 1
+        same = len(piece) > 1 and piece.count(piece[0]) == len(piece)
+        out += (len(piece) << 3 | 2 * same | last).to_bytes(3, "little")
+        out += piece[:1] if same else piece
+    return bytes(out)
+
+
+def zstd_frame(content):
+    if len(content) < 64:
+        return plain_frame(content)
+    return subprocess.run(["zstd", "-19", "-c", f"--stream-size={len(content)}"], input=content,
+                          stdout=subprocess.PIPE, check=True).stdout
 
 
 def _rotated(value, bits):
@@ -165,13 +266,13 @@ def quick_frame(codec, content):
 
 
 @dataclass
-class BlockLayout:
+class Layout:
     """How leaves become frames. Tests of damage change the output."""
 
     plane_bytes: int = 1 << 20
     text_bytes: int = 1 << 20
     duplicates: float = 1.0  # share of the equal planes that become duplicates
-    codec: str = "zstd"
+    codec: str = None  # zstd
     frame: object = None  # None: quick_frame
     flags: int = 0
     more: bytes = b""  # after the entries of the directory
@@ -179,10 +280,32 @@ class BlockLayout:
     joined: bool = False  # no frame for text
 
 
+def laid(writer, layout):
+    """The list of duplicates, and the contents of all frames without it and the meta stream."""
+    pool, text, large, entries, planes, last = bytearray(), bytearray(), [], [], [], 0
+    for is_text, content in writer.leaves:
+        if is_text:
+            if len(content) >= layout.text_bytes:
+                large.append(content)
+            else:
+                (pool if layout.joined else text).extend(content)
+            continue
+        equal = [at for at, other in enumerate(planes) if other == content]
+        if equal and writer.choice.random.random() < layout.duplicates:
+            entries.append((len(planes) - last, len(planes) - writer.choice.random.choice(equal)))
+            last = len(planes)
+        elif len(content) >= layout.plane_bytes:
+            large.append(content)
+        else:
+            pool += content
+        planes.append(content)
+    return entries, [bytes(pool), *(() if layout.joined else (bytes(text),)), *large]
+
+
 def stored(writer, layout):
     """Directory and frames."""
     change = layout.change
-    entries, contents = laid(writer, layout, layout.text_bytes, layout.joined)
+    entries, contents = laid(writer, layout)
     entries = change.get("list", lambda same: same)(entries)
     head = varint(len(entries)) + b"".join(varint(step) + varint(back) for step, back in entries)
     contents[0] = bytes(writer.meta) + head + contents[0]
@@ -202,14 +325,14 @@ def stored(writer, layout):
     return skippable(directory) + b"".join(frames)
 
 
-def encode(payload, count, choice, layout=None, instead=None, changed=None):
-    """(words of the first line, and the payload; the bytes after it). `instead` is called with the
-    writer and the table, and returns what columns() takes. `changed` replaces words of the first
-    line."""
-    layout = layout or BlockLayout()
-    table, writer = BlockTable(payload, count), BlockWriter(choice)
+def encode(table, choice, layout=None, instead=None, changed=None):
+    """(words of its header, and the table; the bytes after the header). `instead` is called with
+    the writer and the table, and returns what columns() takes. `changed` replaces words; "shown" is
+    the table of what a reader finds, if it is another."""
+    layout, writer = layout or Layout(), Writer(choice)
+    layout = replace(layout, codec=layout.codec or "zstd")
     columns(writer, table, instead(writer, table) if instead else None)
-    words = dict(payload=payload, count=count, raw=table.size, codec=layout.codec)
+    words = dict(table=table, count=table.count, raw=table.size, codec=layout.codec)
     words |= changed or {}
     return words, stored(writer, layout)
 

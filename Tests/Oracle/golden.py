@@ -1,138 +1,171 @@
 #!/usr/bin/env python3
-"""Golden archives of method 2 for every reader, and their expected content (FORMAT §11.6).
+"""Golden archives for every reader, and their expected content (FORMAT §11).
 
     golden.py        writes those that are missing into golden/, and adds them to expected.json
 
 Files are added, never changed: the page defines their meaning, and a later encoder may make others.
-In `hostile-*` a whole block ("after NAME") follows each block that breaks the rule NAME."""
+In `hostile` and `newer` a whole block ("after NAME") follows each block that breaks the rule NAME,
+or is of a newer format. golden/blocks has blocks for all rules (block_golden.py)."""
 
-import hashlib
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 FOLDER = Path(__file__).resolve().parent / "golden"
 sys.path.insert(0, str(FOLDER.parent))
 
-import dense_bounds  # noqa: E402, F401 (adds to CASES)
-import dense_broken  # noqa: E402, F401 (adds to CASES)
-from dense import decode  # noqa: E402
-from dense_encoder import DOUBLES, INTS, STRINGS, Choice  # noqa: E402
-from dense_hostile import CASES, Clock, block, small  # noqa: E402
-from dense_samples import TEXTS, Sample, stamp_text  # noqa: E402
-from dense_tree import LIMITS  # noqa: E402
-from dense_writer import Layout, archive, encode, extract, plain, zstd_frame  # noqa: E402
+from archive_writer import archive, extract, header  # noqa: E402
+from block_cases import Clock, block, small  # noqa: E402
+from block_golden import rows  # noqa: E402
+from block_samples import LETTERS, cases, expected, good, made  # noqa: E402
+from block_writer import Layout  # noqa: E402
+from column_encoder import NUMBERED  # noqa: E402
+from sample_texts import TEXTS, stamp_text  # noqa: E402
+from tree import CODECS  # noqa: E402
 
-NAMES = {
-    "ints": "const offset delta dictionary slope log-offset log-delta runs",
-    "doubles": "planes decimal words",
-    "strings": "const lines sized dictionary templates int digits decimal hex fixed",
-}
+# Of the blocks in golden/blocks, archives have one in so many, and none that is larger.
+EVERY, LARGEST = 8, 3_000
+LINES = {"Strings": (10,), "FieldLists": (0,)}
 
 
-def one(seed, prefer, layout=None, **words):
-    sample = Sample(seed, 24, **words)
-    made = encode(sample.payload, sample.count, Choice(seed, prefer),
-                  layout or Layout(frame=zstd_frame))
-    return [(*made, sample.count, sample.payload)]
+def alone(seed, prefer=None, layout=None, hour=None, **words):
+    """A block whose records are of the archive's lane, `hour` after those of hour 0."""
+    return good(seed, prefer, 12, layout or Layout(), alone=True,
+                hour=seed % 100 if hour is None else hour, **words)
+
+
+def of_kinds(*kinds):
+    """A block for each number of these kinds of codecs and forms."""
+    for hour, (kind, number) in enumerate(sorted(pair for pair in NUMBERED if pair[0] in kinds)):
+        words = {"texts": TEXTS[number]} if kind == "Strings" else {}
+        words["decimals"] = (kind, number) == ("Doubles", 1)
+        words["traces"] = (kind, number) != ("Traces", 0)
+        prefer = {"Strings": (3,), "Sections": (1,), kind: (number,)}
+        yield alone(number, prefer if kind not in ("Ints", "Doubles") else {kind: (number,)},
+                    hour=hour, **words)
+
+
+def of_codec(codec):
+    """Few frames, many, one, and a block without records."""
+    for hour, layout in enumerate((
+            Layout(codec=codec, flags=1), Layout(1, 1, 0.5, codec), Layout(20, 60, codec=codec),
+            Layout(codec=codec, joined=True, flags=1))):
+        yield alone(30, LETTERS, layout, hour, tidy=layout.flags == 1)
+    yield good(40, count=0, layout=Layout(codec=codec), alone=True)
 
 
 def samples():
-    """(name, function that returns the blocks, each with its count of records and payload)."""
-    for kind, numbers in (("Ints", INTS), ("Doubles", DOUBLES), ("Strings", STRINGS)):
-        for number, name in zip(numbers, NAMES[kind.lower()].split()):
-            words = {"texts": TEXTS[number]} if kind == "Strings" else {}
-            if (kind, number) == ("Doubles", 1):
-                words["decimals"] = True
-            yield (f"{kind.lower()}-{number}-{name}", lambda number=number, kind=kind, words=words:
-                   one(number, {kind: (number,)}, **words))
-    for kind in ("FieldLists", "Traces", "Sections", "mode"):
-        for form in (0, 1):
-            prefer = {"Strings": (3,), "Sections": (1,), kind: (form,)}
-            traces = (kind, form) != ("Traces", 0)
-            yield (f"{kind.lower()}-{form}", lambda form=form, prefer=prefer, traces=traces:
-                   one(20 + form, prefer, traces=traces))
-    yield "frames-many", lambda: one(30, {}, Layout(plane_bytes=1, duplicates=0.5))
-    yield "frames-few", lambda: one(31, {}, Layout(plane_bytes=20, frame=zstd_frame))
-    yield "methods-mixed", mixed
-    yield "stamps", lambda: one(60, {"Strings": (4,)}, texts=stamp_text)
-    yield "json-fields", lambda: one(50, {"FieldLists": (0,)}, json=True)
+    """(name, blocks, what is changed in their headers)."""
+    yield "ints", list(of_kinds("Ints")), {}
+    yield "doubles", list(of_kinds("Doubles")), {}
+    yield "strings", list(of_kinds("Strings")), {}
+    yield "forms", list(of_kinds("FieldLists", "Traces", "Sections", "mode")), {}
+    for codec in CODECS:
+        yield f"codec-{codec}", list(of_codec(codec)), {}
+    yield "codecs-mixed", [alone(50 + hour, layout=Layout(codec=codec), hour=hour)
+                           for hour, codec in enumerate(CODECS * 2)], {}
+    for effort in (0, 1, 2, 3, 255):
+        yield f"effort-{effort}", [alone(60, {} if effort else LINES)], {"effort": effort}
+    yield "header", [alone(61)], {"compat": 1 << 63 | 1, "reserved": 0xFFFF, "more": 2**32 - 1}
+    yield "json-fields", [alone(62, json=True)], {}
+    yield "stamps", [alone(63, {"Strings": (4,)}, texts=stamp_text)], {}
+    yield "whole", [found for _, found in some(True)], {}
+    yield "no-blocks", [], {}
 
 
-def mixed():
+def some(is_whole):
+    """(name, block) of some of the cases."""
     found = []
-    for seed in range(40, 44):
-        sample = Sample(seed, 8, hour=seed - 40)
-        made = (plain(sample.payload, 8) if seed % 2 else
-                encode(sample.payload, 8, Choice(seed), Layout(frame=zstd_frame)))
-        found.append((*made, 8, sample.payload))
-    return found
+    for case, codec in cases():
+        if case.is_whole == is_whole:
+            Clock.now += 10**6
+            block_of = made(case, codec)
+            if len(block_of[1]) <= LARGEST:
+                found.append((case.name, block_of))
+    return found[::EVERY]
 
 
 def with_extract():
-    """Blocks of both methods, and copies of their severe records (FORMAT §11.11)."""
-    rows = [(1000 + number, number, 17 + number % 7 if number % 64 == 40 else 9)
-            for number in range(512)]
+    """Blocks of several codecs, and copies of their severe records (FORMAT §11.11)."""
+    lines = [(1000 + number, number, 17 + number % 7 if number % 64 == 40 else 9)
+             for number in range(512)]
 
-    def made(rows):
-        return small([b"order %d" % number for _, number, _ in rows], rows=rows)
-    found = []
-    for at in range(0, 512, 128):
-        payload, count = made(rows[at:at + 128])
-        stored = plain(payload, count) if at % 256 else block((payload, count))
-        found.append((*stored, count, payload))
-    return found, extract(1000, *made([row for row in rows if row[2] > 9]))
+    def of(lines, codec="zstd"):
+        return block(small([b"order %d" % number for _, number, _ in lines], rows=lines),
+                     Layout(codec=codec))
+    blocks = [of(lines[at:at + 128], CODECS[at // 128 % 3]) for at in range(0, 512, 128)]
+    return blocks, extract(1000, of([line for line in lines if line[2] > 9]))
 
 
-def missing():
-    """(name, archive, its content) of the missing files."""
-    for name, make in samples():
-        if not (FOLDER / f"{name}.cwa").exists():
-            blocks = make()
-            yield name, archive([made[:2] for made in blocks]), expectation(blocks)
-    if not (FOLDER / "extract.cwa").exists():
-        blocks, copies = with_extract()
-        yield "extract", archive([made[:2] for made in blocks], copies), expectation(blocks)
-    for group in dict.fromkeys(case.group for case in CASES):
-        name = group if group.startswith("whole") else f"hostile-{group}"
-        if (FOLDER / f"{name}.cwa").exists():
-            continue
-        blocks, told = [], []
-        for case in (case for case in CASES if case.group == group):
-            Clock.now += 10**6
-            made = case.block()
-            if case.lift or case.is_whole:
-                payload = decode(*made, replace(LIMITS, **case.lift))
-            count = int.from_bytes(made[0][28:32], "little")
-            if case.is_whole:
-                blocks.append((*made, count, payload))
-                continue
-            told.append(case.name)
-            blocks.append((*made, 0, None))
-            Clock.now += 10**6
-            after = small([b"after " + case.name.encode()])
-            blocks.append((*block(after), 1, after[0]))
-        told = {"newer" if group == "newer" else "damaged": told} if told else {}
-        yield name, archive([made[:2] for made in blocks]), expectation(blocks, told)
+def newer():
+    """(name, changes in the header of a block)."""
+    yield "codec-3", {"codec": 3}
+    yield "codec-255", {"codec": 255}
+    yield "incompat-0", {"incompat": 1}
+    yield "incompat-63", {"incompat": 1 << 63}
+    yield "incompat-and-codec", {"incompat": 2, "codec": 4}
 
 
-def expectation(blocks, told=None):
-    """Readable records, the names of unreadable blocks, SHA-256 of the payloads."""
-    return {"records": sum(count for *_, count, _ in blocks), **(told or {}), "payloads": [
-        hashlib.sha256(payload).hexdigest() for *_, payload in blocks if payload is not None]}
+def checksum(found):
+    """The header of a block whose storedCRC is another one."""
+    return header(found[0], found[1][:-1] + bytes([found[1][-1] ^ 1]))
+
+
+def hostile():
+    """(name, header's content, bytes after it) of blocks that must be called damaged."""
+    for name, found in some(False):
+        yield name, header(*found), found[1]
+    found = block(small([b"accepted stored-crc"]))
+    yield "stored-crc", checksum(found), found[1]
+
+
+def of_newer():
+    for name, change in newer():
+        found = block(small([b"accepted " + name.encode()]))
+        yield name, header(*found, **change), found[1]
+
+
+def told(kind, blocks):
+    """An archive of these blocks, and what a reader finds in it."""
+    out, names, after = [], [], []
+    for name, head, stored in blocks:
+        Clock.now += 10**6
+        after.append(block(small([b"after " + name.encode()])))
+        names.append(name)
+        out += [(head, stored), (header(*after[-1]), after[-1][1])]
+    return archive(out), expectation(after) | {kind: names}
+
+
+def expectation(blocks):
+    """The number of readable records and the SHA-256 of their lines."""
+    return rows("".join(map(expected, blocks)))
+
+
+def archives():
+    """(name, function that returns the archive and what a reader finds in it)."""
+    for name, blocks, change in samples():
+        yield name, lambda blocks=blocks, change=change: (archive(
+            [(header(*found, **change), found[1]) for found in blocks]), expectation(blocks))
+    yield "hostile", lambda: told("damaged", hostile())
+    yield "newer", lambda: told("newer", of_newer())
+    blocks, copies = with_extract()
+    yield "extract", lambda: (archive(
+        [(header(*found), found[1]) for found in blocks], copies), expectation(blocks))
 
 
 def main():
     FOLDER.mkdir(exist_ok=True)
     place = FOLDER / "expected.json"
     known = json.loads(place.read_text()) if place.exists() else {}
-    for name, data, expected in missing():
-        (FOLDER / f"{name}.cwa").write_bytes(data)
-        known[f"{name}.cwa"] = expected
+    for name, make in archives():
+        path = FOLDER / f"{name}.cwa"
+        if path.exists():
+            continue
+        data, known[path.name] = make()
+        path.write_bytes(data)
         place.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n")
-        print(f"{name}.cwa: {len(data)} bytes")
+        print(f"{path.name}: {len(data)} bytes, {known[path.name]['records']} records")
     return 0
 
 

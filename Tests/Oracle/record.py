@@ -80,6 +80,17 @@ def fields(data):
     return found, source.at
 
 
+def fields_that_fit(data):
+    """Likewise; a list that does not fit its bytes ends there (FORMAT §11.4)."""
+    source, found = Bytes(data), []
+    try:
+        for _ in range(source.u16()):
+            found.append(one_field(source))
+    except Damage:
+        pass
+    return found
+
+
 def one_field(source):
     kind, form = source.u8(), source.u8()
     key = source.take(source.u16())

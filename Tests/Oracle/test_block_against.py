@@ -18,11 +18,11 @@ import block_against  # noqa: E402
 import deferred  # noqa: E402
 from block import columns, decode  # noqa: E402
 from block_golden import closed, entries, entry, found_lines, lists, opened  # noqa: E402
-from block_hostile import Block  # noqa: E402
+from block_cases import read  # noqa: E402
 from block_samples import cases, expected, good_blocks, made  # noqa: E402
-from block_tree import CODECS, LIMITS, BlockTree  # noqa: E402
 from cases import only_all  # noqa: E402
 from record import as_json  # noqa: E402
+from tree import CODECS, LIMITS, Tree  # noqa: E402
 from wire import Bytes, Damage  # noqa: E402
 
 TEXT_BYTES = 1_000_000_000
@@ -34,7 +34,7 @@ CHANGES, BATCH = 10_000, 250
 def lines(words, stored, limits=LIMITS):
     """None: damaged."""
     try:
-        tree = BlockTree(words["count"], words["raw"], words["codec"], stored, limits)
+        tree = Tree(words["count"], words["raw"], words["codec"], stored, limits)
         return "".join(as_json(record) + "\n" for record in decode(tree))
     except Damage:
         return None
@@ -44,7 +44,7 @@ def arguments(words, stored):
     """The lines, where a deferred record has its arguments as message. What makes a text of changed
     ones is tested elsewhere. None: damaged."""
     try:
-        tree = BlockTree(words["count"], words["raw"], words["codec"], stored)
+        tree = Tree(words["count"], words["raw"], words["codec"], stored)
         found = columns(tree)
         records, source, chosen = decode(tree, found), Bytes(found.arguments), iter(
             found.numbers["format"])
@@ -79,14 +79,14 @@ class Against(unittest.TestCase):
         the oracle finds what was put in."""
         with tempfile.TemporaryDirectory() as folder:
             print(block_against.texts(TEXT_BYTES, 1, folder, EVERY), end="")
-            read = 0
+            total = 0
             for path in sorted(Path(folder).glob("*.list")):
                 wanted = parsed(path.with_suffix(".json").read_text())
                 for effort, block in entries(path.read_bytes()).items():
-                    read += block[0]["raw"]
+                    total += block[0]["raw"]
                     with self.subTest(f"{path.name}: {effort}"):
                         self.assertEqual(parsed(lines(*block) or ""), wanted)
-            print(f"the oracle read {read} bytes")
+            print(f"the oracle read {total} bytes")
 
     def test_generated(self):
         """Blocks that are too large to be golden, or take seconds each to make."""
@@ -99,7 +99,7 @@ class Against(unittest.TestCase):
                 block = made(case, codec)
                 self.compare(case.name, block, case.is_whole)
                 if case.lift:
-                    Block.read(block, case.lift)
+                    read(block, case.lift)
 
     def compare(self, name, block, is_whole):
         result, text = found_lines(block_against.tool("lines", entry("one", *block)))["one"]
@@ -172,7 +172,7 @@ def _changed(chance, blocks, parts, whole):
 def _sized(words, stored):
     """With the size that the changed columns have."""
     try:
-        tree = BlockTree(words["count"], words["raw"], words["codec"], stored, replace(
+        tree = Tree(words["count"], words["raw"], words["codec"], stored, replace(
             LIMITS, size_more=1 << 22))
         columns(tree)
         return {**words, "raw": tree.size}

@@ -1,4 +1,4 @@
-"""Golden blocks (docs/BLOCK.md) hold what they did when they were written: block.py finds the same
+"""Golden blocks (FORMAT §11.4) hold what they did when they were written: block.py finds the same
 records in the whole ones, and the same rule broken in the others."""
 
 import json
@@ -11,14 +11,15 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from block import decode  # noqa: E402
 from block_golden import FOLDER, LARGEST, lists, reason, rows  # noqa: E402
-from block_samples import NUMBERED, cases, made  # noqa: E402
-from block_tree import BlockTree  # noqa: E402
+from block_samples import cases, made  # noqa: E402
 from cases import full  # noqa: E402
+from column_encoder import NUMBERED  # noqa: E402
 from record import as_json  # noqa: E402
+from tree import Tree  # noqa: E402
 
 
 def tree_of(words, stored):
-    return BlockTree(words["count"], words["raw"], words["codec"], stored)
+    return Tree(words["count"], words["raw"], words["codec"], stored)
 
 
 class Golden(unittest.TestCase):
@@ -53,7 +54,8 @@ class Golden(unittest.TestCase):
         return tree.met
 
     def test_efforts(self):
-        """Effort 0 uses no codec that needs more than one look (BLOCK, Effort)."""
+        """Effort 0 uses no codec that needs more than one look (ARCHITECTURE, One block's
+        effort)."""
         few = {("Ints", 0), ("Ints", 1), ("Ints", 2), ("Doubles", 0), ("Strings", 0),
                ("Strings", 9), ("Strings", 10)}
         others = set()

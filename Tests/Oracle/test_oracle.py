@@ -2,6 +2,7 @@
 """Tests of the oracle itself on bytes laid out by hand from docs/FORMAT.md: it must not be tested
 on the engine's output alone."""
 
+import itertools
 import json
 import os
 import struct
@@ -232,7 +233,89 @@ def skippable(content):
     return struct.pack("<II", 0x184D2A50, len(content)) + content
 
 
-def archive(messages, codec):
+class HandMade:
+    """The meta stream and the leaves of a block, byte by byte (FORMAT §11.6)."""
+
+    def __init__(self):
+        self.meta, self.planes, self.text = b"", b"", b""
+        self.both = b""  # in their order
+
+    def put(self, *values):
+        self.meta += b"".join(map(varint, values))
+
+    def const(self, *values):
+        """Ints that are all equal."""
+        for value in values:
+            self.meta += b"\0" + zigzag(value)
+
+    def planes_of(self, values, width=1):
+        self.put(width)
+        for byte in range(width):
+            leaf = bytes(value >> 8 * byte & 255 for value in values)
+            self.planes, self.both = self.planes + leaf, self.both + leaf
+
+    def offset(self, values, width=1):
+        self.meta += b"\1" + zigzag(0)
+        self.planes_of(values, width)
+
+    def leaf(self, content):
+        self.put(len(content))
+        self.text, self.both = self.text + content, self.both + content
+
+    def same(self, *texts):
+        """Strings that are all equal."""
+        for text in texts:
+            self.meta += b"\0"
+            self.leaf(text)
+
+    def lines(self, texts):
+        self.meta += b"\x0a"
+        self.offset([len(text) for text in texts])
+        self.leaf(b"".join(text + b"\n" for text in texts))
+
+
+def columns(messages):
+    """The last message is that of a deferred record."""
+    count, made = len(messages), HandMade()
+    made.put(1)  # processes
+    made.same(LANE_ID, bytes(16))
+    made.const(812, UTC, 1000)
+    made.same(b"p")
+    made.const(0)
+    made.put(1)  # threads
+    made.const(0, 1, 813)
+    made.same(b"")
+    made.put(1)  # loggers
+    made.same(b"root")
+    made.put(0, 1)  # sites, formats
+    made.const(7)
+    made.same(b"a.c", b"main")
+    made.const(0)
+    made.same(b"%s", b"\6")
+    made.offset([0] * (count - 1) + [64])  # kind
+    made.const(9, 0)  # level, thread
+    made.meta += b"\2" + zigzag(1000)  # time: deltas
+    made.planes_of([0] + [10] * (count - 1))
+    made.const(UTC - 1000)
+    made.offset([5 << 32] + [0] * (count - 1), 5)  # sequence
+    made.const(0, 1, 0)  # logger, context, format
+    made.put(1, 0)  # contexts: form 0
+    made.same(bytes(2))
+    made.put(1)  # traces: form 1
+    made.same(bytes([1]) * 16, bytes([1]) * 8)
+    made.const(1)
+    made.const(0)  # arguments
+    made.same(messages[-1])
+    if count > 1:
+        made.lines(messages[:-1])
+    # One entry each of processes, threads, loggers, formats and contexts; the length of a text.
+    texts = LANE_ID + bytes(16) + b"p" + b"root" + b"a.cmain%s\6" + bytes(2)
+    size = 64 * (count + 5) + len(texts) + 4
+    return made, size + sum(map(len, messages)) + count - 1
+
+
+def archive(messages, codec, is_one=False):
+    """One block, whose texts have a frame of their own, or not."""
     import hashlib
     name = LANE.encode()
     covers = LANE_ID + struct.pack("<QQ", 0, 0) + varint(len(name)) + name + bytes(12)
@@ -244,29 +327,19 @@ def archive(messages, codec):
     head[32:48] = identifier
     put(head, 56, "I", 1)
     put(head, 60, "I", crc32c(head))
-    count = len(messages)
-    streams = [
-        varint(1) + LANE_ID + bytes(16) + varint(812) + varint(UTC) + varint(1000) + b"\1p\0",
-        varint(1) + b"\0\1" + varint(813) + b"\0", varint(1) + b"\4root", b"\0",
-        varint(1) + varint(2) + bytes(2) + bytes([1]) * 25,
-        b"\0" * count, zigzag(1000) + zigzag(5) * (count - 1),
-        zigzag(UTC - 1000) + b"\0" * (count - 1), zigzag(5 << 32) + b"\0" * (count - 1),
-        b"\x09" * count, b"\0" * (count - 1) + b"\x40", b"\0" * count, b"\1" * count,
-        b"".join(varint(len(text)) for text in messages[:-1]), b"", b"",
-        # The last one is deferred.
-        varint(1) + varint(7) + b"\3a.c\4main\0\2%s\1\6", b"\0",
-        struct.pack("<I", len(messages[-1])) + messages[-1],
-        b"".join(text + b"\n" for text in messages[:-1])]
-    payload = struct.pack("<21I", 20, *map(len, streams)) + b"".join(streams)
-    if codec == 2:
-        stored = skippable(payload)
-    else:
-        tool = (["zstd", "-c"], ["lz4", "-c"])[codec]
-        stored = subprocess.run(tool, input=payload, stdout=subprocess.PIPE, check=True).stdout
+    count, (made, size) = len(messages), columns(messages)
+    head_of_pool = made.meta + b"\0"  # no duplicates
+    contents = [head_of_pool + made.both] if is_one else [head_of_pool + made.planes, made.text]
+    frames = [framed(content, codec) for content in contents]
+    directory = b"CWCOLS01" + struct.pack("<BBHIII", 0, 0, len(frames), len(made.meta), 9999, 9999)
+    for frame, content in zip(frames, contents):
+        directory += struct.pack("<III", len(frame), len(content), crc32c(frame))
+    directory += struct.pack("<I", crc32c(directory))
+    stored = skippable(directory) + b"".join(frames)
     block = bytearray(128)
     block[0:8] = b"CWBLCK01"
-    put(block, 24, "BBHIQQ", 1, codec, 0, count, len(payload), len(stored))
-    put(block, 72, "II", crc32c(stored), crc32c(payload))
+    put(block, 24, "BBHIQQ", 0, codec, 0, count, size, len(stored))
+    put(block, 72, "I", crc32c(stored))
     put(block, 80, "I", crc32c(block))
     foot = bytearray(80 + 72)
     foot[0:8] = b"CWFOOT01"
@@ -281,6 +354,16 @@ def archive(messages, codec):
     return skippable(bytes(head)) + skippable(bytes(block)) + stored + skippable(bytes(foot))
 
 
+def framed(content, codec):
+    if codec == 2:
+        return skippable(content)
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(content)
+        file.flush()
+        tool = (["zstd", "-qc", file.name], ["lz4", "-qc", "--content-size", file.name])[codec]
+        return subprocess.run(tool, stdout=subprocess.PIPE, check=True).stdout
+
+
 class Archived(unittest.TestCase):
     def read(self, data):
         with tempfile.NamedTemporaryFile(suffix=".cwa") as file:
@@ -291,8 +374,8 @@ class Archived(unittest.TestCase):
             return [found for _, found in in_order(read.records)]
 
     def test_every_codec(self):
-        for codec in (0, 1, 2):
-            records = self.read(archive([b"one", b"two\n\xff", b""], codec))
+        for codec, is_one in itertools.product((0, 1, 2), (False, True)):
+            records = self.read(archive([b"one", b"two\n\xff", b""], codec, is_one))
             self.assertEqual(self.problems, [])
             self.assertEqual([found.message for found in records], [b"one", b"two\n\xff", b""])
             self.assertEqual([found.utc for found in records], [UTC, UTC + 5, UTC + 10])
@@ -300,10 +383,12 @@ class Archived(unittest.TestCase):
             self.assertEqual(records[0].lane.name, LANE)
             self.assertEqual(records[0].trace, bytes([1]) * 25)
 
-    def test_what_zstd_sees(self):
-        run = subprocess.run(["zstd", "-dc"], input=archive([b"one", b"two", b"-"], 0),
-                             stdout=subprocess.PIPE, check=True)
-        self.assertTrue(run.stdout.endswith(b"one\ntwo\n"))
+    def test_what_tools_see(self):
+        for tool, codec, is_one in itertools.product(("zstd", "lz4"), (0, 1), (False, True)):
+            if (tool, codec) in (("zstd", 0), ("lz4", 1)):
+                run = subprocess.run([tool, "-dc"], input=archive(
+                    [b"one", b"two", b"-"], codec, is_one), stdout=subprocess.PIPE, check=True)
+                self.assertTrue(run.stdout.endswith(b"one\ntwo\n"))
 
     def test_damage_is_found(self):
         whole = archive([b"one"], 2)

@@ -159,10 +159,10 @@ typedef struct cw_field {
 
 enum { CW_CODEC_ZSTD = 0, CW_CODEC_LZ4 = 1, CW_CODEC_NONE = 2 };
 
-/* The form of an archive's blocks with codec zstd. DENSE takes about half the space of PLAIN and
- * several times its processor time, because it searches records for repetition. A block is plain if
- * that is smaller, and all are while the helper is more than four segments behind. `zstd -d` shows
- * the messages of plain blocks as lines, and those of dense ones in pieces. */
+/* What making an archive may cost. DENSE takes about half the space of PLAIN and more processor
+ * time, because it searches records for repetition. Archives are PLAIN with lz4 and none, and while
+ * the helper is over four segments behind. `zstd -d` shows the messages of PLAIN ones as lines, and
+ * those of DENSE ones in pieces. */
 enum { CW_ARCHIVE_DENSE = 0, CW_ARCHIVE_PLAIN = 1 };
 
 enum { CW_CONSENT_GRANTED = 0, CW_CONSENT_PENDING = 1, CW_CONSENT_DENIED = 2 };

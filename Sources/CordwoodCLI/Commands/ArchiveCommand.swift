@@ -14,9 +14,8 @@ struct ArchiveCommand: ParsableCommand {
             living processes write, nor archives that exist. It removes a dead process's files \
             only once their archive is safely on the disk.
 
-            A block of an archive is dense or plain, whichever is smaller. zstd -d shows the \
-            messages of plain blocks as lines, for zstdgrep and the like; --method plain makes no \
-            others.
+            zstd -d shows the messages of archives that are plain (--method plain, and the codecs \
+            lz4 and none) as lines, for zstdgrep and the like.
 
             If a child of a dead process still holds its files, archive waits ten seconds to see \
             whether it writes. On a network file system it leaves the files of other machines \

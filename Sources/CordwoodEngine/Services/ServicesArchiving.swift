@@ -107,8 +107,8 @@ extension Services {
             directory: directory, files: files, segments: run, form: form, endsLane: false)
     }
 
-    /// Dense blocks cost several times the processor time of plain ones, so a helper that is behind
-    /// makes plain ones until it has caught up.
+    /// Dense archives cost more processor time than plain ones, so a helper that is behind makes
+    /// plain ones until it has caught up.
     var form: ArchiveForm { form(segmentsWaiting: monitor.locked { sealedWaiting.count }) }
 
     func form(segmentsWaiting: Int) -> ArchiveForm {

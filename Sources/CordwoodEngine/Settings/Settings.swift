@@ -20,7 +20,7 @@ public struct EngineOptions: Sendable {
     public var expirationDays: UInt32 = RetentionLimits.standard.expirationDays
     public var codec: Codec = .zstd
     public var codecLevel: Int32 = 0
-    /// Of archives with codec zstd; with the others, blocks are plain.
+    /// Of archives with codec zstd; with the others, they are plain.
     public var archiveMethod: ArchiveMethod = .dense
     /// Times in archives are rounded down to a multiple of so many ns, 1 to 10,000; 0: 1.
     public var archiveTimeStepNs: UInt32 = 0

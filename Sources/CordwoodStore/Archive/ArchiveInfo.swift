@@ -53,7 +53,7 @@ package struct ArchiveInfo: Sendable {
     /// UTC ns when the records were written, as the clocks then said; both 0 if there is no record.
     package var writtenMin: UInt64 = 0
     package var writtenMax: UInt64 = 0
-    /// Sum over all payloads.
+    /// The size of all blocks (FORMAT §11.10).
     package var rawBytes: UInt64
     package var fileBytes: UInt64
     package var blockCount: Int

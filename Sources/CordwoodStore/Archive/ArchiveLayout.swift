@@ -25,7 +25,7 @@ public enum BlockHeader {
     public static let magic = 0
     public static let compat = 8
     public static let incompat = 16
-    public static let method = 24
+    public static let effort = 24
     public static let codec = 25
     public static let recordCount = 28
     public static let rawBytes = 32
@@ -35,15 +35,12 @@ public enum BlockHeader {
     public static let levels = 64
     public static let kinds = 68
     public static let storedCRC = 72
-    public static let rawCRC = 76
     public static let headerCRC = 80
     public static let writtenMin = 88
     public static let writtenMax = 96
 
     public static let bytes = 128
     package static let magicValue: UInt64 = 0x3130_4B43_4C42_5743  // "CWBLCK01"
-    public static let methodColumns: UInt8 = 1
-    public static let methodDense: UInt8 = 2
     /// Includes the header of the surrounding frame.
     static let frameBytes = bytes + SkippableFrame.headerBytes
 }

@@ -57,7 +57,7 @@ package final class ArchiveSource: RunSource, RecordSource {
     /// The test for the current block; nil: all its rows are wanted.
     private var test: RowTest?
     private var fieldSearch: FieldSearch?
-    /// Checked for dense blocks before they are decoded.
+    /// Checked before a block is decoded.
     private var letters: LetterRun?
     /// Set if nothing in the current block is wanted and the block was released.
     private var passedOver: PassedBlock?
@@ -82,10 +82,10 @@ package final class ArchiveSource: RunSource, RecordSource {
     /// Bytes held of `room`.
     private var held = 0
     /// The rows requested of the current block.
-    private var rows: DenseRows?
+    private var rows: WantedRows?
     /// Set while only some rows of the block are held, in `piece`.
     private var pieces: BlockPieces?
-    private var piece = GrowingBytes()
+    private var piece = RowBuffer()
     /// Counts what can be counted without making records.
     var tally: (any BlockCounter)?
 
@@ -197,9 +197,8 @@ package final class ArchiveSource: RunSource, RecordSource {
             block = nextBlock
             nextBlock += 1
             guard limits.mayWant(blocks[block]) else { continue }
-            guard let head = try? load(block, digestParts),
-                unsafe made.add(loader.payload, head)
-            else { return nil }
+            guard (try? load(block, digestParts)) != nil else { return nil }
+            made.add(loader.view)
         }
         return made
     }
@@ -212,9 +211,9 @@ package final class ArchiveSource: RunSource, RecordSource {
         while nextBlock < blocks.count {
             block = nextBlock
             nextBlock += 1
-            guard let head = try? load(block, digestParts),
-                unsafe made.add(loader.payload, head)
-            else { return nil }
+            guard (try? load(block, digestParts)) != nil, made.add(loader.view) else {
+                return nil
+            }
         }
         made.settle()
         return made
@@ -222,22 +221,21 @@ package final class ArchiveSource: RunSource, RecordSource {
 
     /// The times of one block; nil if it cannot be read. For a source that returns no records.
     func times(ofBlock index: Int, of process: ProcessInfo, offset: UInt64) -> BlockTimes? {
-        guard index < allBlocks.count,
-            let head = try? loader.load(allBlocks[index], of: shared.file, parts: .times)
-        else { return nil }
-        return unsafe BlockTimes(
-            loader.payload, recordCount: head.recordCount, of: process, offset: offset)
+        guard loadTimes(ofBlock: index) else { return nil }
+        return BlockTimes(loader.view, of: process, offset: offset)
     }
 
     /// The ordering times of one block's records, likewise.
     func orderingTimes(
         ofBlock index: Int, of process: ProcessInfo, offset: UInt64
     ) -> [UInt64]? {
-        guard index < allBlocks.count,
-            let head = try? loader.load(allBlocks[index], of: shared.file, parts: .times)
-        else { return nil }
-        return unsafe BlockTimes.all(
-            loader.payload, recordCount: head.recordCount, of: process, offset: offset)
+        guard loadTimes(ofBlock: index) else { return nil }
+        return BlockTimes.all(loader.view, of: process, offset: offset)
+    }
+
+    private func loadTimes(ofBlock index: Int) -> Bool {
+        index < allBlocks.count
+            && (try? loader.load(allBlocks[index], of: shared.file, parts: .times)) != nil
     }
 
     /// Monotonic time of the first record; 0 if it is not known.
@@ -353,18 +351,17 @@ package final class ArchiveSource: RunSource, RecordSource {
             borrowLoader()
             rows = rows(of: entry)
             if let counter = counter(of: entry), try count(counter) { continue }
-            let head = try load(block, .all)
-            if loader.isWithout {
-                if passOver(head) {
+            var head = try load(block, .all)
+            if loader.loaded.isWithout {
+                if passOver() {
                     returnLoader()
                     return true
                 }
                 rows = nil
-                _ = try loader.load(entry, of: shared.file)
+                head = try loader.load(entry, of: shared.file)
             }
-            guard var found = unsafe BlockRecords(loader.payload, recordCount: loader.rowCount)
-            else { throw damagedColumns }
-            unsafe passed?.count &+= UInt64(head.recordCount &- loader.rowCount)
+            var found = BlockRecords(loader.view)
+            unsafe passed?.count &+= UInt64(Int(head.recordCount) &- found.left)
             isOfOneProcess = found.dictionaries.processes.count == 1
             if !known { learn(found) }
             if start != 0 {
@@ -379,8 +376,8 @@ package final class ArchiveSource: RunSource, RecordSource {
     }
 
     /// The rows to request of the block whose turn it is.
-    private func rows(of entry: BlockEntry) -> DenseRows? {
-        start != 0 && limits.wantsAll(entry) ? DenseRows(start: start) : limits.rows(of: entry)
+    private func rows(of entry: BlockEntry) -> WantedRows? {
+        start != 0 && limits.wantsAll(entry) ? WantedRows(start: start) : limits.rows(of: entry)
     }
 
     // MARK: Memory
@@ -408,28 +405,21 @@ package final class ArchiveSource: RunSource, RecordSource {
         if room.take(loader.bytes) {
             held = loader.bytes
             pieces = nil
-            piece.clear(keeping: 0)
+            piece.clear()
             return
         }
         var found = block
         if isOfOneProcess, let test { unsafe passed?.count &+= UInt64(found.pass(test)) }
-        let first = found.recordCount - Int(found.left)
-        var made = pieces ?? BlockPieces(recordCount: found.recordCount)
-        let rows = made.take(from: first)
-        let names = found.dictionaries
-        guard
-            unsafe BlockCut.cut(
-                loader.payload, names, rows: rows, of: found.recordCount, into: &piece),
-            let part = unsafe BlockRecords(piece.bytes, recordCount: UInt32(rows.count))
-        else {
-            // Damage is reported at the row where it is found.
+        var made = pieces ?? BlockPieces(recordCount: found.view.count)
+        guard piece.take(made.take(from: found.row), of: found.view) else {
+            // Without memory for a piece, the block that is there has to do.
             unsafe records = found
             room.add(loader.bytes)
             held = loader.bytes
             pieces = nil
             return
         }
-        unsafe records = part
+        unsafe records = BlockRecords(piece.view())
         pieces = made
         returnLoader()
         held = piece.capacity
@@ -443,16 +433,12 @@ package final class ArchiveSource: RunSource, RecordSource {
             return false
         }
         pieces = nil
-        piece.clear(keeping: 0)
+        piece.clear()
         borrowLoader()
         _ = try loader.load(blocks[block], of: shared.file, rows: rows)
-        guard var found = unsafe BlockRecords(loader.payload, recordCount: loader.rowCount),
-            found.recordCount == made.recordCount
-        else { throw damagedColumns }
-        var record = RecordRef()
-        for _ in 0..<made.next {
-            guard found.next(into: &record) == .record else { throw damagedColumns }
-        }
+        var found = BlockRecords(loader.view)
+        guard found.view.count == made.recordCount else { throw damagedColumns }
+        found.pass(rows: made.next)
         pieces = made
         keep(found)
         return true
@@ -510,27 +496,25 @@ package final class ArchiveSource: RunSource, RecordSource {
         test = made
         guard let text = made.text, !text.mayHaveBytes, isOfOneProcess,
             let thread = found.dictionaries.threads.first,
-            let last = found.lastInOrder
+            let last = found.view.lastInOrder(from: found.row)
         else { return }
         passedOver = PassedBlock(thread: thread, last: last, count: found.left)
     }
 
-    /// The same for a dense block excluded by its text: only the beginning of its payload is there.
-    /// False: the order of later records depends on more.
-    private func passOver(_ head: BlockHead) -> Bool {
-        guard head.recordCount > 0,
-            let streams = unsafe BlockRecords.streams(loader.payload, through: BlockTimes.last),
-            let dictionaries = BlockDictionaries(streams), dictionaries.processes.count == 1,
-            let thread = dictionaries.threads.first,
-            let (first, last) = unsafe BlockTimes.inOrder(
-                streams[BlockTimes.monotonic], head.recordCount)
+    /// The same for a block of which only the times were loaded. False: the order of later records
+    /// depends on more.
+    private func passOver() -> Bool {
+        let view = loader.view
+        guard let process = view.dictionaries.processes.first,
+            view.dictionaries.processes.count == 1, let thread = view.dictionaries.threads.first,
+            let last = view.lastInOrder()
         else { return false }
         if !known {
             known = true
-            firstProcess = dictionaries.processes.first
-            firstMonotonic = firstOfExtract ?? first
+            firstProcess = process
+            firstMonotonic = firstOfExtract ?? view.time[0]
         }
-        passedOver = PassedBlock(thread: thread, last: last, count: head.recordCount)
+        passedOver = PassedBlock(thread: thread, last: last, count: view.count)
         return true
     }
 
@@ -542,7 +526,7 @@ package final class ArchiveSource: RunSource, RecordSource {
     /// False: nothing was counted, because the counter needs the records.
     private func count(_ counter: any BlockCounter) throws(ReadProblem) -> Bool {
         let head = try load(block, counter.parts(of: blocks[block]))
-        switch unsafe counter.add(loader.payload, head, limits) {
+        switch counter.add(loader.view, head, limits) {
         case .counted:
             unsafe passed?.count &+= UInt64(head.recordCount)
             return true
@@ -559,13 +543,9 @@ package final class ArchiveSource: RunSource, RecordSource {
     private func learn(_ found: BlockRecords) {
         known = true
         firstProcess = found.dictionaries.processes.first
-        if let time = firstOfExtract ?? loader.firstTime {
+        if let time = firstOfExtract ?? loader.loaded.firstTime ?? found.nextTime {
             firstMonotonic = time
-            return
         }
-        var peeked = found
-        var record = RecordRef()
-        if peeked.next(into: &record) == .record { firstMonotonic = record.monotonicNs }
     }
 
     /// Looks at the beginning of the first block that can be read. Damage is reported when its turn
@@ -574,12 +554,11 @@ package final class ArchiveSource: RunSource, RecordSource {
         known = true
         var failures = 0
         for entry in blocks.dropFirst(nextBlock) where limits.mayWant(entry) {
-            if let head = try? loader.load(entry, of: shared.file, parts: .times),
-                let (process, monotonic) = unsafe BlockTimes.first(
-                    loader.payload, recordCount: head.recordCount)
+            if (try? loader.load(entry, of: shared.file, parts: .times)) != nil,
+                let process = loader.view.dictionaries.processes.first, loader.view.count > 0
             {
                 firstProcess = process
-                firstMonotonic = firstOfExtract ?? monotonic
+                firstMonotonic = firstOfExtract ?? loader.view.time[0]
                 return
             }
             failures += 1
@@ -593,5 +572,5 @@ private struct PassedBlock {
     var thread: ThreadInfo
     /// The monotonic time of its last record; no record is older than the one before it.
     var last: UInt64
-    var count: UInt32
+    var count: Int
 }

@@ -3,25 +3,24 @@
 // Damage that the source reports is collected and skipped; any other problem abandons the archive,
 // so that no unread record is removed.
 // SAFETY: `frame` and `entries` belong to this writer; a view of one is consumed in the call that
-// it is made for, and only the other one grows during that call. A payload belongs to the builder,
-// which changes it only after its block is written.
+// it is made for, and only the other one grows during that call.
 
 import CordwoodCore
 
-/// The method of an archive's blocks (FORMAT §11.2).
+/// What making an archive's blocks may cost (FORMAT §11.2).
 public enum ArchiveMethod: String, Sendable, CaseIterable {
+    /// Effort 0: about half of the instructions, and messages that `zstd -d` shows as lines.
     case plain
-    /// Blocks have dense columns if they are smaller that way.
     case dense
+
+    var effort: BlockEffort { self == .plain ? .swift : .dense }
 }
 
 package struct ArchiveWriter: ~Copyable {
     private var file: PartFile
     private var builder: Block
     private var extract: ExtractBuilder
-    private let compressor: BlockCompressor
-    private let codec: Codec
-    private var dense: DenseTrial?
+    private var maker: BlockMaker
     private var frame = GrowingBytes()
     private var entries = GrowingBytes()
     private var sides: [SideEntry] = []
@@ -29,7 +28,7 @@ package struct ArchiveWriter: ~Copyable {
 
     /// Writes all records of `source`. `name`: nil: the archive's own (FORMAT §11). An existing
     /// archive of that name is replaced. If there are recipients, the archive is encrypted
-    /// to them. `method`: the method of blocks; with a codec other than zstd they are plain.
+    /// to them. `effort`: of blocks; with a codec other than zstd it is 0.
     /// `blockBytes`: the size at which a block is closed; nil: the usual one. `timeStepNs`: times
     /// are rounded down to a multiple of it. `replaced`: the archives that this one replaces.
     /// `lostPlaces`: places that are known to lack records; an archive with others is `.unwanted`.
@@ -38,7 +37,7 @@ package struct ArchiveWriter: ~Copyable {
     package static func write(
         source: any RecordSource, covers: [ArchiveCover], archivesDirectory: FilePath,
         name: String? = nil, codec: Codec, level: Int32, now: UInt64,
-        recipients: [AgeRecipient] = [], method: ArchiveMethod = .plain, blockBytes: Int? = nil,
+        recipients: [AgeRecipient] = [], effort: BlockEffort = .swift, blockBytes: Int? = nil,
         timeStepNs: UInt64 = 1, replaced: [ReplacedArchive] = [], lostPlaces: UInt32 = 0,
         accepts: (ArchiveInfo) -> Bool = { _ in true }, modifiedNs: UInt64? = nil
     ) throws(ArchiveError) -> ArchiveInfo {
@@ -54,7 +53,9 @@ package struct ArchiveWriter: ~Copyable {
         guard ArchiveIdentity.isFileName(fileName) else {
             throw .argument("not a name for an archive: \(fileName)")
         }
-        guard let compressor = BlockCompressor(codec: codec, level: level) else { throw .memory }
+        guard let maker = BlockMaker(effort: effort, codec: codec, level: level) else {
+            throw .memory
+        }
         var file = try PartFile(
             directory: archivesDirectory, name: fileName, partName: partName)
         var info = ArchiveInfo(
@@ -69,12 +70,8 @@ package struct ArchiveWriter: ~Copyable {
             try file.encrypt(to: recipients, info)
         }
         var writer = ArchiveWriter(
-            file: file, compressor: compressor, codec: codec, info: info,
+            file: file, maker: maker, info: info,
             blockBytes: blockBytes ?? ArchiveLimits.blockTarget, timeStepNs: timeStepNs)
-        if method == .dense, codec == .zstd {
-            guard let trial = DenseTrial(level: codec.level(level)) else { throw .memory }
-            writer.dense = consume trial
-        }
         try writer.appendHeader()
         try writer.appendRecords(of: source)
         try writer.appendExtract()
@@ -83,12 +80,11 @@ package struct ArchiveWriter: ~Copyable {
     }
 
     private init(
-        file: consuming PartFile, compressor: consuming BlockCompressor, codec: Codec,
-        info: ArchiveInfo, blockBytes: Int, timeStepNs: UInt64
+        file: consuming PartFile, maker: consuming BlockMaker, info: ArchiveInfo, blockBytes: Int,
+        timeStepNs: UInt64
     ) {
         self.file = file
-        self.compressor = compressor
-        self.codec = codec
+        self.maker = maker
         self.info = info
         builder = Block(
             seed: .random(in: .min ... .max), target: blockBytes, timeStepNs: timeStepNs)
@@ -154,19 +150,10 @@ package struct ArchiveWriter: ~Copyable {
         guard info.blockCount < ArchiveLimits.blocksMax else {
             throw .limit("blocks of one archive")
         }
-        if builder.failed { throw .memory }
-        let payload = builder.assemble()
-        if builder.failed { throw .memory }
-        guard payload.count <= ArchiveLimits.payloadMax else {
-            throw .limit("payload of one block")
-        }
-
-        let denseCRC = try makeFrame(payload, isOnly: isOnly)
-        let storedCRC = unsafe checksum(frame.bytes, from: BlockHeader.frameBytes)
-        storeBlockHeader(
-            builder.summary, payload, storedCRC: storedCRC, denseCRC: denseCRC)
-        appendEntry(rawBytes: payload.count, span: frame.count, storedCRC: storedCRC)
-        try unsafe file.append(frame.bytes)
+        try maker.make(&builder, headerBytes: BlockHeader.frameBytes, isOnly: isOnly)
+        let storedCRC = maker.storeHeader(builder.summary)
+        appendEntry(storedCRC: storedCRC)
+        try unsafe file.append(maker.frame.bytes)
 
         info.blockCount += 1
         info.recordCount &+= UInt64(builder.summary.recordCount)
@@ -174,38 +161,10 @@ package struct ArchiveWriter: ~Copyable {
         info.timeMax = max(info.timeMax, builder.summary.timeMax)
         info.writtenMin = min(info.writtenMin, builder.summary.writtenMin)
         info.writtenMax = max(info.writtenMax, builder.summary.writtenMax)
-        info.rawBytes &+= UInt64(payload.count)
+        info.rawBytes &+= UInt64(maker.size)
         info.levels |= builder.summary.levels
         info.kinds |= builder.summary.kinds
         builder.removeAll()
-    }
-
-    /// Makes `frame`, after room for the block's header: by method 2, unless method 1 is no larger,
-    /// or memory for method 2 runs out. Returns rawCRC of method 2.
-    @safe private mutating func makeFrame(
-        _ payload: UnsafeRawBufferPointer, isOnly: Bool
-    ) throws(ArchiveError) -> UInt32? {
-        frame.clear(keeping: .max)
-        guard unsafe frame.claim(BlockHeader.frameBytes) != nil else { throw .memory }
-        let isMade = dense?.make(
-            payload, recordCount: Int(builder.summary.recordCount),
-            headerBytes: BlockHeader.frameBytes, isOnly: isOnly)
-        if isMade == true, let most = dense?.storedBytes {
-            if dense?.mayBeLarger(than: payload) == true {
-                // If method 1 takes more than this, the exact size does not matter.
-                let isPlain = compressor.append(payload, atMost: 2 * most, to: &frame)
-                let plain = isPlain ? frame.count - BlockHeader.frameBytes : 2 * most
-                dense?.note(plain: plain)
-                if isPlain, plain <= most { return nil }
-                frame.resize(BlockHeader.frameBytes)
-            }
-            if let crc = dense?.check(payload) ?? nil {
-                dense?.swapFrame(&frame)
-                return crc
-            }
-        }
-        guard compressor.append(payload, to: &frame) else { throw .memory }
-        return nil
     }
 
     /// Appends the extract if it is worthwhile.
@@ -213,68 +172,25 @@ package struct ArchiveWriter: ~Copyable {
         guard extract.isWorthwhile(blocks: info.blockCount, records: info.recordCount) else {
             return
         }
-        let payload = extract.assemble()
-        if extract.failed { return }
-        let start = ArchiveExtract.frameBytes - BlockHeader.frameBytes
-        frame.clear(keeping: .max)
-        guard unsafe frame.claim(ArchiveExtract.frameBytes) != nil,
-            compressor.append(payload, to: &frame)
-        else { throw .memory }
-        let storedCRC = unsafe checksum(frame.bytes, from: ArchiveExtract.frameBytes)
-        storeBlockHeader(
-            extract.summary, payload, storedCRC: storedCRC, denseCRC: nil, at: start)
-        extract.storeHead(in: &frame)
+        try extract.make(with: &maker)
         sides.append(
             SideEntry(
-                kind: SideFrame.kindExtract, crc: unsafe checksum(frame.bytes, from: 0),
-                offset: file.written, spanBytes: UInt64(frame.count)))
-        try unsafe file.append(frame.bytes)
+                kind: SideFrame.kindExtract, crc: unsafe checksum(maker.frame.bytes, from: 0),
+                offset: file.written, spanBytes: UInt64(maker.frame.count)))
+        try unsafe file.append(maker.frame.bytes)
     }
 
-    /// `denseCRC`: rawCRC of a block of method 2. `place`: the start of the header's frame.
-    @safe private mutating func storeBlockHeader(
-        _ summary: BlockSummary, _ payload: UnsafeRawBufferPointer, storedCRC: UInt32,
-        denseCRC: UInt32?, at place: Int = 0
-    ) {
-        let start = place + SkippableFrame.headerBytes
-        unsafe (frame.base + place).initializeMemory(
-            as: UInt8.self, repeating: 0, count: BlockHeader.frameBytes)
-        frame.store(SkippableFrame.magicValue, at: place)
-        frame.store(UInt32(BlockHeader.bytes), at: place + 4)
-        frame.store(BlockHeader.magicValue, at: start + BlockHeader.magic)
-        let method = denseCRC == nil ? BlockHeader.methodColumns : BlockHeader.methodDense
-        frame.store(method, at: start + BlockHeader.method)
-        frame.store(codec.rawValue, at: start + BlockHeader.codec)
-        frame.store(summary.recordCount, at: start + BlockHeader.recordCount)
-        frame.store(UInt64(payload.count), at: start + BlockHeader.rawBytes)
-        frame.store(
-            UInt64(frame.count - place - BlockHeader.frameBytes),
-            at: start + BlockHeader.storedBytes)
-        frame.store(summary.timeMin, at: start + BlockHeader.timeMin)
-        frame.store(summary.timeMax, at: start + BlockHeader.timeMax)
-        frame.store(summary.writtenMin, at: start + BlockHeader.writtenMin)
-        frame.store(summary.writtenMax, at: start + BlockHeader.writtenMax)
-        frame.store(summary.levels, at: start + BlockHeader.levels)
-        frame.store(summary.kinds, at: start + BlockHeader.kinds)
-        frame.store(storedCRC, at: start + BlockHeader.storedCRC)
-        let rawCRC = denseCRC ?? checksum(payload, from: 0)
-        frame.store(rawCRC, at: start + BlockHeader.rawCRC)
-        let header = unsafe UnsafeRawBufferPointer(
-            start: frame.base + start, count: BlockHeader.bytes)
-        frame.store(checksum(header, from: 0), at: start + BlockHeader.headerCRC)
-    }
-
-    private mutating func appendEntry(rawBytes: Int, span: Int, storedCRC: UInt32) {
+    private mutating func appendEntry(storedCRC: UInt32) {
         let summary = builder.summary
         entries.append(word: file.written)
-        entries.append(word: UInt64(span))
+        entries.append(word: UInt64(maker.frame.count))
         entries.append(word: summary.timeMin)
         entries.append(word: summary.timeMax)
         entries.append(word: summary.levels)
         entries.append(word: summary.kinds)
         entries.append(word: summary.recordCount)
         entries.append(word: storedCRC)
-        entries.append(word: UInt64(rawBytes))
+        entries.append(word: UInt64(maker.size))
         entries.append(word: summary.writtenMin)
         entries.append(word: summary.writtenMax)
     }

@@ -1,4 +1,4 @@
-// What a reader knows of one block before it reads the payload: from the footer or, if that is
+// What a reader knows of one block before it reads the columns: from the footer or, if that is
 // damaged, from the block's own header (FORMAT §11.2, §11.3).
 // SAFETY: the content is sliced only after the check of `frame.count`; everything else is checked
 // loads.
@@ -49,7 +49,7 @@ struct BlockEntry: Equatable {
     }
 }
 
-/// A block's header, checked as far as possible without the payload.
+/// A block's header, checked as far as possible without the columns.
 struct BlockHead {
     enum HeadResult {
         case good(BlockHead)
@@ -57,7 +57,6 @@ struct BlockHead {
         case bad(String)
     }
 
-    let isDense: Bool
     let codec: Codec
     let recordCount: UInt32
     let rawBytes: UInt64
@@ -69,7 +68,10 @@ struct BlockHead {
     let levels: UInt32
     let kinds: UInt32
     let storedCRC: UInt32
-    let rawCRC: UInt32
+
+    var facts: BlockFacts {
+        BlockFacts(recordCount: Int(recordCount), size: Int(rawBytes), codec: codec)
+    }
 
     /// `frame` is the skippable frame: its header, followed by the block header. `isExtract`: other
     /// bytes take the place of the frame's header.
@@ -87,18 +89,13 @@ struct BlockHead {
         guard incompat & ~FormatVersion.incompatKnown == 0 else {
             return .newer("features \(incompat)")
         }
-        let method = content.word(BlockHeader.method, UInt8.self)
-        let isDense = method == BlockHeader.methodDense
-        guard isDense || method == BlockHeader.methodColumns else {
-            return .newer("method \(method)")
+        guard let codec = unsafe Codec(rawValue: content[BlockHeader.codec]) else {
+            return unsafe .newer("codec \(content[BlockHeader.codec])")
         }
-        guard let codec = unsafe Codec(rawValue: content[BlockHeader.codec]),
-            !isDense || codec == .zstd
-        else { return unsafe .newer("codec \(content[BlockHeader.codec])") }
-        let head = BlockHead(content, codec: codec, isDense: isDense)
-        guard head.storedBytes <= Codec.storedMax,
-            codec.plausible(raw: head.rawBytes, stored: head.storedBytes),
-            UInt64(head.recordCount) <= head.rawBytes
+        let head = BlockHead(content, codec: codec)
+        guard head.storedBytes <= UInt64(ArchiveLimits.storedMax),
+            head.rawBytes <= UInt64(BlockLimits.sizeMax),
+            UInt64(head.recordCount) <= head.rawBytes / UInt64(BlockSize.row)
         else { return .bad("sizes of the block") }
         return .good(head)
     }
@@ -110,8 +107,7 @@ struct BlockHead {
             && bytes.word(8, UInt64.self) == BlockHeader.magicValue
     }
 
-    @safe private init(_ content: UnsafeRawBufferPointer, codec: Codec, isDense: Bool) {
-        self.isDense = isDense
+    @safe private init(_ content: UnsafeRawBufferPointer, codec: Codec) {
         self.codec = codec
         recordCount = content.word(BlockHeader.recordCount, UInt32.self)
         rawBytes = content.word(BlockHeader.rawBytes, UInt64.self)
@@ -123,7 +119,6 @@ struct BlockHead {
         levels = content.word(BlockHeader.levels, UInt32.self)
         kinds = content.word(BlockHeader.kinds, UInt32.self)
         storedCRC = content.word(BlockHeader.storedCRC, UInt32.self)
-        rawCRC = content.word(BlockHeader.rawCRC, UInt32.self)
     }
 }
 

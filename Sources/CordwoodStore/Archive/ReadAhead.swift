@@ -11,7 +11,7 @@ package final class ReadAhead: @unchecked Sendable {
     /// Blocks of one archive that are loaded or waiting.
     static let depth = 2
     /// Limits on all blocks that are loaded or waiting: their number, and their size in the file
-    /// plus inflated, according to the footers.
+    /// plus inflated, according to the footers. One block may be larger.
     private static let countMax = 8
     private static let bytesMax: UInt64 = 16 << 20
 
@@ -39,9 +39,8 @@ package final class ReadAhead: @unchecked Sendable {
     /// False: too much is loaded ahead already.
     func add(_ block: BlockAhead) -> Bool {
         monitor.locked {
-            guard count < Self.countMax, bytes &+ block.bytes <= Self.bytesMax, !isStopped else {
-                return false
-            }
+            let hasRoom = count == 0 || bytes &+ block.bytes <= Self.bytesMax
+            guard count < Self.countMax, hasRoom, !isStopped else { return false }
             count += 1
             bytes &+= block.bytes
             block.lent = spare.popLast()
@@ -148,13 +147,13 @@ final class BlockAhead: @unchecked Sendable {
     private let entry: BlockEntry
     private let parts: BlockParts
     private let letters: LetterRun?
-    private let rows: DenseRows?
+    private let rows: WantedRows?
     private let decoders: BlockDecoders
     private let file: SharedArchive
 
     init(
         _ block: Int, _ entry: BlockEntry, of file: SharedArchive, parts: BlockParts,
-        unless letters: LetterRun?, rows: DenseRows?, decoders: BlockDecoders
+        unless letters: LetterRun?, rows: WantedRows?, decoders: BlockDecoders
     ) {
         self.letters = letters
         self.rows = rows

@@ -1,7 +1,7 @@
 // The records of one block as typed columns. All memory is reused for the next block; a record
 // costs a few appends and no allocation. One writer owns it; one thread.
 // SAFETY: a record's views stay valid during `add`, which copies what it keeps; views of the
-// columns are used only while nothing but `head` grows.
+// columns are used only while none grows.
 
 import CordwoodCore
 
@@ -33,12 +33,11 @@ struct BlockSummary {
         levels |= LevelSet.bit(record.level)
         kinds |= 1 &<< UInt32(BlockKind.stored(record.kind))
     }
+}
 
-    func says(_ head: BlockHead) -> Bool {
-        recordCount == head.recordCount && timeMin == head.timeMin && timeMax == head.timeMax
-            && writtenMin == head.writtenMin && writtenMax == head.writtenMax
-            && levels == head.levels && kinds == head.kinds
-    }
+/// Looks at each record of an archive.
+protocol RecordNoter: ~Copyable {
+    mutating func note(_ record: borrowing RecordRef)
 }
 
 struct Block: ~Copyable {
@@ -82,12 +81,10 @@ struct Block: ~Copyable {
     var sections = GrowingBytes()
     // Of all that are not deferred: the length of the message.
     private(set) var length = NumberColumn<UInt32>()
-    /// After `headRoom` bytes for the other streams, so a payload is complete without copying
-    /// messages. Each ends with a newline.
-    var messages = GrowingBytes()
-    let headRoom: Int
-    /// The other streams, while they are assembled.
-    var head = GrowingBytes()
+    /// Each ends with a newline.
+    private(set) var messages = GrowingBytes()
+    /// Sections as they are read back.
+    var readBack = GrowingBytes()
     var scratch = GrowingBytes()
     var sectionBytesOfRecord = 0
 
@@ -103,9 +100,7 @@ struct Block: ~Copyable {
         sites = ByteTable(seed: seed)
         formats = ByteTable(seed: seed)
         contexts = ByteTable(seed: seed)
-        headRoom = target / 4
-        _ = messages.reserve(headRoom + target + 65_536)
-        _ = unsafe messages.claim(headRoom)
+        _ = messages.reserve(target + 65_536)
     }
 
     var isEmpty: Bool { summary.recordCount == 0 }
@@ -113,11 +108,13 @@ struct Block: ~Copyable {
     // `mutating` although they change nothing: reading a borrowed builder would copy it.
     @inline(__always)
     private mutating func size() -> Int {
-        messages.count &- headRoom &+ arguments.count &+ sections.count &+ loggers.size
-            &+ sites.size
+        messages.count &+ arguments.count &+ sections.count &+ loggers.size &+ sites.size
             &+ formats.size &+ contexts.size &+ people.size &+ Int(summary.recordCount)
             &* ArchiveLimits.recordCost
     }
+
+    /// What it holds, by which it is closed.
+    var bytes: Int { mutating get { size() } }
 
     /// True when it is time to close the block.
     mutating func isFull() -> Bool {
@@ -139,9 +136,9 @@ struct Block: ~Copyable {
 
     /// Takes records until the block is full. The loop is inside the builder because calls from
     /// outside, one per record, would move the whole builder out and back in each time.
-    /// `extract` also sees each record that is taken.
+    /// `other` also sees each record that is taken.
     mutating func fill(
-        from source: any RecordSource, _ extract: inout ExtractBuilder
+        from source: any RecordSource, _ other: inout some RecordNoter & ~Copyable
     ) throws(ReadProblem) -> Filled {
         var record = RecordRef()
         while try source.next(&record) {
@@ -151,7 +148,7 @@ struct Block: ~Copyable {
                 &+ record.context.count
             if !hasRoom(for: wanted) { return .noRoom(record) }
             add(record)
-            extract.note(record)
+            other.note(record)
             if isFull() { return .full }
         }
         return .end
@@ -169,7 +166,7 @@ struct Block: ~Copyable {
             || thread.failed || format.failed || arguments.failed
             || time.failed || offset.failed || sequence.failed || level.failed || kind.failed
             || logger.failed || context.failed || length.failed || sectionLength.failed
-            || sections.failed || messages.failed || scratch.failed || head.failed
+            || sections.failed || messages.failed || scratch.failed
     }
 
     mutating func add(_ record: borrowing RecordRef) {
@@ -208,10 +205,7 @@ struct Block: ~Copyable {
         appendKind(record, cut: cut)
         if record.isDeferred {
             format.append(UInt16(truncatingIfNeeded: formatIndex(record)))
-            // Larger than anything our writers store (CW_STRING_MAX): only the format is kept.
-            if record.arguments.count <= ArchiveLimits.messageMax {
-                arguments.append(record.arguments)
-            }
+            if Block.keepsArguments(record) { arguments.append(record.arguments) }
         } else {
             length.append(UInt32(truncatingIfNeeded: message.count))
             messages.append(message)
@@ -233,9 +227,16 @@ struct Block: ~Copyable {
         return false
     }
 
-    /// Index into stream 16.
+    /// False: they do not parse, or are larger than anything our writers store (CW_STRING_MAX).
+    /// Only the format is kept.
+    private static func keepsArguments(_ record: borrowing RecordRef) -> Bool {
+        unsafe record.arguments.count <= ArchiveLimits.messageMax
+            && (!record.arguments.isEmpty || record.argumentTypes.isEmpty)
+    }
+
+    /// Index of the record's format.
     private mutating func formatIndex(_ record: borrowing RecordRef) -> Int {
-        guard record.placeNumber > 0, record.arguments.count <= ArchiveLimits.messageMax else {
+        guard record.placeNumber > 0, Block.keepsArguments(record) else {
             return formatSaid(record)
         }
         // `people` holds the process as long as the block, so no other object takes over its
@@ -251,7 +252,7 @@ struct Block: ~Copyable {
     }
 
     private mutating func formatSaid(_ record: borrowing RecordRef) -> Int {
-        let keeps = record.arguments.count <= ArchiveLimits.messageMax
+        let keeps = Block.keepsArguments(record)
         putPlace(record)
         scratch.append(keeps ? record.style : 1)
         scratch.append(string: record.format, max: ArchiveLimits.stringMax)
@@ -297,21 +298,8 @@ struct Block: ~Copyable {
         length.removeAll()
         sectionLength.removeAll()
         sections.removeAll()
-        messages.resize(headRoom)
+        messages.removeAll()
     }
-}
-
-/// Bits of stream 10.
-enum BlockKind {
-    static let mask: UInt8 = 7
-    static let truncated: UInt8 = 8
-    static let unverified: UInt8 = 16
-    static let hasSections: UInt8 = 32
-    static let deferred: UInt8 = 64
-
-    /// Stores three bits; kinds that version 1 does not know become logs.
-    @inline(__always)
-    static func stored(_ kind: UInt8) -> UInt8 { kind <= mask ? kind : 0 }
 }
 
 /// FORMAT §11.2: bit (level − 1). Bit 31 means records without a level or with one that has no bit,

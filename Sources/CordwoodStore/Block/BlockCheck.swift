@@ -8,7 +8,7 @@ extension Block {
     /// read and compared before.
     mutating func has(
         _ column: BlockColumn, _ content: borrowing BlockContent
-    ) throws(DenseProblem) -> Bool {
+    ) throws(BlockProblem) -> Bool {
         switch column {
         case .processes: hasProcesses(content.processes)
         case .threads: hasThreads(content.threads)
@@ -110,23 +110,23 @@ extension Block {
 
     private mutating func hasSections(
         _ content: borrowing BlockContent
-    ) throws(DenseProblem) -> Bool {
+    ) throws(BlockProblem) -> Bool {
         guard content.sections.count == sectionLength.count else { return false }
         for index in 0..<sectionLength.count
         where content.sections.bytes(of: index) != Int(sectionLength[index]) {
             return false
         }
-        head.removeAll()
+        readBack.clear(keeping: .max)
         try content.sections.write(
-            content.kind, content.time, content.offset, atMost: sections.count, into: &head)
-        if head.failed { throw .memory }
-        return unsafe Slice(head.bytes).isSame(Slice(sections.bytes))
+            content.kind, content.time, content.offset, atMost: sections.count, into: &readBack)
+        if readBack.failed { throw .memory }
+        return unsafe Slice(readBack.bytes).isSame(Slice(sections.bytes))
     }
 
     private func hasMessages(_ found: Flat<Slice>) -> Bool {
         guard found.count == length.count else { return false }
         let text = unsafe Slice(messages.bytes)
-        var at = headRoom
+        var at = 0
         for index in 0..<found.count {
             let size = Int(length[index])
             guard found[index].isSame(text.part(at, size)) else { return false }

@@ -1,4 +1,4 @@
-// The parts of a record besides its message, as an archive keeps them (FORMAT §11.4, stream 15).
+// The parts of a record besides its message, as an archive keeps them (FORMAT §11.4).
 // Stored sections are copied, except those that have their own column; then what the source itself
 // knows (place, original length, own time) is added. A malformed section ends the copy.
 // SAFETY: `whole` begins one header before the body that the cursor has just passed, so it lies in
@@ -27,7 +27,7 @@ struct SectionWalk {
 }
 
 extension Block {
-    /// Appends the sections of one record to stream 15.
+    /// Appends the sections of one record to sections.
     mutating func appendSections(_ record: borrowing RecordRef, cut: Bool, budget: Int) -> Bool {
         let start = sections.count
         var left = budget
@@ -82,7 +82,7 @@ extension Block {
         return unsafe sites.index(scratch.bytes)
     }
 
-    /// Line, file and function: the common start of streams 3 and 16.
+    /// Line, file and function, with which sites and formats begin.
     mutating func putPlace(_ record: borrowing RecordRef) {
         scratch.removeAll()
         scratch.append(varint: UInt64(record.line))
@@ -90,7 +90,7 @@ extension Block {
         scratch.append(string: record.function, max: ArchiveLimits.stringMax)
     }
 
-    /// Index into stream 4, plus 1; 0: none.
+    /// Index of the context, plus 1; 0: none.
     mutating func contextNumber(_ record: borrowing RecordRef) -> Int {
         let fields =
             unsafe record.context.count <= ArchiveLimits.contextMax

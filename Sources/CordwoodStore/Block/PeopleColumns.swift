@@ -1,6 +1,6 @@
-// Streams 0 and 1 of a block (FORMAT §11.4): the processes and threads of its records. Sources
-// return one object per thread, so comparing identities nearly always suffices; objects with equal
-// content share one entry. Owned by one Block.
+// The processes and threads of a block's records. Sources return one object per thread, so
+// comparing identities nearly always suffices; objects with equal content share one entry. Owned by
+// one Block.
 
 import CordwoodCore
 
@@ -74,7 +74,7 @@ struct PeopleColumns: ~Copyable {
         return lastIndex
     }
 
-    /// The difference that stream 8 stores; also sets the base of the next one.
+    /// The number that the column of sequences stores; also sets the base of the next one.
     @inline(__always)
     mutating func sequenceStep(thread index: Int, sequence: UInt64) -> UInt64 {
         let step = sequence &- expected[index]

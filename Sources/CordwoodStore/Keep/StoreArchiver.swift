@@ -477,7 +477,7 @@ extension StoreArchiver {
             source: told ?? source, covers: covers, archivesDirectory: directory + "/archives",
             codec: form.codec, level: form.level == 0 ? form.codec.defaultLevel : form.level,
             now: cw_realtime_ns(),
-            recipients: form.recipients, method: form.method, timeStepNs: form.timeStepNs,
+            recipients: form.recipients, effort: form.method.effort, timeStepNs: form.timeStepNs,
             lostPlaces: lostPlaces, accepts: accepts)
     }
 }

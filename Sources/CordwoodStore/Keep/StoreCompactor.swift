@@ -26,9 +26,9 @@ public struct CompactingSummary: Sendable {
 }
 
 public enum StoreCompactor {
-    /// The payload of a block.
+    /// What a block holds.
     static let blockBytes = 4 << 20
-    /// Limits on the payloads of merged archives, together and each.
+    /// Limits on what merged archives hold, together and each.
     static let mergedBytesMax: UInt64 = 256 << 20
     static let memberBytesMax: UInt64 = 64 << 20
     static let mergedArchivesMax = 1_024
@@ -278,17 +278,15 @@ private struct Compacting {
         var candidate = Candidate(
             name: name, stem: stem, info: info, origin: "", states: states, recipients: recipients,
             hasSmallBlocks: blocks > 1
-                && info.rawBytes / blocks < UInt64(StoreCompactor.blockBytes / 2),
+                && Self.heldBytes(info) / blocks < UInt64(StoreCompactor.blockBytes / 2),
             // If a target has begun an archive, it may have part of it: the archive keeps its id.
             mayMerge: states.values.allSatisfy(\.isDone)
-                && info.rawBytes <= memberBytesMax)
+                && Self.heldBytes(info) <= memberBytesMax)
         let lanes = Set(info.covers.map(\.laneID))
         var origins: Set<String> = []
         for entry in index.blocks where candidate.mayMerge {
             _ = try loader.load(entry, of: file, parts: .processes)
-            guard let found = unsafe BlockDictionaries.processes(loader.payload) else {
-                throw .damaged("\(path): processes of the block at \(entry.offset)")
-            }
+            let found = loader.view.dictionaries.processes
             for process in found { origins.insert(Compacting.text(process)) }
             // Merged, it would spoil the others for whoever verifies them.
             if !found.allSatisfy({ lanes.contains($0.laneID) }) { candidate.mayMerge = false }
@@ -298,6 +296,12 @@ private struct Compacting {
         candidate.mayMerge = origins.count == 1
         candidate.origin = origins.first ?? ""
         return candidate
+    }
+
+    /// What blocks are closed by, approximately.
+    private static func heldBytes(_ info: ArchiveInfo) -> UInt64 {
+        let rows = info.recordCount &* UInt64(BlockSize.row - ArchiveLimits.recordCost)
+        return info.rawBytes - min(rows, info.rawBytes)
     }
 
     private static func text(_ process: ProcessInfo) -> String {
@@ -319,7 +323,7 @@ private struct Compacting {
         for candidate in sorted {
             if let first = groups.last?.first, let count = groups.last?.count,
                 candidate.info.writtenNs - first.info.writtenNs < StoreCompactor.mergedSpanNs,
-                bytes + candidate.info.rawBytes <= mergedBytesMax,
+                bytes + Self.heldBytes(candidate.info) <= mergedBytesMax,
                 covers + candidate.info.covers.count <= ArchiveLimits.coversMax / 2,
                 sealed + candidate.sealedBytes <= StoreCompactor.sealedBytesMax,
                 count < archivesMax,
@@ -334,7 +338,7 @@ private struct Compacting {
                 taken = TakenSegments()
             }
             for cover in candidate.info.covers { taken.add(cover) }
-            bytes += candidate.info.rawBytes
+            bytes += Self.heldBytes(candidate.info)
             covers += candidate.info.covers.count
             sealed += candidate.sealedBytes
         }
@@ -397,7 +401,7 @@ private struct Compacting {
                 source: counted ?? exact, covers: covers, archivesDirectory: paths.archives,
                 codec: .zstd, level: level == 0 ? Codec.zstd.defaultLevel : level,
                 now: members.map(\.info.createdRealtime).max() ?? 0,
-                recipients: members[0].recipients, method: .dense,
+                recipients: members[0].recipients, effort: .dense,
                 blockBytes: StoreCompactor.blockBytes, replaced: replaced, lostPlaces: lostPlaces,
                 accepts: { info in
                     info.recordCount == records && (members.count > 1 || info.fileBytes < bytes)

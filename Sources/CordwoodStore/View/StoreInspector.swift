@@ -33,7 +33,7 @@ public struct StoreStats: Sendable {
     public var lanes: [LaneStatus] = []
     public var archives = 0
     public var archiveBytes: UInt64 = 0
-    /// Sum over the archives' payloads before compression.
+    /// The size of all archives' blocks (FORMAT §11.10).
     public var archiveRawBytes: UInt64 = 0
     public var records: UInt64 = 0
     /// Indexed by level; 0: without one.

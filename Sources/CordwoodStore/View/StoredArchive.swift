@@ -25,7 +25,7 @@ public struct StoredArchive: Sendable {
     package var segments: LaneRanges
     public var recordCount: UInt64
     public var fileBytes: UInt64
-    /// Sum over all payloads, inflated; 0 for an encrypted archive.
+    /// The size of all blocks (FORMAT §11.10); 0 for an encrypted archive.
     public var rawBytes: UInt64
     /// For an encrypted archive, `verify` checks only the outside.
     public var isEncrypted: Bool
@@ -53,7 +53,7 @@ public struct StoredArchive: Sendable {
         }
     }
 
-    /// Reads the whole archive, unless its payloads together exceed `rawBytesMax`.
+    /// Reads the whole archive, unless its blocks together exceed `rawBytesMax`.
     public static func verify(
         path: String, rawBytesMax: UInt64 = .max
     ) throws(StoredArchiveProblem) -> StoredArchive {

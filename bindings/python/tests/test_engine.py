@@ -1,5 +1,6 @@
 """Open, flush, roll, stats, close, levels, errors, callbacks."""
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -64,9 +65,10 @@ class EngineTest(StoreCase):
             self.assertEqual([one.message for one in records],
                              [f"order {number} of {'anna' if number % 3 else 'bert'}"
                               for number in range(2_000)])
-            # A dense block is followed by its directory (FORMAT §11.6).
-            self.assertEqual(any(b"CWDIRB01" in archive.read_bytes() for archive in archives),
-                             method == "dense")
+            # Plain blocks are those of effort 0 (FORMAT §11.2).
+            efforts = {found[1] == b"\0" for archive in archives for found in re.finditer(
+                rb"CWBLCK01.{16}(.)", archive.read_bytes(), re.DOTALL)}
+            self.assertEqual(efforts, {method == "plain"})
 
     def test_an_archive_alone(self) -> None:
         engine = self.open(codec="zstd")

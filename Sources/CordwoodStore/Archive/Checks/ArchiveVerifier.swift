@@ -1,7 +1,7 @@
 // Reads an archive from end to end and checks that every byte is what its writer wrote. Used before
 // an upload is answered with 2xx, and by `cordwood verify`. Stricter than the reader, which
 // salvages what it can: frames must adjoin, and header, footer and blocks must agree.
-// SAFETY: the payload's view is no longer used when the next block is loaded.
+// SAFETY: a block's view is not used once the next block is loaded.
 
 import CordwoodCore
 
@@ -34,7 +34,7 @@ package struct ArchiveVerification: Sendable {
 
 package enum ArchiveVerifier {
     /// Throws if the file cannot be read, is not an archive, or has a newer format; also, before
-    /// inflating anything, if its payloads exceed `rawBytesMax` together. If none of the identities
+    /// inflating anything, if its blocks exceed `rawBytesMax` together. If none of the identities
     /// opens an encrypted archive, only the outside is checked.
     /// - Parameter progress: called after each block, with the bytes of the file up to its end.
     package static func verify(
@@ -60,7 +60,7 @@ package enum ArchiveVerifier {
         guard index.blocks.allSatisfy({ $0.rawBytes <= rawBytesMax }),
             index.info.rawBytes <= rawBytesMax
         else {
-            throw .damaged("\(path): \(index.info.rawBytes) bytes of payload")
+            throw .damaged("\(path): \(index.info.rawBytes) bytes of blocks")
         }
         var loader = BlockLoader(isStrict: true)
         for entry in index.blocks {
@@ -68,7 +68,7 @@ package enum ArchiveVerifier {
             if result.problemCount > ArchiveLimits.problemsMax { break }
             do throws(ReadProblem) {
                 let head = try loader.load(entry, of: file)
-                unsafe check(loader.payload, head, entry, &result)
+                check(loader.view, head, entry, &result)
             } catch {
                 if case .system = error { throw error }
                 result.report(text(error))
@@ -106,7 +106,7 @@ package enum ArchiveVerifier {
             let head = try loader.load(extract.block, of: file)
             var copies = ArchiveVerification(info: result.info)
             copies.lanes = result.lanes
-            unsafe check(loader.payload, head, extract.block, &copies)
+            check(loader.view, head, extract.block, &copies)
             for problem in copies.problems { result.report("\(problem) of the extract") }
             if copies.isWhole, copies.recordCount != result.severeCount, result.isWhole {
                 result.report(
@@ -165,8 +165,8 @@ package enum ArchiveVerifier {
         }
     }
 
-    @safe private static func check(
-        _ payload: UnsafeRawBufferPointer, _ head: BlockHead, _ entry: BlockEntry,
+    private static func check(
+        _ view: BlockView, _ head: BlockHead, _ entry: BlockEntry,
         _ result: inout ArchiveVerification
     ) {
         let place = "\(result.info.path): block at \(entry.offset)"
@@ -176,10 +176,7 @@ package enum ArchiveVerifier {
             result.report("\(place) and its footer entry differ")
             return
         }
-        guard var records = BlockRecords(payload, recordCount: head.recordCount) else {
-            result.report("\(place): columns")
-            return
-        }
+        var records = BlockRecords(view)
         if let lanes = result.lanes,
             !records.dictionaries.processes.allSatisfy({ lanes.contains($0.laneID) })
         {
@@ -212,5 +209,13 @@ package enum ArchiveVerifier {
         switch problem {
         case .damaged(let text), .version(let text), .system(let text, _), .locked(let text): text
         }
+    }
+}
+
+extension BlockSummary {
+    fileprivate func says(_ head: BlockHead) -> Bool {
+        recordCount == head.recordCount && timeMin == head.timeMin && timeMax == head.timeMax
+            && writtenMin == head.writtenMin && writtenMax == head.writtenMax
+            && levels == head.levels && kinds == head.kinds
     }
 }

@@ -31,14 +31,13 @@ struct ArchiveDigest: Equatable {
     }
 
     static let levelsMax = 25
-    /// The last stream read: a section may hold another time than the columns.
-    static let lastStream = 15
-    static let parts = BlockParts(last: lastStream, hasNumbers: false)
+    /// A section may hold another time than the columns.
+    static let parts = BlockParts(
+        columns: BlockColumns(
+            .processes, .threads, .loggers, .kind, .level, .thread, .time, .offset, .logger,
+            .sections),
+        sections: [.time])
     private static let nanoseconds: UInt64 = 1_000_000_000
-    private enum Column {
-        static let (thread, time, offset, level, kind, logger) = (5, 6, 7, 9, 10, 11)
-        static let (sectionLength, sections) = (14, 15)
-    }
 
     /// By level; 0: without one.
     var levels = [LevelDigest](repeating: LevelDigest(), count: levelsMax)
@@ -58,19 +57,14 @@ struct ArchiveDigest: Equatable {
         info.kinds & (1 << UInt32(RecordRef.gapKind)) == 0
     }
 
-    /// False: the block is damaged, and the digest is worthless.
-    @safe mutating func add(_ payload: UnsafeRawBufferPointer, _ head: BlockHead) -> Bool {
-        let count = Int(head.recordCount)
-        guard let streams = BlockRecords.streams(payload, through: Self.lastStream),
-            unsafe streams[Column.level].count == count, unsafe streams[Column.kind].count == count,
-            let dictionaries = BlockDictionaries(streams)
-        else { return false }
+    mutating func add(_ block: BlockView) {
+        let dictionaries = block.dictionaries
         let loggers = unsafe dictionaries.loggers.map { place(ofLogger: $0) }
         let threads = dictionaries.threads.map { place(of: $0.process) }
         // For this block, by level and index.
         var byLogger = [UInt64](repeating: 0, count: loggers.count * Self.levelsMax)
         var byThread = [UInt64](repeating: 0, count: threads.count * Self.levelsMax)
-        guard read(streams, count, &byLogger, &byThread) else { return false }
+        read(block, &byLogger, &byThread)
         for level in 0..<Self.levelsMax where levels[level].records > 0 {
             for (index, place) in loggers.enumerated() {
                 let more = byLogger[level &* loggers.count &+ index]
@@ -81,44 +75,28 @@ struct ArchiveDigest: Equatable {
                 if more > 0 { levels[level].processes[place, default: 0] &+= more }
             }
         }
-        return true
     }
 
-    @safe private mutating func read(
-        _ streams: [UnsafeRawBufferPointer], _ count: Int, _ byLogger: inout [UInt64],
-        _ byThread: inout [UInt64]
-    ) -> Bool {
-        var thread = unsafe ByteCursor(streams[Column.thread])
-        var steps = unsafe ByteCursor(streams[Column.time])
-        var offsets = unsafe ByteCursor(streams[Column.offset])
-        var logger = unsafe ByteCursor(streams[Column.logger])
-        var sectionLengths = unsafe ByteCursor(streams[Column.sectionLength])
-        var sections = unsafe ByteCursor(streams[Column.sections])
-        let (levelBytes, kindBytes) = unsafe (streams[Column.level], streams[Column.kind])
+    private mutating func read(
+        _ block: BlockView, _ byLogger: inout [UInt64], _ byThread: inout [UInt64]
+    ) {
         let (loggers, threads) = (byLogger.count / Self.levelsMax, byThread.count / Self.levelsMax)
-        var (monotonic, offset): (UInt64, UInt64) = (0, 0)
         // The second that is being counted.
         var second: UInt64 = 0
         var inSecond = [UInt64](repeating: 0, count: Self.levelsMax)
         var first = [UInt64](repeating: .max, count: Self.levelsMax)
         var last = [UInt64](repeating: 0, count: Self.levelsMax)
-        for at in 0..<count {
-            guard let who = thread.varint(), who < UInt64(threads), let step = steps.zigzag(),
-                let more = offsets.zigzag(), let name = logger.varint(), name < UInt64(loggers)
-            else { return false }
-            monotonic &+= step
-            offset &+= more
-            var time = monotonic &+ offset
-            if Bytes.u8(kindBytes, at) & BlockKind.hasSections != 0 {
-                guard let size = sectionLengths.varint(), let found = sections.bytes(size) else {
-                    return false
-                }
-                time = Self.time(found) ?? time
+        for row in 0..<block.count {
+            var time = block.time[row] &+ block.offset[row]
+            if BlockView.hasSections(block.kind[row]) {
+                time = Self.time(block.sections(row)) ?? time
             }
-            let stored = Bytes.u8(levelBytes, at)
+            let stored = block.level[row]
             let level = stored <= 24 ? Int(stored) : 0
-            byLogger[level &* loggers &+ Int(name)] &+= 1
-            byThread[level &* threads &+ Int(who)] &+= 1
+            let who = Int(truncatingIfNeeded: block.thread[row])
+            let name = Int(truncatingIfNeeded: block.logger[row])
+            byLogger[level &* loggers &+ name] &+= 1
+            byThread[level &* threads &+ who] &+= 1
             if time < first[level] { first[level] = time }
             if time > last[level] { last[level] = time }
             if time / Self.nanoseconds != second {
@@ -132,7 +110,6 @@ struct ArchiveDigest: Equatable {
             levels[level].timeMin = min(levels[level].timeMin, first[level])
             levels[level].timeMax = max(levels[level].timeMax, last[level])
         }
-        return true
     }
 
     private mutating func flush(_ inSecond: inout [UInt64], _ second: UInt64) {

@@ -1,7 +1,7 @@
 // Which processes an archive has records of, where these ran, and roughly when: for a fleet's list
 // of devices, and so that a query for one device passes over the archives of others. Counted once
 // from the columns of its blocks; no record is made. One thread at a time.
-// SAFETY: views are read below their count and not kept.
+// SAFETY: views are not kept.
 
 import CordwoodCore
 
@@ -44,17 +44,13 @@ extension OriginShare {
 }
 
 struct ArchiveOrigins: Equatable {
-    private static let lastStream = 15
-    /// Fewer parts of a dense block would lack its fields.
-    static let parts = BlockParts.all
+    static let parts = BlockParts(
+        columns: BlockColumns(
+            .processes, .threads, .kind, .level, .thread, .time, .offset, .contexts, .sections))
     /// An archive of more processes is read whenever it is needed.
     static let processesMax = 256
     /// The number of runs of a block's rows; each counts as spread evenly.
     private static let runsMax = 8
-    private enum Column {
-        static let (contexts, thread, time, offset, level, kind) = (4, 5, 6, 7, 9, 10)
-        static let sections = 15
-    }
 
     private(set) var shares: [OriginShare] = []
     /// A record may have a field named `host.name`, or `service.name`, which overrides the
@@ -86,21 +82,20 @@ struct ArchiveOrigins: Equatable {
             == (b.shares, b.mayNameHosts, b.mayNameServices)
     }
 
-    /// False: the block is damaged, or has too many processes.
-    @safe mutating func add(_ payload: UnsafeRawBufferPointer, _ head: BlockHead) -> Bool {
-        let count = Int(head.recordCount)
-        guard let streams = BlockRecords.streams(payload, through: Self.lastStream),
-            unsafe streams[Column.level].count == count, unsafe streams[Column.kind].count == count,
-            let dictionaries = BlockDictionaries(streams)
-        else { return false }
+    /// False: the block has too many processes.
+    mutating func add(_ block: BlockView) -> Bool {
+        let dictionaries = block.dictionaries
         let shares = dictionaries.threads.map { place(of: $0.process) }
         guard self.shares.count <= Self.processesMax else { return false }
-        for stream in [Column.contexts, Column.sections] {
-            let texts = unsafe streams[stream]
-            mayNameHosts = mayNameHosts || Self.mayName("host", texts)
-            mayNameServices = mayNameServices || Self.mayName("service", texts)
-        }
-        return read(streams, count, shares)
+        for context in dictionaries.contexts { look(context.fields) }
+        look(block.sections)
+        read(block, shares)
+        return true
+    }
+
+    @safe private mutating func look(_ texts: UnsafeRawBufferPointer) {
+        mayNameHosts = mayNameHosts || Self.mayName("host", texts)
+        mayNameServices = mayNameServices || Self.mayName("service", texts)
     }
 
     /// As a field, or as a member of JSON.
@@ -118,36 +113,24 @@ struct ArchiveOrigins: Equatable {
         return shares.count - 1
     }
 
-    @safe private mutating func read(
-        _ streams: [UnsafeRawBufferPointer], _ count: Int, _ threads: [Int]
-    ) -> Bool {
-        var thread = unsafe ByteCursor(streams[Column.thread])
-        var steps = unsafe ByteCursor(streams[Column.time])
-        var offsets = unsafe ByteCursor(streams[Column.offset])
-        let (levels, kinds) = unsafe (streams[Column.level], streams[Column.kind])
-        var (monotonic, offset): (UInt64, UInt64) = (0, 0)
-        let length = max(1, count / Self.runsMax)
+    private mutating func read(_ block: BlockView, _ threads: [Int]) {
+        let length = max(1, block.count / Self.runsMax)
         var open = [Run?](repeating: nil, count: shares.count)
-        for at in 0..<count {
-            guard let who = thread.varint(), who < UInt64(threads.count),
-                let step = steps.zigzag(), let more = offsets.zigzag()
-            else { return false }
-            monotonic &+= step
-            offset &+= more
-            let time = monotonic &+ offset
-            let share = threads[Int(who)]
+        for row in 0..<block.count {
+            let time = block.time[row] &+ block.offset[row]
+            let share = threads[Int(truncatingIfNeeded: block.thread[row])]
+            let kind = UInt8(truncatingIfNeeded: block.kind[row]) & BlockKind.mask
             shares[share].count(
-                level: Bytes.u8(levels, at),
-                isGap: Bytes.u8(kinds, at) & BlockKind.mask == RecordRef.gapKind, timeNs: time)
+                level: UInt8(truncatingIfNeeded: block.level[row]),
+                isGap: kind == RecordRef.gapKind, timeNs: time)
             var run = open[share] ?? Run(share: share, first: time, last: time, records: 0)
             run.first = min(run.first, time)
             run.last = max(run.last, time)
             run.records &+= 1
             open[share] = run
-            if at % length == length - 1 { close(&open) }
+            if row % length == length - 1 { close(&open) }
         }
         close(&open)
-        return true
     }
 
     private mutating func close(_ open: inout [Run?]) {

@@ -1,6 +1,5 @@
 // Counts the records of whole blocks by their columns, without making any record. The reader passes
-// the beginning of a block's payload. Its stored checksum was compared, but not those of the
-// columns. One reader owns it; one thread at a time.
+// the columns that are asked for. One reader owns it; one thread at a time.
 
 import CordwoodCore
 
@@ -17,8 +16,6 @@ protocol BlockCounter: AnyObject, Sendable {
     func mayCount(_ block: BlockEntry, _ limits: RowLimits) -> Bool
     /// The parts of the block that are read.
     func parts(of block: BlockEntry) -> BlockParts
-    /// Counts the rows within the limits. `payload`: its streams up to the last of `parts`.
-    @safe func add(
-        _ payload: UnsafeRawBufferPointer, _ head: BlockHead, _ limits: RowLimits
-    ) -> BlockOutcome
+    /// Counts the rows within the limits. `block`: its `parts`.
+    func add(_ block: BlockView, _ head: BlockHead, _ limits: RowLimits) -> BlockOutcome
 }

@@ -1,16 +1,11 @@
-// Counts the records of whole blocks by the header and the columns up to that of loggers (FORMAT
-// §11.2, §11.4): no record is made, and the rest of the frame is not inflated. Its checksum was
-// compared, but not those of the columns. One reader owns it; one thread at a time.
-// SAFETY: views are read below their count and not kept; a byte's count is one of 256. Sendable
-// because options are; only the thread that reads with them uses it.
+// Counts the records of whole blocks by the header and a few columns (FORMAT §11.2, §11.4): no
+// record is made, and the others are not inflated. One reader owns it; one thread at a time.
+// SAFETY: views are not kept; a byte's count is one of 256. Sendable because options are; only the
+// thread that reads with them uses it.
 
 import CordwoodCore
 
 package final class BlockTally: BlockCounter, @unchecked Sendable {
-    /// The last stream read.
-    static let last = 11
-    private enum Column { static let (thread, time, offset, level, kind) = (5, 6, 7, 9, 10) }
-
     package private(set) var records: UInt64 = 0
     /// Indexed by level; 0: without one.
     package private(set) var byLevel = [UInt64](repeating: 0, count: 25)
@@ -29,60 +24,64 @@ package final class BlockTally: BlockCounter, @unchecked Sendable {
 
     /// The parts to read: times only if those of the header do not determine the hour.
     func parts(of block: BlockEntry) -> BlockParts {
+        var columns = BlockColumns(.processes, .threads, .loggers, .level, .thread, .logger)
         let isOfOneHour =
             block.timeMin / RecordTally.hourNs == block.timeMax / RecordTally.hourNs
-        return BlockParts(last: Self.last, hasTimes: !isOfOneHour, hasNumbers: false)
+        if !isOfOneHour { columns.formUnion(BlockColumns(.kind, .time, .offset)) }
+        return BlockParts(columns: columns)
     }
 
-    @safe func add(
-        _ payload: UnsafeRawBufferPointer, _ head: BlockHead, _ limits: RowLimits
-    ) -> BlockOutcome {
-        let count = Int(head.recordCount)
-        guard let streams = BlockRecords.streams(payload, through: Self.last),
-            unsafe streams[Column.level].count == count, unsafe streams[Column.kind].count == count,
-            let dictionaries = BlockDictionaries(streams)
-        else { return .damaged }
-        if count == 0 { return .counted }
+    func add(_ block: BlockView, _ head: BlockHead, _ limits: RowLimits) -> BlockOutcome {
+        if block.count == 0 { return .counted }
         var hours: [UInt64] = []
         if head.timeMin / RecordTally.hourNs != head.timeMax / RecordTally.hourNs {
-            // A section may hold another time than the columns.
-            let kinds = unsafe streams[Column.kind]
-            if unsafe kinds.contains(where: { $0 & BlockKind.hasSections != 0 }) { return .unclear }
-            guard let found = times(streams, count) else { return .damaged }
-            hours = found
+            for row in 0..<block.count {
+                // A section may hold another time than the columns.
+                if BlockView.hasSections(block.kind[row]) { return .unclear }
+                hours.append(block.time[row] &+ block.offset[row])
+            }
         }
-        guard
-            let threads = unsafe indexes(streams[Column.thread], count, dictionaries.threads.count),
-            let loggers = unsafe indexes(streams[Self.last], count, dictionaries.loggers.count)
-        else { return .damaged }
+        let dictionaries = block.dictionaries
+        let threads = Self.counts(block.thread, dictionaries.threads.count)
         for (at, records) in threads.enumerated() where records > 0 {
             common.count(records, process: dictionaries.threads[at].process)
         }
+        let loggers = Self.counts(block.logger, unsafe dictionaries.loggers.count)
         for (at, records) in loggers.enumerated() where records > 0 {
             unsafe common.count(records, logger: dictionaries.loggers[at])
         }
         for time in hours { common.count(1, timeNs: time) }
-        if hours.isEmpty { common.count(UInt64(count), timeNs: head.timeMin) }
-        for (level, records) in levels(unsafe streams[Column.level]).enumerated() {
-            byLevel[level] &+= records
+        if hours.isEmpty { common.count(UInt64(block.count), timeNs: head.timeMin) }
+        let levels = Self.counts(block.level, 256)
+        for (level, records) in levels.enumerated() {
+            // Others are none.
+            byLevel[level < byLevel.count ? level : 0] &+= records
         }
-        records &+= UInt64(count)
+        records &+= UInt64(block.count)
         timeMin = min(timeMin, head.timeMin)
         timeMax = max(timeMax, head.timeMax)
         return .counted
     }
 
-    /// The number of records with each level. A separate function, so that a record costs no access
-    /// to this object.
-    @safe private func levels(_ column: UnsafeRawBufferPointer) -> [UInt64] {
-        let octets = Self.octets(column)
-        var found = Array(octets.prefix(byLevel.count))
-        for invalid in octets.dropFirst(byLevel.count) { found[0] &+= invalid }
+    /// How many rows have each number, which is below `end`.
+    static func counts(_ column: RowNumbers, _ end: Int) -> [UInt64] {
+        var found = [UInt64](repeating: 0, count: end)
+        if let only = column.only {
+            if only < UInt64(end) { found[Int(only)] = UInt64(column.count) }
+            return found
+        }
+        if let octets = column.octets {
+            for (number, rows) in Self.octets(octets).prefix(end).enumerated() {
+                found[number] = rows
+            }
+            return found
+        }
+        for row in 0..<column.count { found[Int(truncatingIfNeeded: column[row])] &+= 1 }
         return found
     }
 
     /// The number of times each byte is in a column.
-    @safe static func octets(_ column: UnsafeRawBufferPointer) -> [UInt64] {
+    @safe private static func octets(_ column: UnsafeRawBufferPointer) -> [UInt64] {
         var found = [UInt64](repeating: 0, count: 256)
         unsafe found.withUnsafeMutableBufferPointer { found in
             var at = 0
@@ -103,42 +102,6 @@ package final class BlockTally: BlockCounter, @unchecked Sendable {
                 unsafe found[Int(column[at])] &+= 1
                 at &+= 1
             }
-        }
-        return found
-    }
-
-    /// UTC ns of each record; nil: damaged.
-    @safe private func times(_ streams: [UnsafeRawBufferPointer], _ count: Int) -> [UInt64]? {
-        var steps = unsafe ByteCursor(streams[Column.time])
-        var offsets = unsafe ByteCursor(streams[Column.offset])
-        var (monotonic, offset): (UInt64, UInt64) = (0, 0)
-        var times: [UInt64] = []
-        times.reserveCapacity(count)
-        for _ in 0..<count {
-            guard let step = steps.zigzag(), let more = offsets.zigzag() else { return nil }
-            monotonic &+= step
-            offset &+= more
-            times.append(monotonic &+ offset)
-        }
-        return times
-    }
-
-    /// The number of times a column has each index of a dictionary; nil: damaged.
-    @safe private func indexes(
-        _ column: UnsafeRawBufferPointer, _ count: Int, _ entries: Int
-    ) -> [UInt64]? {
-        if column.count == count {
-            // One byte each: a longer number would leave no byte for another.
-            let octets = Self.octets(column)
-            let known = min(entries, 128)
-            if octets[known...].contains(where: { $0 > 0 }) { return nil }
-            return Array(octets[..<known]) + Array(repeating: 0, count: entries - known)
-        }
-        var found = [UInt64](repeating: 0, count: entries)
-        var cursor = ByteCursor(column)
-        for _ in 0..<count {
-            guard let index = cursor.varint(), index < UInt64(entries) else { return nil }
-            found[Int(index)] &+= 1
         }
         return found
     }

@@ -2,9 +2,8 @@
 // kinds, loggers and times. Whole blocks are counted by their columns (FORMAT §11.4), without
 // making records or inflating text; other records one by one. One reader owns it; one thread at a
 // time.
-// SAFETY: views are read below their count and not kept; counts of a block are indexed only after a
-// comparison with the dictionaries' sizes. Sendable because options are; only the thread that reads
-// with them uses it.
+// SAFETY: views are not kept; indexes are below their dictionaries' sizes, as the decoder ensures.
+// Sendable because options are; only the thread that reads with them uses it.
 
 import CordwoodCore
 
@@ -35,25 +34,22 @@ package final class FacetTally: BlockCounter, @unchecked Sendable {
     func parts(of block: BlockEntry) -> BlockParts { parts }
 
     var parts: BlockParts {
-        BlockParts(last: hasFacets ? BlockParts.places : BlockParts.ownTimes, hasNumbers: false)
-    }
-
-    @safe func add(
-        _ payload: UnsafeRawBufferPointer, _ head: BlockHead, _ limits: RowLimits
-    ) -> BlockOutcome {
-        add(payload, Int(head.recordCount), limits)
-    }
-
-    @safe func add(
-        _ payload: UnsafeRawBufferPointer, _ recordCount: Int, _ limits: RowLimits
-    ) -> BlockOutcome {
-        guard let streams = BlockRecords.streams(payload, through: parts.last),
-            let dictionaries = BlockDictionaries(streams)
-        else { return .damaged }
-        var rows = FacetRows(dictionaries, limits, stepNs: unsafe histogram.stepNs)
-        guard rows.read(streams, recordCount, dictionaries, hasPlaces: hasFacets) else {
-            return .damaged
+        var found = BlockParts(
+            columns: BlockColumns(
+                .processes, .threads, .loggers, .kind, .level, .thread, .time, .offset, .logger,
+                .sections),
+            sections: [.time])
+        if hasFacets {
+            found.columns.formUnion(BlockColumns(.sites, .formats, .format))
+            found.sections = [.time, .site, .place]
         }
+        return found
+    }
+
+    func add(_ block: BlockView, _ head: BlockHead, _ limits: RowLimits) -> BlockOutcome {
+        let dictionaries = block.dictionaries
+        var rows = FacetRows(dictionaries, limits, stepNs: unsafe histogram.stepNs)
+        guard rows.read(block, hasPlaces: hasFacets) else { return .damaged }
         unsafe matched &+= rows.matched
         if hasHistogram {
             for (bin, start) in rows.starts.enumerated() {
@@ -70,11 +66,6 @@ package final class FacetTally: BlockCounter, @unchecked Sendable {
 
 /// The rows of one block, counted by the indexes in its columns.
 private struct FacetRows {
-    private enum Column {
-        static let (thread, time, offset, level, kind, logger) = (5, 6, 7, 9, 10, 11)
-        static let (sectionLength, sections, format) = (14, 15, 17)
-    }
-
     var matched: UInt64 = 0
     /// The beginning of each bin, UTC ns; may contain the same one more than once.
     var starts: [UInt64] = []
@@ -109,16 +100,13 @@ private struct FacetRows {
         sites = Array(repeating: 0, count: dictionaries.sites.count)
     }
 
-    /// False: the columns are damaged.
-    @safe mutating func read(
-        _ streams: [UnsafeRawBufferPointer], _ count: Int, _ dictionaries: BlockDictionaries,
-        hasPlaces: Bool
-    ) -> Bool {
+    /// False: a section is damaged.
+    mutating func read(_ block: BlockView, hasPlaces: Bool) -> Bool {
         // One after the other, in memory whose uniqueness no row checks.
         let sizes = [threads.count, loggers.count, formats.count, sites.count]
         var counts = [UInt64](repeating: 0, count: sizes.reduce(0, +))
         let isWhole = unsafe counts.withUnsafeMutableBufferPointer {
-            unsafe read(streams, count, hasPlaces: hasPlaces, counts: $0)
+            unsafe read(block, hasPlaces: hasPlaces, counts: $0)
         }
         guard isWhole else { return false }
         var rest = counts[...]
@@ -135,51 +123,31 @@ private struct FacetRows {
 
     /// - Parameter counts: of all threads, then all loggers, formats and sites.
     private mutating func read(
-        _ streams: [UnsafeRawBufferPointer], _ count: Int, hasPlaces: Bool,
-        counts: UnsafeMutableBufferPointer<UInt64>
+        _ block: BlockView, hasPlaces: Bool, counts: UnsafeMutableBufferPointer<UInt64>
     ) -> Bool {
-        let (threadCount, loggerCount) = (UInt64(threads.count), UInt64(loggers.count))
         let firstFormat = threads.count &+ loggers.count
         let firstSite = firstFormat &+ formats.count
-        let (levelBytes, kindBytes) = unsafe (streams[Column.level], streams[Column.kind])
-        guard levelBytes.count == count, kindBytes.count == count else { return false }
-        var thread = unsafe ByteCursor(streams[Column.thread])
-        var steps = unsafe ByteCursor(streams[Column.time])
-        var offsets = unsafe ByteCursor(streams[Column.offset])
-        var logger = unsafe ByteCursor(streams[Column.logger])
-        var sectionLengths = unsafe ByteCursor(streams[Column.sectionLength])
-        var sections = unsafe ByteCursor(streams[Column.sections])
-        var format = unsafe hasPlaces ? ByteCursor(streams[Column.format]) : ByteCursor(Bytes.none)
-        var (monotonic, offset): (UInt64, UInt64) = (0, 0)
         var inBin = [UInt64](repeating: 0, count: levels.count)
         // The beginning of the current bin, and its length: 0 before the first.
         var (start, width): (UInt64, UInt64) = (0, 0)
-        for at in 0..<count {
-            guard let who = thread.varint(), who < threadCount,
-                let step = steps.zigzag(), let more = offsets.zigzag(),
-                let name = logger.varint(), name < loggerCount
-            else { return false }
-            monotonic &+= step
-            offset &+= more
-            var time = monotonic &+ offset
-            let bits = Bytes.u8(kindBytes, at)
-            let isDeferred = bits & BlockKind.deferred != 0
+        for row in 0..<block.count {
+            let bits = block.kind[row]
+            let name = Int(truncatingIfNeeded: block.logger[row])
+            var time = block.time[row] &+ block.offset[row]
+            let isDeferred = BlockView.isDeferred(bits)
             var place = Place.none
-            if bits & BlockKind.hasSections != 0 {
-                guard let size = sectionLengths.varint(), let found = sections.bytes(size),
-                    look(into: found, isDeferred, &time, &place)
-                else { return false }
-            }
-            if isDeferred, hasPlaces {
-                guard let index = format.varint(), index < UInt64(formats.count) else {
+            if BlockView.hasSections(bits) {
+                guard look(into: block.sections(row), isDeferred, hasPlaces, &time, &place) else {
                     return false
                 }
-                place = .format(Int(truncatingIfNeeded: index))
             }
-            let stored = Bytes.u8(levelBytes, at)
-            let level = stored <= 24 ? stored : 0
-            guard level >= least, kinds & (1 &<< UInt32(bits & BlockKind.mask)) != 0,
-                time >= since, time <= latest, isLogger[Int(truncatingIfNeeded: name)]
+            if isDeferred, hasPlaces {
+                place = .format(Int(truncatingIfNeeded: block.format[row]))
+            }
+            let stored = block.level[row]
+            let level = stored <= 24 ? UInt8(truncatingIfNeeded: stored) : 0
+            guard level >= least, kinds & (1 &<< UInt32(bits & UInt64(BlockKind.mask))) != 0,
+                time >= since, time <= latest, isLogger[name]
             else { continue }
             if time &- start >= width {
                 flush(&inBin, start)
@@ -188,8 +156,8 @@ private struct FacetRows {
             }
             inBin[Int(level)] &+= 1
             matched &+= 1
-            unsafe counts[Int(truncatingIfNeeded: who)] &+= 1
-            unsafe counts[Int(truncatingIfNeeded: threadCount &+ name)] &+= 1
+            unsafe counts[Int(truncatingIfNeeded: block.thread[row])] &+= 1
+            unsafe counts[threads.count &+ name] &+= 1
             switch place {
             case .none: withoutPlace &+= 1
             case .format(let index): unsafe counts[firstFormat &+ index] &+= 1
@@ -210,8 +178,8 @@ private struct FacetRows {
 
     /// The event's own time, and the place, as `BlockRecords` has them. False: damaged.
     @safe private func look(
-        into stored: UnsafeRawBufferPointer, _ isDeferred: Bool, _ time: inout UInt64,
-        _ place: inout Place
+        into stored: UnsafeRawBufferPointer, _ isDeferred: Bool, _ hasPlaces: Bool,
+        _ time: inout UInt64, _ place: inout Place
     ) -> Bool {
         var walk = SectionWalk(stored)
         while let (kind, body, _) = walk.next() {
@@ -219,6 +187,8 @@ private struct FacetRows {
             case SectionKind.time where body.count == 8: time = body.word(0, UInt64.self)
             case SectionKind.site where body.count == 4:
                 let index = body.word(0, UInt32.self)
+                // Without places, no site is read.
+                guard hasPlaces else { continue }
                 guard index < UInt32(sites.count) else { return false }
                 if !isDeferred { place = .site(Int(index)) }
             case SectionKind.place where !isDeferred:

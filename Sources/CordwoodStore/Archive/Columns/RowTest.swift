@@ -36,10 +36,10 @@ import CordwoodCore
 }
 
 extension RowLimits {
-    /// The rows to request of a dense block; nil: everything in it is wanted.
-    func rows(of block: BlockEntry) -> DenseRows? {
+    /// The rows to request of a block; nil: everything in it is wanted.
+    func rows(of block: BlockEntry) -> WantedRows? {
         if wantsAll(block) { return nil }
-        return unsafe DenseRows(
+        return unsafe WantedRows(
             level: level, kinds: kinds == 0 ? .max : kinds,
             since: block.timeMin >= since ? 0 : since, until: block.timeMax < until ? 0 : until,
             isLogger: isLogger)

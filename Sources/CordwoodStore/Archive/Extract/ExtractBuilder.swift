@@ -3,14 +3,14 @@
 
 import CordwoodCore
 
-struct ExtractBuilder: ~Copyable {
+struct ExtractBuilder: RecordNoter, ~Copyable {
     private var builder: Block
     private var firstMonotonic: UInt64?
     private var lastMonotonic: UInt64 = 0
     private let timeStepNs: UInt64
     private var isWanted: Bool
 
-    /// Limit on the payload; a larger extract would no longer be a small part of its archive.
+    /// Limit on the block; a larger extract would no longer be a small part of its archive.
     private static let target = 256 << 10
     /// Archives with fewer blocks are read quickly without an extract.
     private static let blocksLeast = 4
@@ -23,10 +23,6 @@ struct ExtractBuilder: ~Copyable {
         builder = Block(
             seed: .random(in: .min ... .max), target: Self.target, timeStepNs: timeStepNs)
     }
-
-    var summary: BlockSummary { builder.summary }
-    /// Memory ran out.
-    var failed: Bool { builder.failed }
 
     /// Looks at the archive's next record and copies it if it is severe. If a record is older than
     /// the one before it, readers need all records to establish their order, so there is no
@@ -50,24 +46,22 @@ struct ExtractBuilder: ~Copyable {
     }
 
     mutating func isWorthwhile(blocks: Int, records: UInt64) -> Bool {
-        let count = UInt64(summary.recordCount)
+        let count = UInt64(builder.summary.recordCount)
         return isWanted && count > 0 && blocks >= Self.blocksLeast
             && count * Self.recordsLeast <= records && !builder.failed
     }
 
-    /// The payload (FORMAT §11.4); valid until the builder changes.
-    @safe mutating func assemble() -> UnsafeRawBufferPointer {
-        builder.assemble()
-    }
-
-    /// Writes the extract's own header into `frame`, which already holds the block.
-    func storeHead(in frame: inout GrowingBytes) {
+    /// Makes the whole frame.
+    mutating func make(with maker: inout BlockMaker) throws(ArchiveError) {
+        try maker.make(&builder, headerBytes: ArchiveExtract.frameBytes)
+        _ = maker.storeHeader(
+            builder.summary, at: ArchiveExtract.frameBytes - BlockHeader.frameBytes)
         let start = SkippableFrame.headerBytes
-        frame.store(SkippableFrame.magicValue, at: 0)
-        frame.store(UInt32(frame.count - start), at: 4)
-        frame.store(ArchiveExtract.magicValue, at: start + ArchiveExtract.magic)
+        maker.store(SkippableFrame.magicValue, at: 0)
+        maker.store(UInt32(maker.frame.count - start), at: 4)
+        maker.store(ArchiveExtract.magicValue, at: start + ArchiveExtract.magic)
         let first = firstMonotonic ?? 0
-        frame.store(first - first % timeStepNs, at: start + ArchiveExtract.firstMonotonic)
-        frame.store(UInt64(ArchiveExtract.levelValue), at: start + ArchiveExtract.level)
+        maker.store(first - first % timeStepNs, at: start + ArchiveExtract.firstMonotonic)
+        maker.store(UInt64(ArchiveExtract.levelValue), at: start + ArchiveExtract.level)
     }
 }

@@ -1,4 +1,4 @@
-// Inflaters and decoders, lent for one block each. However many archives a reader has open, only as
+// Decoders, lent for one block each. However many archives a reader has open, only as
 // many of these hold memory as threads load blocks at a time. One reader owns them; any thread.
 // SAFETY: Sendable, because `monitor` guards the list, and what is lent has one borrower at a time.
 
@@ -6,8 +6,7 @@ import CordwoodCore
 
 final class BlockDecoders: @unchecked Sendable {
     final class Lent {
-        @exclusivity(unchecked) var decoder = DenseDecoder()
-        @exclusivity(unchecked) var decompressor = BlockDecompressor()
+        @exclusivity(unchecked) var decoder = BlockDecoder()
     }
 
     /// One for a reader, and one for the thread that loads ahead.

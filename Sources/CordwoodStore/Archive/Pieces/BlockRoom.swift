@@ -1,6 +1,6 @@
 // The memory that all archives of one reader hold in blocks, and their open files. While there is
 // room, each archive keeps its whole block. A further one keeps only the next rows of its block,
-// and loads it again for later rows (BlockCut). One reader owns it; one thread at a time.
+// and loads it again for later rows. One reader owns it; one thread at a time.
 // SAFETY: Sendable because options are; only the thread that reads with them uses it.
 
 import CordwoodCore
