@@ -186,6 +186,37 @@ final class BlockMakerTests: XCTestCase {
         }
     }
 
+    /// The same of rows that refer to another entry of the block's dictionaries.
+    func testOnlyRowsThatComeBackAreKept() throws {
+        let maker = RecordMaker(seed: 14)
+        var records = Staged.texts(60)
+        for index in records.indices {
+            let isOdd = index % 2 == 1
+            records[index].thread = maker.threads[isOdd ? 1 : 0]
+            records[index].model.logger = Array((isOdd ? "a" : "b").utf8)
+            records[index].model.trace = [UInt8](repeating: isOdd ? 1 : 2, count: 25)
+        }
+        for effort in BlockEffort.allCases {
+            var whole = Block(records)
+            let stored = try BlockFile(&whole, effort)
+            var decoder = BlockDecoder()
+            for column in 0..<4 {
+                var other = records
+                switch column {
+                case 0: other[58].thread = records[59].thread
+                case 1: other[58].model.logger = records[59].model.logger
+                case 2: other[58].model.trace = records[59].model.trace
+                default: break
+                }
+                var block = Block(other)
+                let isSame = stored.bytes.withUnsafeBytes {
+                    try? decoder.gives(&block, from: Slice($0), stored.facts)
+                }
+                XCTAssertEqual(isSame, column == 3, "\(effort), \(column)")
+            }
+        }
+    }
+
     /// The same of every byte of sections, and of arguments.
     func testOnlyPartsThatComeBackAreKept() throws {
         for effort in BlockEffort.allCases {

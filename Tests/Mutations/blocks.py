@@ -59,11 +59,16 @@ mutation("block", "any-block-comes-back", DECODER,
          "            _ = try block.has(column, content)\n",
          "swift BlockMakerTests/testOnlyWhatComesBackIsKept",
          "records are removed although what was stored of them is not the same")
-for column in ["level", "sequence", "context"]:
+for column in ["level", "sequence"]:
     mutation("block", f"any-{column}-comes-back", CHECK,
              f"        case .{column}: {column}.isSame(as: content.{column})\n",
              f"        case .{column}: true\n",
              "swift BlockMakerTests/testOnlyWhatComesBackIsKept", "as above")
+for column in ["context", "logger"]:
+    mutation("block", f"any-{column}-comes-back", CHECK,
+             f"        case .{column}: {column}.isSame(as: content.{column})\n",
+             f"        case .{column}: true\n",
+             "swift BlockMakerTests/testOnlyRowsThatComeBackAreKept", "as above")
 mutation("block", "any-message-comes-back", CHECK,
          "            guard found[index].isSame(text.part(at, size)) else { return false }\n", "",
          "swift BlockMakerTests/testOnlyWhatComesBackIsKept", "as above")

@@ -88,7 +88,7 @@ mutation("read", "place-is-time", STORE + "Merge/MergeSource.swift",
          "swift LastRecordsTests/testTheLastRecordsAreTheEndOfAFullRead",
          "a read without order takes a record for older than the one that it waited for")
 mutation("read", "piece-has-other-bytes", STORE + "Block/BlockView.swift",
-         "            if rows.lowerBound > 0 { place.base &-= source[rows.lowerBound &- 1] }\n", "",
+         "place.base &-= source[rows.lowerBound &- 1] }\n", "place.base &-= 0 }\n",
          "swift BlockPiecesTests/testPiecesGiveWhatBlocksGive",
          "records of a piece have the texts of others")
 mutation("read", "piece-begins-anew", STORE + "Archive/ArchiveSource.swift",
