@@ -39,6 +39,12 @@ class Trouble(StoreCase):
         options = {"condition": lambda: False, **options}
         return self.engine.add_target(url, name="txn", kind="transactions", **options)
 
+    def pass_first_segment(self):
+        """All events that follow are in one archive. How many a lane's first segment takes, which
+        is small, depends on time."""
+        self.engine.logger("app").info("in the first segment")
+        self.engine.roll()
+
     def events(self, server, number):
         return [log["apptxnlog/usecase-event"]
                 for one in json.loads(server.body(number))["apptxns"] for log in one["apptxn/logs"]]
@@ -47,10 +53,7 @@ class Trouble(StoreCase):
         """The request under way is sent. No later request contains what was deleted."""
         server = Scripted(self, [{}, {"status": 500}])
         self.add(server.url, body_bytes_max=16_384)
-        # All events in one archive. How many a lane's first segment takes, which is small, depends
-        # on time.
-        self.engine.logger("app").info("in the first segment")
-        self.engine.roll()
+        self.pass_first_segment()
         one = self.engine.transaction(17)
         for number in range(120):
             one.event(number)
@@ -155,6 +158,7 @@ class Trouble(StoreCase):
         """A server that refuses a batch in doubt as too large does not have it: halve it."""
         server = Scripted(self, [{"action": "drop"}, {"status": 413}])
         self.add(server.url)
+        self.pass_first_segment()
         one = self.engine.transaction(17)
         for number in range(40):
             one.event(number)
