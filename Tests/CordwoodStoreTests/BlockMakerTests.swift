@@ -1,5 +1,5 @@
-// How a block is made: what it costs, what is stored instead where columns gain nothing or do not
-// fit, and that only what comes back is kept.
+// How a block is made: with which effort, what happens to columns that do not fit, and that a block
+// is refused if reading it back gives anything else.
 
 import CordwoodCore
 import CordwoodTestSupport

@@ -110,7 +110,7 @@ extension BlockDecoder {
         return values
     }
 
-    /// Shapes of fields or of sections; together they are no longer than the block.
+    /// Shapes of fields or of sections. Together they have at most as many bytes as the block.
     private mutating func shapes(_ count: Int, depth: Int) throws(BlockProblem) -> Flat<Slice> {
         let found = try strings(count, depth: depth)
         for index in 0..<count { try leaves.takeShape(found[index].count) }

@@ -54,7 +54,7 @@ package final class BlockTally: BlockCounter, @unchecked Sendable {
         if hours.isEmpty { common.count(UInt64(block.count), timeNs: head.timeMin) }
         let levels = Self.counts(block.level, 256)
         for (level, records) in levels.enumerated() {
-            // Others are none.
+            // Numbers that name no level count as records without one.
             byLevel[level < byLevel.count ? level : 0] &+= records
         }
         records &+= UInt64(block.count)

@@ -10,7 +10,7 @@ struct ExtractBuilder: RecordNoter, ~Copyable {
     private let timeStepNs: UInt64
     private var isWanted: Bool
 
-    /// Limit on the block; a larger extract would no longer be a small part of its archive.
+    /// Limit on the block; a larger extract would be too much of its archive.
     private static let target = 256 << 10
     /// Archives with fewer blocks are read quickly without an extract.
     private static let blocksLeast = 4
