@@ -42,11 +42,14 @@ struct BlockMaker: ~Copyable {
                     madeEffort = effort
                     return
                 }
-                if effort == .swift { throw .unfit }
+                if effort == .swift { throw .damaged }
             } catch {
                 guard effort != .swift else {
-                    if case .memory = error { throw .memory }
-                    throw .limit("size of a block")
+                    switch error {
+                    case .memory: throw .memory
+                    case .damaged: throw .limit("a block differs when it is read back")
+                    case .unfit: throw .limit("size of a block")
+                    }
                 }
             }
             // Less memory, and other codecs.

@@ -14,8 +14,6 @@ enum ArchiveLimits {
     static let sideMax = 64 << 20
     /// Contents of the header frame.
     static let headerMax = 32 << 20
-    /// Entries of one dictionary in a block; also the attributes of all its processes together.
-    static let dictionaryMax = 65_536
     static let processesMax = 4_096
 
     /// A block is closed when its messages, sections and dictionaries reach this size.

@@ -119,11 +119,11 @@ struct Block: ~Copyable {
     /// True when it is time to close the block.
     mutating func isFull() -> Bool {
         size() >= target || people.full
-            || loggers.count >= ArchiveLimits.dictionaryMax
-            || sites.count >= ArchiveLimits.dictionaryMax
-            || formats.count >= ArchiveLimits.dictionaryMax
+            || loggers.count >= BlockLimits.dictionaryMax
+            || sites.count >= BlockLimits.dictionaryMax
+            || formats.count >= BlockLimits.dictionaryMax
             || argumentColumns >= Self.argumentColumnsMost
-            || contexts.count >= ArchiveLimits.dictionaryMax
+            || contexts.count >= BlockLimits.dictionaryMax
     }
 
     enum Filled {

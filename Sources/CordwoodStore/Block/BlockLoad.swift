@@ -118,7 +118,7 @@ extension BlockDecoder {
         }
         if plan.isWanted(.arguments), deferred > 0 {
             let ends: Flat<UInt64> = try arena.flat(deferred)
-            try out.appendArguments { bytes throws(BlockProblem) in
+            try out.append(.arguments) { bytes throws(BlockProblem) in
                 try content.arguments.write(
                     content.format, atMost: rawBytes, into: &bytes, ends: ends)
             }
@@ -132,7 +132,7 @@ extension BlockDecoder {
                 ends[index] = UInt64(end)
             }
             let offset = content.offset
-            try out.appendSections { bytes throws(BlockProblem) in
+            try out.append(.sections) { bytes throws(BlockProblem) in
                 try content.sections.write(
                     kind, time, offset, atMost: rawBytes, into: &bytes)
             }
@@ -150,7 +150,7 @@ extension BlockDecoder {
         if plain.size == 0 { return try skipStrings(plain.count, depth: 1) }
         let ends: Flat<UInt64> = try arena.flat(plain.size)
         let most = plan.left
-        try out.appendMessages { bytes throws(BlockProblem) in
+        try out.append(.messages) { bytes throws(BlockProblem) in
             try lines(plain, atMost: most, to: &bytes, ends: ends)
         }
         try plan.take(Int(ends[ends.count - 1]))

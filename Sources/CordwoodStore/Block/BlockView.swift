@@ -184,14 +184,14 @@ struct RowBuffer: ~Copyable {
         case messageEnd, argumentEnd, sectionEnd
     }
 
+    enum Part: Int, CaseIterable { case messages, arguments, sections }
+
     private static let margin = 16
     private(set) var count = 0
     var names = BlockNames()
     private var bytes = GrowingBytes()
     private var places = [Place](repeating: Place(), count: Column.allCases.count)
-    private var messages = 0..<0
-    private var arguments = 0..<0
-    private var sections = 0..<0
+    private var parts = [Range<Int>](repeating: 0..<0, count: Part.allCases.count)
 
     init() {}
 
@@ -204,7 +204,7 @@ struct RowBuffer: ~Copyable {
         names = BlockNames()
         count = rows
         for index in places.indices { places[index] = Place() }
-        (messages, arguments, sections) = (0..<0, 0..<0, 0..<0)
+        for index in parts.indices { parts[index] = 0..<0 }
     }
 
     /// Frees its memory.
@@ -219,8 +219,10 @@ struct RowBuffer: ~Copyable {
             let place = places[wanted.rawValue]
             return unsafe RowNumbers(UnsafeRawPointer(bytes.base) + place.at, place)
         }
-        func part(_ range: Range<Int>) -> UnsafeRawBufferPointer {
-            unsafe UnsafeRawBufferPointer(start: bytes.base + range.lowerBound, count: range.count)
+        func part(_ wanted: Part) -> UnsafeRawBufferPointer {
+            let range = parts[wanted.rawValue]
+            return unsafe UnsafeRawBufferPointer(
+                start: bytes.base + range.lowerBound, count: range.count)
         }
         return unsafe BlockView(
             count: count, names: names, kind: column(.kind), level: column(.level),
@@ -228,7 +230,7 @@ struct RowBuffer: ~Copyable {
             sequence: column(.sequence), logger: column(.logger), context: column(.context),
             format: column(.format), messageEnd: column(.messageEnd),
             argumentEnd: column(.argumentEnd), sectionEnd: column(.sectionEnd),
-            messages: part(messages), arguments: part(arguments), sections: part(sections))
+            messages: part(.messages), arguments: part(.arguments), sections: part(.sections))
     }
 
     // MARK: making it
@@ -279,48 +281,30 @@ struct RowBuffer: ~Copyable {
         }
     }
 
-    /// Arguments, as `write` appends them.
-    mutating func appendArguments(
-        _ write: (inout GrowingBytes) throws(BlockProblem) -> Void
+    /// The bytes of all rows, as `write` appends them.
+    mutating func append(
+        _ part: Part, _ write: (inout GrowingBytes) throws(BlockProblem) -> Void
     ) throws(BlockProblem) {
         let start = bytes.count
         try write(&bytes)
-        arguments = start..<bytes.count
-    }
-
-    mutating func appendSections(
-        _ write: (inout GrowingBytes) throws(BlockProblem) -> Void
-    ) throws(BlockProblem) {
-        let start = bytes.count
-        try write(&bytes)
-        sections = start..<bytes.count
-    }
-
-    mutating func appendMessages(
-        _ write: (inout GrowingBytes) throws(BlockProblem) -> Void
-    ) throws(BlockProblem) {
-        let start = bytes.count
-        try write(&bytes)
-        messages = start..<bytes.count
+        parts[part.rawValue] = start..<bytes.count
     }
 
     /// Replaces this with some rows of another buffer's view. False: memory ran out.
     mutating func take(_ rows: Range<Int>, of view: BlockView) -> Bool {
         begin(rows: rows.count)
         names = view.names
-        let parts = (
-            view.messages(rows), unsafe view.rest(view.arguments, view.argumentEnd, rows),
-            unsafe view.rest(view.sections, view.sectionEnd, rows)
-        )
         for column in Column.allCases { take(rows, of: view, column) }
-        (messages, arguments, sections) = unsafe (put(parts.0), put(parts.1), put(parts.2))
+        unsafe put(view.messages(rows), as: .messages)
+        unsafe put(view.rest(view.arguments, view.argumentEnd, rows), as: .arguments)
+        unsafe put(view.rest(view.sections, view.sectionEnd, rows), as: .sections)
         return unsafe bytes.claim(Self.margin) != nil && !bytes.failed
     }
 
-    private mutating func put(_ part: UnsafeRawBufferPointer) -> Range<Int> {
+    private mutating func put(_ found: UnsafeRawBufferPointer, as part: Part) {
         let start = bytes.count
-        bytes.append(part)
-        return start..<bytes.count
+        bytes.append(found)
+        parts[part.rawValue] = start..<bytes.count
     }
 
     private mutating func take(_ rows: Range<Int>, of view: BlockView, _ column: Column) {

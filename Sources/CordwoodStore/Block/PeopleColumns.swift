@@ -46,9 +46,9 @@ struct PeopleColumns: ~Copyable {
     /// One more thread or process might exceed a limit of the format.
     var full: Bool {
         // Counts objects, not entries: the objects are retained.
-        knownThreads.count >= ArchiveLimits.dictionaryMax
+        knownThreads.count >= BlockLimits.dictionaryMax
             || knownProcesses.count >= ArchiveLimits.processesMax
-            || attributeCount >= ArchiveLimits.dictionaryMax / 2
+            || attributeCount >= BlockLimits.dictionaryMax / 2
     }
 
     mutating func removeAll() {
@@ -141,7 +141,7 @@ struct PeopleColumns: ~Copyable {
         var kept = 0
         for attribute in process.resource {
             size &+= attribute.key.utf8.count &+ attribute.value.utf8.count &+ 10
-            if size > ArchiveLimits.resourceMax || kept >= ArchiveLimits.dictionaryMax / 2 { break }
+            if size > ArchiveLimits.resourceMax || kept >= BlockLimits.dictionaryMax / 2 { break }
             kept &+= 1
         }
         return kept

@@ -150,6 +150,7 @@ enum BlockLimits {
     static let shapesMax = 65_536
     /// Fields, or kinds of sections, of all shapes of one codec; argument types of all formats.
     static let partsMax = 1 << 20
+    /// Entries of one dictionary; also the attributes of all processes together.
     static let dictionaryMax = 65_536
 
     static func valuesMax(rawBytes: Int) -> Int { min(4 &* rawBytes &+ 65_536, 1 << 23) }

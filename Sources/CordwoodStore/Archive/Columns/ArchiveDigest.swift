@@ -149,14 +149,14 @@ struct ArchiveDigest: Equatable {
 
     /// nil: it does not parse.
     init?(_ cursor: inout ByteCursor) {
-        guard let names = cursor.varint(), names <= UInt64(ArchiveLimits.dictionaryMax) else {
+        guard let names = cursor.varint(), names <= UInt64(BlockLimits.dictionaryMax) else {
             return nil
         }
         for _ in 0..<names {
             guard let name = cursor.string() else { return nil }
             unsafe loggers.append(Array(name))
         }
-        guard let lanes = cursor.varint(), lanes <= UInt64(ArchiveLimits.dictionaryMax) else {
+        guard let lanes = cursor.varint(), lanes <= UInt64(BlockLimits.dictionaryMax) else {
             return nil
         }
         for _ in 0..<lanes {
