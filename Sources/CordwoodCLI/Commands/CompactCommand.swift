@@ -10,7 +10,7 @@ struct CompactCommand: ParsableCommand {
         discussion: """
             Writes archives again with dense blocks of 4 MiB, and makes one of those that belong \
             together: of programs of one name with the same resource attributes, up to 64 MiB of \
-            payload each, whose newest records are less than a day apart. Records keep their \
+            records each, whose newest records are less than a day apart. Records keep their \
             order, times and ids. An archive is replaced only by a smaller one, or by one of \
             several.
 
