@@ -85,7 +85,10 @@ struct BlockFile {
     /// Its records in a block that is made of them.
     func block(_ decoder: inout BlockDecoder) throws(BlockProblem) -> Block {
         var block = Block(seed: 1, target: 1 << 16)
-        try each(&decoder) { block.add($0) }
+        try each(&decoder) {
+            var record = copy $0
+            block.add(&record)
+        }
         return block
     }
 }

@@ -12,6 +12,11 @@ extension Block {
         let source = FakeSource(records)
         while let record = try? source.advance() { add(record) }
     }
+
+    mutating func add(_ record: RecordRef) {
+        var copy = record
+        add(&copy)
+    }
 }
 
 /// What a test compares of a deferred record.

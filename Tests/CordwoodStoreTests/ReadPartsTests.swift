@@ -57,9 +57,10 @@ final class ReadPartsTests: XCTestCase {
             }
             let rate = max(pick(), 1)
             let table = ClockTable(pairs: pairs, ticksPerSecond: rate)
-            var hint = Int.random(in: 0..<6, using: &random)
+            var line = table.line(at: pick())
             for t in [pick(), pick(), ticks[0], ticks[count - 1]] {
-                let got = table.times(of: t, hint: &hint)
+                if !line.has(t) { line = table.line(at: t) }
+                let got = line.times(of: t)
                 XCTAssertEqual(got.monotonic, model(t, pairs, rate), "seed 7 round \(round)")
                 let used = pairs.last { $0.ticks <= t } ?? pairs[0]
                 XCTAssertEqual(

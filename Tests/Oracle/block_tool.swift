@@ -105,7 +105,7 @@ private struct TextRun: ~Copyable {
         while made.bytes < bytes {
             let record = maker.next()
             if !put.isEmpty, record.message.count > ArchiveLimits.blockTarget { close() }
-            Self.with(record) { block.add($0) }
+            Self.with(record) { block.add(&$0) }
             put.append(record)
             made.bytes += record.message.count + 1
             if block.isFull() { close() }
@@ -175,7 +175,7 @@ private struct TextRun: ~Copyable {
         }
     }
 
-    private static func with(_ record: TextRecord, _ use: (borrowing RecordRef) -> Void) {
+    private static func with(_ record: TextRecord, _ use: (inout RecordRef) -> Void) {
         var found = RecordRef(thread: thread)
         found.monotonicNs = record.time
         found.writtenNs = record.time &+ 1_790_000_000_000_000_000
@@ -204,7 +204,7 @@ private struct TextRun: ~Copyable {
                 found.message = part(0)
                 found.originalLength = UInt64(found.message.count)
             }
-            use(found)
+            use(&found)
         }
     }
 }

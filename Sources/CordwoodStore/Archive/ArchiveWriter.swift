@@ -128,10 +128,10 @@ package struct ArchiveWriter: ~Copyable {
             }
             switch filled {
             case .full: try appendBlock()
-            case .noRoom(let record):
+            case .noRoom(var record):
                 try appendBlock()
-                builder.add(record)
-                extract.note(record)
+                builder.add(&record)
+                extract.note(&record)
                 if builder.isFull() { try appendBlock() }
             case .end:
                 if !builder.isEmpty { try appendBlock(isOnly: info.blockCount == 0) }

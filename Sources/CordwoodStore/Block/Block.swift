@@ -1,7 +1,8 @@
-// The records of one block as typed columns. All memory is reused for the next block; a record
-// costs a few appends and no allocation. One writer owns it; one thread.
+// The records of one block: rows of numbers, bytes, and dictionaries. All memory is reused for the
+// next block; a record costs a few appends and no allocation. One writer owns it; one thread.
+// Records are passed as `inout` although none is changed: to borrow one would copy it.
 // SAFETY: a record's views stay valid during `add`, which copies what it keeps; views of the
-// columns are used only while none grows.
+// rows and bytes are used only while none grows.
 
 import CordwoodCore
 
@@ -37,7 +38,7 @@ struct BlockSummary {
 
 /// Looks at each record of an archive.
 protocol RecordNoter: ~Copyable {
-    mutating func note(_ record: borrowing RecordRef)
+    mutating func note(_ record: inout RecordRef)
 }
 
 struct Block: ~Copyable {
@@ -59,29 +60,12 @@ struct Block: ~Copyable {
     private var recent = [RecentFormat?](repeating: nil, count: 256)
     var contexts: ByteTable
 
-    // A word for each record.
-    private(set) var kind = NumberColumn<UInt8>()
-    private(set) var level = NumberColumn<UInt8>()
-    private(set) var thread = NumberColumn<UInt16>()
-    /// Monotonic ns.
-    private(set) var time = NumberColumn<UInt64>()
-    /// UTC − monotonic ns.
-    private(set) var offset = NumberColumn<UInt64>()
-    /// Less the one that is expected after the thread's record before.
-    private(set) var sequence = NumberColumn<UInt64>()
-    private(set) var logger = NumberColumn<UInt16>()
-    /// Index of the context, plus 1; 0: none.
-    private(set) var context = NumberColumn<UInt32>()
-
-    // Of deferred records: the index of the format, and the arguments (FORMAT §8.7).
-    private(set) var format = NumberColumn<UInt16>()
+    private(set) var rows = BlockRows()
+    /// Of deferred records (FORMAT §8.7).
     private(set) var arguments = GrowingBytes()
-    // Of records with sections: their size, and the sections (FORMAT §8.1).
-    private(set) var sectionLength = NumberColumn<UInt32>()
+    /// FORMAT §8.1.
     var sections = GrowingBytes()
-    // Of all that are not deferred: the length of the message.
-    private(set) var length = NumberColumn<UInt32>()
-    /// Each ends with a newline.
+    /// Of all that are not deferred. Each ends with a newline.
     private(set) var messages = GrowingBytes()
     /// Sections as they are read back.
     var readBack = GrowingBytes()
@@ -142,13 +126,12 @@ struct Block: ~Copyable {
     ) throws(ReadProblem) -> Filled {
         var record = RecordRef()
         while try source.next(&record) {
-            // Computed here: passing a record on would copy it.
             let wanted =
                 record.message.count &+ record.arguments.count &+ record.sections.count
                 &+ record.context.count
             if !hasRoom(for: wanted) { return .noRoom(record) }
-            add(record)
-            other.note(record)
+            add(&record)
+            other.note(&record)
             if isFull() { return .full }
         }
         return .end
@@ -163,26 +146,18 @@ struct Block: ~Copyable {
 
     var failed: Bool {
         people.failed || loggers.failed || sites.failed || formats.failed || contexts.failed
-            || thread.failed || format.failed || arguments.failed
-            || time.failed || offset.failed || sequence.failed || level.failed || kind.failed
-            || logger.failed || context.failed || length.failed || sectionLength.failed
-            || sections.failed || messages.failed || scratch.failed
+            || rows.failed || arguments.failed || sections.failed || messages.failed
+            || scratch.failed
     }
 
-    mutating func add(_ record: borrowing RecordRef) {
+    mutating func add(_ record: inout RecordRef) {
         let who = people.index(record.thread)
-        thread.append(UInt16(truncatingIfNeeded: who))
-        sequence.append(people.sequenceStep(thread: who, sequence: record.sequence))
         let late = timeStepNs == 1 ? 0 : record.monotonicNs % timeStepNs
-        time.append(record.monotonicNs &- late)
-        offset.append(record.writtenNs &- record.monotonicNs)
-        level.append(record.level)
         let name =
             unsafe record.logger.count <= ArchiveLimits.stringMax
             ? record.logger
             : UnsafeRawBufferPointer(rebasing: record.logger.prefix(ArchiveLimits.stringMax))
-        logger.append(UInt16(truncatingIfNeeded: loggers.index(name)))
-
+        let logger = loggers.index(name)
         let plain =
             unsafe record.sections.isEmpty && record.context.isEmpty && record.trace.isEmpty
             && (record.isDeferred
@@ -193,24 +168,33 @@ struct Block: ~Copyable {
             ? record.message
             : UnsafeRawBufferPointer(rebasing: record.message.prefix(ArchiveLimits.messageMax))
         var cut = !whole
+        var context = 0
         sectionBytesOfRecord = 0
-        if plain, whole, record.flags.isEmpty, record.timeNs == record.writtenNs,
-            record.originalLength <= UInt64(message.count)
+        if !plain || cut || !record.flags.isEmpty || record.timeNs != record.writtenNs
+            || record.originalLength > UInt64(message.count)
         {
-            context.append(0)
-        } else {
-            context.append(UInt32(truncatingIfNeeded: contextNumber(record)))
-            cut = appendSections(record, cut: cut, budget: ArchiveLimits.sectionsMax)
+            context = contextNumber(&record)
+            cut = appendSections(&record, cut: cut, budget: ArchiveLimits.sectionsMax)
         }
-        appendKind(record, cut: cut)
+        var text = message.count
         if record.isDeferred {
-            format.append(UInt16(truncatingIfNeeded: formatIndex(record)))
-            if Block.keepsArguments(record) { arguments.append(record.arguments) }
+            let keeps = Block.keepsArguments(&record)
+            text = formatIndex(&record, keeps)
+            if keeps { arguments.append(record.arguments) }
         } else {
-            length.append(UInt32(truncatingIfNeeded: message.count))
             messages.append(message)
             messages.append(0x0a)
         }
+        rows.append(
+            BlockRow(
+                time: record.monotonicNs &- late, offset: record.writtenNs &- record.monotonicNs,
+                sequence: people.sequenceStep(thread: who, sequence: record.sequence),
+                context: UInt32(truncatingIfNeeded: context),
+                sections: UInt32(truncatingIfNeeded: sectionBytesOfRecord),
+                text: UInt32(truncatingIfNeeded: text),
+                thread: UInt16(truncatingIfNeeded: who),
+                logger: UInt16(truncatingIfNeeded: logger), kind: kind(&record, cut: cut),
+                level: record.level))
         let isOwn = late != 0 && Block.hasOwnTime(record)
         summary.count(
             record, at: isOwn ? record.timeNs : record.timeNs &- late,
@@ -229,15 +213,15 @@ struct Block: ~Copyable {
 
     /// False: they do not parse, or are larger than anything our writers store (CW_STRING_MAX).
     /// Only the format is kept.
-    private static func keepsArguments(_ record: borrowing RecordRef) -> Bool {
+    private static func keepsArguments(_ record: inout RecordRef) -> Bool {
         unsafe record.arguments.count <= ArchiveLimits.messageMax
             && (!record.arguments.isEmpty || record.argumentTypes.isEmpty)
     }
 
     /// Index of the record's format.
-    private mutating func formatIndex(_ record: borrowing RecordRef) -> Int {
-        guard record.placeNumber > 0, Block.keepsArguments(record) else {
-            return formatSaid(record)
+    private mutating func formatIndex(_ record: inout RecordRef, _ keepsArguments: Bool) -> Int {
+        guard record.placeNumber > 0, keepsArguments else {
+            return formatSaid(&record, keepsArguments)
         }
         // `people` holds the process as long as the block, so no other object takes over its
         // identity.
@@ -246,17 +230,16 @@ struct Block: ~Copyable {
         if let known = recent[slot], known.place == record.placeNumber, known.process == process {
             return known.index
         }
-        let index = formatSaid(record)
+        let index = formatSaid(&record, true)
         recent[slot] = RecentFormat(process: process, place: record.placeNumber, index: index)
         return index
     }
 
-    private mutating func formatSaid(_ record: borrowing RecordRef) -> Int {
-        let keeps = Block.keepsArguments(record)
-        putPlace(record)
-        scratch.append(keeps ? record.style : 1)
+    private mutating func formatSaid(_ record: inout RecordRef, _ keepsArguments: Bool) -> Int {
+        putPlace(&record)
+        scratch.append(keepsArguments ? record.style : 1)
         scratch.append(string: record.format, max: ArchiveLimits.stringMax)
-        scratch.append(string: keeps ? record.argumentTypes : Bytes.none, max: 255)
+        scratch.append(string: keepsArguments ? record.argumentTypes : Bytes.none, max: 255)
         let known = formats.count
         let index = unsafe formats.index(scratch.bytes)
         if formats.count > known { argumentColumns &+= min(record.argumentTypes.count, 255) }
@@ -264,16 +247,13 @@ struct Block: ~Copyable {
     }
 
     @inline(__always)
-    private mutating func appendKind(_ record: borrowing RecordRef, cut: Bool) {
+    private func kind(_ record: inout RecordRef, cut: Bool) -> UInt8 {
         var bits = BlockKind.stored(record.kind)
         if cut || record.flags.contains(.truncated) { bits |= BlockKind.truncated }
         if record.flags.contains(.unverified) { bits |= BlockKind.unverified }
         if record.isDeferred { bits |= BlockKind.deferred }
-        if sectionBytesOfRecord > 0 {
-            bits |= BlockKind.hasSections
-            sectionLength.append(UInt32(truncatingIfNeeded: sectionBytesOfRecord))
-        }
-        kind.append(bits)
+        if sectionBytesOfRecord > 0 { bits |= BlockKind.hasSections }
+        return bits
     }
 
     mutating func removeAll() {
@@ -284,19 +264,9 @@ struct Block: ~Copyable {
         formats.removeAll()
         argumentColumns = 0
         for slot in recent.indices { recent[slot] = nil }
-        format.removeAll()
-        arguments.removeAll()
         contexts.removeAll()
-        thread.removeAll()
-        time.removeAll()
-        offset.removeAll()
-        sequence.removeAll()
-        level.removeAll()
-        kind.removeAll()
-        logger.removeAll()
-        context.removeAll()
-        length.removeAll()
-        sectionLength.removeAll()
+        rows.removeAll()
+        arguments.removeAll()
         sections.removeAll()
         messages.removeAll()
     }

@@ -15,15 +15,15 @@ extension Block {
         case .loggers: hasLoggers(content.loggers)
         case .sites: hasSites(content.sites)
         case .formats: hasFormats(content.formats)
-        case .kind: kind.isSame(as: content.kind)
-        case .level: level.isSame(as: content.level)
-        case .thread: thread.isSame(as: content.thread)
-        case .time: time.isSame(as: content.time)
-        case .offset: offset.isSame(as: content.offset)
-        case .sequence: sequence.isSame(as: content.sequence)
-        case .logger: logger.isSame(as: content.logger)
-        case .context: context.isSame(as: content.context)
-        case .format: format.isSame(as: content.format)
+        case .kind: rows.have(content.kind) { UInt64($0.kind) }
+        case .level: rows.have(content.level) { UInt64($0.level) }
+        case .thread: rows.have(content.thread) { UInt64($0.thread) }
+        case .time: rows.have(content.time) { $0.time }
+        case .offset: rows.have(content.offset) { $0.offset }
+        case .sequence: rows.have(content.sequence) { $0.sequence }
+        case .logger: rows.have(content.logger) { UInt64($0.logger) }
+        case .context: rows.have(content.context) { UInt64($0.context) }
+        case .format: rows.have(content.format, where: \.isDeferred) { UInt64($0.text) }
         case .contexts: hasContexts(content.contexts, content.traces)
         case .arguments: hasArguments(content.arguments, content.format)
         case .sections: try hasSections(content)
@@ -111,11 +111,15 @@ extension Block {
     private mutating func hasSections(
         _ content: borrowing BlockContent
     ) throws(BlockProblem) -> Bool {
-        guard content.sections.count == sectionLength.count else { return false }
-        for index in 0..<sectionLength.count
-        where content.sections.bytes(of: index) != Int(sectionLength[index]) {
-            return false
+        let all = rows.all
+        var index = 0
+        for row in 0..<all.count where all[row].hasSections {
+            guard index < content.sections.count,
+                content.sections.bytes(of: index) == Int(all[row].sections)
+            else { return false }
+            index += 1
         }
+        guard index == content.sections.count else { return false }
         readBack.clear(keeping: .max)
         try content.sections.write(
             content.kind, content.time, content.offset, atMost: sections.count, into: &readBack)
@@ -124,15 +128,17 @@ extension Block {
     }
 
     private func hasMessages(_ found: Flat<Slice>) -> Bool {
-        guard found.count == length.count else { return false }
-        let text = unsafe Slice(messages.bytes)
-        var at = 0
-        for index in 0..<found.count {
-            let size = Int(length[index])
-            guard found[index].isSame(text.part(at, size)) else { return false }
+        let (all, text) = unsafe (rows.all, Slice(messages.bytes))
+        var (index, at) = (0, 0)
+        for row in 0..<all.count where all[row].hasMessage {
+            let size = Int(all[row].text)
+            guard index < found.count, found[index].isSame(text.part(at, size)) else {
+                return false
+            }
+            index += 1
             at += size + 1
         }
-        return at == text.count
+        return index == found.count && at == text.count
     }
 }
 

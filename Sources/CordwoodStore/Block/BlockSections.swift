@@ -28,7 +28,7 @@ struct SectionWalk {
 
 extension Block {
     /// Appends the sections of one record to sections.
-    mutating func appendSections(_ record: borrowing RecordRef, cut: Bool, budget: Int) -> Bool {
+    mutating func appendSections(_ record: inout RecordRef, cut: Bool, budget: Int) -> Bool {
         let start = sections.count
         var left = budget
         var cut = cut
@@ -59,7 +59,7 @@ extension Block {
         if !hasPlace, !record.isDeferred,
             unsafe record.line != 0 || !record.file.isEmpty || !record.function.isEmpty
         {
-            append(section: SectionKind.site, word: UInt32(truncatingIfNeeded: siteIndex(record)))
+            append(section: SectionKind.site, word: UInt32(truncatingIfNeeded: siteIndex(&record)))
         }
         if !record.isDeferred,
             cut || record.flags.contains(.truncated)
@@ -77,13 +77,13 @@ extension Block {
         sections.append(word: word)
     }
 
-    private mutating func siteIndex(_ record: borrowing RecordRef) -> Int {
-        putPlace(record)
+    private mutating func siteIndex(_ record: inout RecordRef) -> Int {
+        putPlace(&record)
         return unsafe sites.index(scratch.bytes)
     }
 
     /// Line, file and function, with which sites and formats begin.
-    mutating func putPlace(_ record: borrowing RecordRef) {
+    mutating func putPlace(_ record: inout RecordRef) {
         scratch.removeAll()
         scratch.append(varint: UInt64(record.line))
         scratch.append(string: record.file, max: ArchiveLimits.stringMax)
@@ -91,7 +91,7 @@ extension Block {
     }
 
     /// Index of the context, plus 1; 0: none.
-    mutating func contextNumber(_ record: borrowing RecordRef) -> Int {
+    mutating func contextNumber(_ record: inout RecordRef) -> Int {
         let fields =
             unsafe record.context.count <= ArchiveLimits.contextMax
             ? record.context : UnsafeRawBufferPointer(start: nil, count: 0)

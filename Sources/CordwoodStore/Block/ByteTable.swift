@@ -51,9 +51,7 @@ struct ByteTable: ~Copyable {
     @safe @inline(__always)
     private func same(_ index: Int, _ key: UnsafeRawBufferPointer) -> Bool {
         let entry = entries[index]
-        guard entry.size == key.count else { return false }
-        guard let start = key.baseAddress else { return true }
-        return unsafe Memory.isSame(arena.base + entry.offset, start, key.count)
+        return unsafe Slice(start: arena.base + entry.offset, count: entry.size).isSame(Slice(key))
     }
 
     @safe private mutating func find(_ key: UnsafeRawBufferPointer) -> Int {

@@ -39,54 +39,68 @@ extension BlockEncoder {
         try dictionary(names)
         try sites(&block)
         let types = try formats(&block)
-        let kind = try numbers(block.kind)
-        _ = try numbers(block.level, isNeeded: false)
-        _ = try numbers(block.thread, isNeeded: false)
-        let time = try numbers(block.time)
-        let offset = try numbers(block.offset)
-        _ = try numbers(block.sequence, isNeeded: false)
-        _ = try numbers(block.logger, isNeeded: false)
-        _ = try numbers(block.context, isNeeded: false)
-        let format = try numbers(block.format)
+        let rows = block.rows.all
+        try numbers(rows) { UInt64($0.kind) }
+        try numbers(rows) { UInt64($0.level) }
+        try numbers(rows) { UInt64($0.thread) }
+        try numbers(rows) { $0.time }
+        try numbers(rows) { $0.offset }
+        try numbers(rows) { $0.sequence }
+        try numbers(rows) { UInt64($0.logger) }
+        try numbers(rows) { UInt64($0.context) }
+        let format = try flat(rows, where: \.isDeferred) { UInt64($0.text) }
+        try ints(format)
         try contexts(&block)
         try arguments(types, format, unsafe Slice(block.arguments.bytes))
-        let utc: Flat<UInt64> = try arena.flat(block.sectionLength.count)
-        var next = 0
-        if utc.count > 0 {
-            for row in 0..<kind.count where kind[row] & UInt64(BlockKind.hasSections) != 0 {
-                utc[next] = time[row] &+ offset[row]
-                next += 1
-            }
-        }
-        try sections(flat(block.sectionLength), unsafe Slice(block.sections.bytes), utc)
-        try messages(flat(block.length), unsafe Slice(block.messages.bytes))
+        try sections(
+            flat(rows, where: \.hasSections) { UInt64($0.sections) },
+            unsafe Slice(block.sections.bytes),
+            flat(rows, where: \.hasSections) { $0.time &+ $0.offset })
+        try messages(
+            flat(rows, where: \.hasMessage) { UInt64($0.text) },
+            unsafe Slice(block.messages.bytes))
     }
 
-    /// Words of a column, as 64 bits.
-    private mutating func flat<Word>(
-        _ column: borrowing NumberColumn<Word>
+    /// A column of the rows that have it.
+    @inline(__always)
+    private mutating func flat(
+        _ rows: Flat<BlockRow>, where isIn: (BlockRow) -> Bool, _ column: (BlockRow) -> UInt64
     ) throws(BlockProblem) -> Flat<UInt64> {
-        let found: Flat<UInt64> = try arena.flat(column.count)
-        column.copy(to: found)
+        let source = unsafe rows.base
+        var count = 0
+        for index in 0..<rows.count { unsafe count &+= isIn(source[index]) ? 1 : 0 }
+        let found: Flat<UInt64> = try arena.flat(count)
+        if count == 0 { return found }
+        let target = unsafe found.base
+        var next = 0
+        for index in 0..<rows.count where unsafe isIn(source[index]) {
+            unsafe target[next] = column(source[index])
+            next &+= 1
+        }
         return found
     }
 
-    /// Ints(n) of a column. If its words are not needed afterwards, a constant one takes no memory.
-    private mutating func numbers<Word>(
-        _ column: borrowing NumberColumn<Word>, isNeeded: Bool = true
-    ) throws(BlockProblem) -> Flat<UInt64> {
-        if column.isConst, !isNeeded {
-            if column.count > 0 {
-                out.meta.append(IntsCodec.const)
-                out.meta.append(zigzag: UInt64(column[0]))
-            }
-            return try arena.flat(0)
+    /// Ints(n) of a column that all rows have. A constant one takes no memory.
+    @inline(__always)
+    private mutating func numbers(
+        _ rows: Flat<BlockRow>, _ column: (BlockRow) -> UInt64
+    ) throws(BlockProblem) {
+        if rows.count == 0 { return }
+        let source = unsafe rows.base
+        let first = unsafe column(source[0])
+        var same = 1
+        while same < rows.count, unsafe column(source[same]) == first { same &+= 1 }
+        if same == rows.count {
+            out.meta.append(IntsCodec.const)
+            out.meta.append(zigzag: first)
+            return
         }
         let mark = arena.mark
-        let found = try flat(column)
+        let found: Flat<UInt64> = try arena.flat(rows.count)
+        let target = unsafe found.base
+        for index in 0..<rows.count { unsafe target[index] = column(source[index]) }
         try ints(found)
-        if !isNeeded { arena.release(to: mark) }
-        return found
+        arena.release(to: mark)
     }
 
     // MARK: dictionaries

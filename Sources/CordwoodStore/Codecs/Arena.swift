@@ -250,7 +250,8 @@ enum BlockProblem: Error {
     let base: UnsafeMutablePointer<Element>
     let count: Int
 
-    fileprivate init(_ base: UnsafeMutablePointer<Element>, _ count: Int) {
+    /// SAFETY: there is room for so many.
+    init(_ base: UnsafeMutablePointer<Element>, _ count: Int) {
         unsafe self.base = base
         self.count = count
     }

@@ -68,22 +68,73 @@ package struct ClockTable: Sendable {
         return ClockTable(pairs: kept, ticksPerSecond: ticksPerSecond)
     }
 
-    /// Monotonic ns and UTC ns of `ticks`. `hint` is the pair found last: times usually ascend.
-    package func times(
-        of ticks: UInt64, hint: inout Int
-    ) -> (monotonic: UInt64, realtime: UInt64) {
-        guard !pairs.isEmpty else { return (ticks, ticks) }
-        let index = lastPair(notAfter: ticks, hint: hint)
-        hint = index
-        let pair = pairs[index]
-        let first = index == pairs.count &- 1 ? max(index &- 1, 0) : index
-        let monotonic = interpolate(ticks, first)
-        return (monotonic, monotonic &+ (pair.realtime &- pair.monotonic))
+    /// Converts the ticks from one pair to the next, or those after the last pair. An empty one has
+    /// no ticks.
+    package struct Line {
+        fileprivate var first: UInt64 = 1
+        fileprivate var last: UInt64 = 0
+        /// The pair that it goes through, and its slope: ns for so many ticks.
+        fileprivate var origin = Pair(ticks: 0, monotonic: 0, realtime: 0)
+        fileprivate var ns: UInt64 = 1
+        fileprivate var ticks: UInt64 = 1
+        /// The monotonic clock goes back.
+        fileprivate var falls = false
+        /// UTC − monotonic ns.
+        fileprivate var offset: UInt64 = 0
+
+        @inline(__always)
+        package func has(_ ticks: UInt64) -> Bool { ticks >= first && ticks <= last }
+
+        /// Monotonic ns and UTC ns.
+        @inline(__always)
+        package func times(of ticks: UInt64) -> (monotonic: UInt64, realtime: UInt64) {
+            let isBefore = ticks < origin.ticks
+            let distance = isBefore ? origin.ticks &- ticks : ticks &- origin.ticks
+            let (quotient, rest) = scaled(distance)
+            let monotonic =
+                isBefore == falls
+                ? origin.monotonic &+ quotient
+                : origin.monotonic &- quotient &- (rest > 0 ? 1 : 0)
+            return (monotonic, monotonic &+ offset)
+        }
+
+        /// floor(distance × ns / ticks) modulo 2^64, and the remainder.
+        @inline(__always)
+        private func scaled(_ distance: UInt64) -> (quotient: UInt64, remainder: UInt64) {
+            let product = distance.multipliedFullWidth(by: ns)
+            if product.high == 0 { return product.low.quotientAndRemainder(dividingBy: ticks) }
+            // The quotient's part above 2^64 is dropped; dividing the remainder cannot overflow.
+            return ticks.dividingFullWidth((product.high % ticks, product.low))
+        }
     }
 
+    /// Monotonic ns and UTC ns of `ticks`.
     package func times(of ticks: UInt64) -> (monotonic: UInt64, realtime: UInt64) {
-        var hint = 0
-        return times(of: ticks, hint: &hint)
+        line(at: ticks).times(of: ticks)
+    }
+
+    /// The line for these ticks. Without a pair, ticks are ns.
+    package func line(at ticks: UInt64) -> Line {
+        var line = Line(first: 0, last: .max)
+        guard !pairs.isEmpty else { return line }
+        let index = lastPair(notAfter: ticks)
+        let isLast = index == pairs.count &- 1
+        if index > 0 { line.first = pairs[index].ticks }
+        if !isLast { line.last = pairs[index &+ 1].ticks &- 1 }
+        let from = isLast ? max(index &- 1, 0) : index
+        line.origin = pairs[from]
+        line.offset = pairs[index].realtime &- pairs[index].monotonic
+        line.ns = 1_000_000_000
+        line.ticks = ticksPerSecond == 0 ? 1_000_000_000 : ticksPerSecond
+        if from &+ 1 < pairs.count, pairs[from &+ 1].ticks != line.origin.ticks {
+            let next = pairs[from &+ 1]
+            line.ticks = next.ticks &- line.origin.ticks
+            line.falls = next.monotonic < line.origin.monotonic
+            line.ns =
+                line.falls
+                ? line.origin.monotonic &- next.monotonic : next.monotonic &- line.origin.monotonic
+        }
+        return line
     }
 
     /// UTC of a monotonic time, from the last pair that is not after it, or from the first pair.
@@ -93,45 +144,14 @@ package struct ClockTable: Sendable {
         return monotonic &+ (best.realtime &- best.monotonic)
     }
 
-    private func lastPair(notAfter ticks: UInt64, hint: Int) -> Int {
-        let count = pairs.count
-        if hint < count, pairs[hint].ticks <= ticks {
-            if hint &+ 1 == count || ticks < pairs[hint &+ 1].ticks { return hint }
-        }
+    /// The first pair if there is none.
+    private func lastPair(notAfter ticks: UInt64) -> Int {
         var low = 0
-        var high = count
+        var high = pairs.count
         while low < high {
             let middle = (low &+ high) / 2
             if pairs[middle].ticks <= ticks { low = middle &+ 1 } else { high = middle }
         }
         return max(low &- 1, 0)
-    }
-
-    private func interpolate(_ ticks: UInt64, _ index: Int) -> UInt64 {
-        let a = pairs[index]
-        var numerator: UInt64 = 1_000_000_000
-        var denominator = ticksPerSecond == 0 ? 1_000_000_000 : ticksPerSecond
-        var falls = false
-        if index &+ 1 < pairs.count, pairs[index &+ 1].ticks != a.ticks {
-            let b = pairs[index &+ 1]
-            denominator = b.ticks &- a.ticks
-            falls = b.monotonic < a.monotonic
-            numerator = falls ? a.monotonic &- b.monotonic : b.monotonic &- a.monotonic
-        }
-        let before = ticks < a.ticks
-        let distance = before ? a.ticks &- ticks : ticks &- a.ticks
-        let (quotient, inexact) = ClockTable.divide(distance, numerator, denominator)
-        if before == falls { return a.monotonic &+ quotient }
-        return a.monotonic &- quotient &- (inexact ? 1 : 0)
-    }
-
-    /// floor(a × b / c) modulo 2^64, and whether there was a remainder. `c` is not zero.
-    private static func divide(
-        _ a: UInt64, _ b: UInt64, _ c: UInt64
-    ) -> (quotient: UInt64, inexact: Bool) {
-        let product = a.multipliedFullWidth(by: b)
-        // The quotient's part above 2^64 is dropped; dividing the remainder cannot overflow.
-        let (quotient, rest) = c.dividingFullWidth((product.high % c, product.low))
-        return (quotient, rest != 0)
     }
 }

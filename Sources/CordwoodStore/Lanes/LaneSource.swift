@@ -27,7 +27,7 @@ package final class LaneSource: RecordSource {
 
     /// The next record's time, or an earlier one, if `holdAfter` holds it back.
     package var heldNs: UInt64? {
-        guard let end = unsafe holdAfter, let next = unsafe heap.top?.key else { return nil }
+        guard let end = unsafe holdAfter, let next = unsafe heap.topKey else { return nil }
         return next > end ? next : nil
     }
 
@@ -293,15 +293,12 @@ package final class LaneSource: RecordSource {
         try moveGiven()
         while true {
             if unsafe !problems.isEmpty { throw unsafe problems.removeFirst() }
-            if let segment = unsafe waiting.last, isNear(segment) {
-                unsafe waiting.removeLast()
-                try index(segment)
-                continue
-            }
+            if unsafe !waiting.isEmpty, try indexNext() { continue }
             if unsafe isPaused { return false }
-            guard let top = unsafe heap.top else { return try drops(&record) }
-            if let holdAfter = unsafe holdAfter, top.key > holdAfter { return false }
-            let stream = top.item
+            guard let stream = unsafe heap.top else { return try drops(&record) }
+            if let holdAfter = unsafe holdAfter, unsafe heap.entries[0].key > holdAfter {
+                return false
+            }
             if stream.mustMove {
                 // Its chunk was not loaded yet, or may have grown; now the true time decides.
                 try move(stream)
@@ -314,7 +311,8 @@ package final class LaneSource: RecordSource {
                 continue
             }
             stream.hasRecord = false
-            var isPassedOver = try stream.isCutOff()
+            let mayPassOver = stream.mayPassOver
+            var isPassedOver = mayPassOver ? try stream.isCutOff() : false
             if !isPassedOver {
                 give(stream, &record)
                 if decoder.hasMissed, context.isGone, let segment = stream.segment {
@@ -324,28 +322,30 @@ package final class LaneSource: RecordSource {
                     try move(stream)
                     continue
                 }
-                isPassedOver = stream.mayPassOver && stream.passesOver(record)
+                isPassedOver = mayPassOver && stream.passesOver(record)
             }
-            if isPassedOver {
-                isGiven = false
-                try move(stream)
-                continue
-            }
-            return true
+            if !isPassedOver { return true }
+            isGiven = false
+            try move(stream)
         }
     }
 
     private func moveGiven() throws(ReadProblem) {
         guard isGiven else { return }
         isGiven = false
-        if let top = unsafe heap.top { try move(top.item) }
+        if let stream = unsafe heap.top { try move(stream) }
     }
 
-    /// A second of slack: the clocks of two segments differ by far less.
-    private func isNear(_ segment: SegmentFile) -> Bool {
-        guard let top = unsafe heap.top else { return true }
-        let reach = top.key.addingReportingOverflow(1_000_000_000)
-        return reach.overflow || reach.partialValue >= segment.head.createdMonotonic
+    /// Indexes the next waiting segment if the merge is near: clocks differ by far less than 1 s.
+    private func indexNext() throws(ReadProblem) -> Bool {
+        guard let segment = unsafe waiting.last else { return false }
+        let reach = unsafe heap.topKey?.addingReportingOverflow(1_000_000_000)
+        if let reach, !reach.overflow, reach.partialValue < segment.head.createdMonotonic {
+            return false
+        }
+        unsafe waiting.removeLast()
+        try index(segment)
+        return true
     }
 
     private func index(_ segment: SegmentFile) throws(ReadProblem) {
@@ -401,7 +401,7 @@ package final class LaneSource: RecordSource {
             switch step {
             case .record:
                 unsafe heap.rekeyTop(stream.monotonic)
-                if stream.isLarge, unsafe heap.top?.item !== stream { stream.evict() }
+                if stream.isLarge, unsafe heap.top !== stream { stream.evict() }
                 return
             case .damaged(let text):
                 report(.damaged(text))

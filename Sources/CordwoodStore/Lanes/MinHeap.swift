@@ -11,7 +11,8 @@ struct MinHeap<Item> {
     private(set) var entries: [Entry] = []
 
     var isEmpty: Bool { entries.isEmpty }
-    var top: Entry? { entries.first }
+    var topKey: UInt64? { entries.first?.key }
+    var top: Item? { entries.first?.item }
 
     /// The entry that would be on top if the top were removed.
     var second: Entry? {
@@ -33,31 +34,38 @@ struct MinHeap<Item> {
     mutating func pop() {
         guard let last = entries.popLast(), !entries.isEmpty else { return }
         entries[0] = last
-        sink()
+        rekeyTop(last.key)
     }
 
     /// True if the item stays on top.
     @discardableResult
     mutating func rekeyTop(_ key: UInt64) -> Bool {
-        guard !entries.isEmpty else { return false }
-        entries[0].key = key
-        return sink()
+        unsafe entries.withUnsafeMutableBufferPointer { heap in
+            if heap.isEmpty { return false }
+            unsafe heap[0].key = key
+            return unsafe Self.sink(heap)
+        }
     }
 
-    private func less(_ a: Int, _ b: Int) -> Bool {
-        entries[a].key != entries[b].key
-            ? entries[a].key < entries[b].key : entries[a].tie < entries[b].tie
+    private func less(_ a: Int, _ b: Int) -> Bool { Self.less(entries[a], entries[b]) }
+
+    @inline(__always)
+    private static func less(_ a: Entry, _ b: Entry) -> Bool {
+        a.key != b.key ? a.key < b.key : a.tie < b.tie
     }
 
-    @discardableResult
-    private mutating func sink() -> Bool {
+    /// True if the top stays where it is.
+    @inline(__always)
+    private static func sink(_ heap: UnsafeMutableBufferPointer<Entry>) -> Bool {
         var parent = 0
         while true {
-            var child = parent * 2 + 1
-            guard child < entries.count else { return parent == 0 }
-            if child + 1 < entries.count, less(child + 1, child) { child += 1 }
-            guard less(child, parent) else { return parent == 0 }
-            entries.swapAt(child, parent)
+            var child = parent &* 2 &+ 1
+            guard child < heap.count else { return parent == 0 }
+            if child &+ 1 < heap.count, unsafe less(heap[child &+ 1], heap[child]) {
+                child &+= 1
+            }
+            guard unsafe less(heap[child], heap[parent]) else { return parent == 0 }
+            unsafe heap.swapAt(child, parent)
             parent = child
         }
     }

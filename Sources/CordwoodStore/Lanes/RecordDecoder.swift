@@ -45,10 +45,8 @@ import CordwoodCore
             record.trace =
                 unsafe Bytes.slice(bytes, stream.traceAt, TraceLayout.bytes) ?? Bytes.none
         }
-        let payload =
-            unsafe Bytes.slice(
-                bytes, at &+ RecordHeader.payload, stream.length &- RecordHeader.payload)
-            ?? Bytes.none
+        let payload = Self.part(
+            bytes, at &+ RecordHeader.payload, stream.length &- RecordHeader.payload)
         let id = Bytes.u32(bytes, at &+ RecordHeader.identifier)
         switch Bytes.u8(bytes, at &+ RecordHeader.type) {
         case RecordType.text: text(&record, payload, id)
@@ -72,10 +70,26 @@ import CordwoodCore
         return unsafe name
     }
 
+    /// `Bytes.slice`, inlined: nothing if they do not lie within.
+    @safe @inline(__always)
+    private static func part(
+        _ bytes: UnsafeRawBufferPointer, _ at: Int, _ count: Int
+    ) -> UnsafeRawBufferPointer {
+        guard at >= 0, count > 0, count <= bytes.count &- at, let start = bytes.baseAddress else {
+            return Bytes.none
+        }
+        return unsafe UnsafeRawBufferPointer(start: start + at, count: count)
+    }
+
     /// The first definition of a site wins, so a cached one stays valid.
+    @inline(__always)
     private func siteOf(_ id: UInt32) -> Catalog.Site? {
         let slot = Int(id & 63)
         if let known = unsafe recentSites[slot], known.id == id { return known.site }
+        return siteOfCatalog(id, slot)
+    }
+
+    private func siteOfCatalog(_ id: UInt32, _ slot: Int) -> Catalog.Site? {
         guard let site = catalog.sites[id] else {
             hasMissed = true
             return nil
@@ -152,7 +166,7 @@ import CordwoodCore
         _ record: inout RecordRef, _ payload: UnsafeRawBufferPointer, _ id: UInt32
     ) {
         record.logger = logger(id)
-        let arguments = unsafe Bytes.slice(payload, 4, payload.count &- 4) ?? Bytes.none
+        let arguments = Self.part(payload, 4, payload.count &- 4)
         guard payload.count >= 4, let site = siteOf(Bytes.u32(payload, 0)) else {
             return unknown(&record, Bytes.u32(payload, 0), arguments)
         }
@@ -190,7 +204,8 @@ import CordwoodCore
             unsafe Bytes.slice(payload, 4 &+ length, payload.count &- 4 &- length) ?? Bytes.none)
     }
 
-    @safe private func deferred(
+    @safe @inline(__always)
+    private func deferred(
         _ record: inout RecordRef, _ site: Catalog.Site, _ arguments: UnsafeRawBufferPointer
     ) {
         record.line = site.line
@@ -203,7 +218,7 @@ import CordwoodCore
         // Excludes the record's padding. Arguments that do not parse leave only the format.
         let isFixed = site.fixedBytes >= 0 && site.fixedBytes <= arguments.count
         let size = isFixed ? site.fixedBytes : DeferredText.size(site.types, arguments) ?? 0
-        record.arguments = unsafe Bytes.slice(arguments, 0, size) ?? Bytes.none
+        record.arguments = Self.part(arguments, 0, size)
         text?.render(&record)
     }
 

@@ -33,11 +33,9 @@ final class StreamCursor {
     private var position = 0
     private var base: UInt64 = 0
     private var index: UInt32 = 0
-    @exclusivity(unchecked) private var hint = 0
-    /// The ticks that `times` last converted, and the number of clock pairs then; 0: none. Lines
-    /// that came with one read of a file have the same time.
-    private var lastTicks: UInt64 = 0
-    private var lastPairs = 0
+    /// Converts the chunk's ticks, and of how many clock pairs it was made.
+    private var clock = ClockTable.Line()
+    private var clockPairs = 0
     private(set) var context: (at: Int, count: Int) = (0, 0)
     private(set) var traceAt = 0
     /// The attributes of the chunk's records are lost.
@@ -131,8 +129,13 @@ final class StreamCursor {
 
     /// Rereads the bytes that were released. INVARIANT: all offsets into the buffer keep their
     /// meaning.
+    @inline(__always)
     func restore(in lane: LaneSource) throws(ReadProblem) {
-        guard evicted > 0, let segment, let head else { return }
+        if evicted > 0 { try reread(in: lane) }
+    }
+
+    private func reread(in lane: LaneSource) throws(ReadProblem) {
+        guard let segment, let head else { return }
         evictions &+= 1
         let size = evicted
         evicted = 0
@@ -297,8 +300,7 @@ final class StreamCursor {
         position = ChunkHeader.bytes
         base = found.baseTicks
         index = 0
-        unsafe hint = 0
-        lastPairs = 0
+        clock = ClockTable.Line()
         context = (0, 0)
         traceAt = 0
         lastStart = 0
@@ -389,10 +391,11 @@ final class StreamCursor {
         index &+= 1
         let ticks = base &+ UInt64(Bytes.u32(bytes, at &+ RecordHeader.delta))
         guard let segment else { return }
-        let pairs = unsafe segment.clock.pairs.count
-        if ticks == lastTicks, pairs == lastPairs { return }
-        (monotonic, realtime) = unsafe segment.clock.times(of: ticks, hint: &hint)
-        (lastTicks, lastPairs) = (ticks, pairs)
+        if unsafe !clock.has(ticks) || segment.clock.pairs.count != clockPairs {
+            clock = unsafe segment.clock.line(at: ticks)
+            clockPairs = unsafe segment.clock.pairs.count
+        }
+        (monotonic, realtime) = clock.times(of: ticks)
     }
 
     @safe private func takeTrace(_ bytes: UnsafeRawBufferPointer, _ at: Int, _ size: Int) {

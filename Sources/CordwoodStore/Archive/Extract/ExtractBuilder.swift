@@ -28,20 +28,20 @@ struct ExtractBuilder: RecordNoter, ~Copyable {
     /// the one before it, readers need all records to establish their order, so there is no
     /// extract.
     @inline(__always)
-    mutating func note(_ record: borrowing RecordRef) {
+    mutating func note(_ record: inout RecordRef) {
         guard isWanted else { return }
         isWanted = record.monotonicNs >= lastMonotonic
         lastMonotonic = record.monotonicNs
         if firstMonotonic == nil { firstMonotonic = lastMonotonic }
-        if record.level >= ArchiveExtract.levelValue { take(record) }
+        if record.level >= ArchiveExtract.levelValue { take(&record) }
     }
 
     @inline(never)
-    private mutating func take(_ record: borrowing RecordRef) {
+    private mutating func take(_ record: inout RecordRef) {
         guard record.message.count + record.sections.count < Self.target else {
             return isWanted = false
         }
-        builder.add(record)
+        builder.add(&record)
         if builder.isFull() { isWanted = false }
     }
 
