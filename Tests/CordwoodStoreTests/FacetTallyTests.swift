@@ -88,13 +88,13 @@ final class FacetTallyTests: XCTestCase {
                 let wanted = try counted(stored, limits)
                 let tally = FacetTally(hasHistogram: true, hasFacets: true)
                 try stored.load(&decoder, into: &whole)
-                XCTAssertEqual(tally.add(whole.view(), try Self.head(), limits), .counted)
+                XCTAssertTrue(tally.add(whole.view(), of: try Self.entry(), limits))
                 XCTAssertEqual(Counts(tally), wanted, "seed \(seed), round \(round)")
                 some += 0 < wanted.matched && wanted.matched < all.count ? 1 : 0
                 for hasFacets in [true, false] {
                     let other = FacetTally(hasHistogram: true, hasFacets: hasFacets)
                     try stored.load(&decoder, other.parts, into: &part)
-                    XCTAssertEqual(other.add(part.view(), try Self.head(), limits), .counted)
+                    XCTAssertTrue(other.add(part.view(), of: try Self.entry(), limits))
                     let found = Counts(other)
                     XCTAssertEqual(found.matched, wanted.matched)
                     XCTAssertEqual(found.starts, wanted.starts)
@@ -108,8 +108,8 @@ final class FacetTallyTests: XCTestCase {
         XCTAssertGreaterThan(some, 40)
     }
 
-    /// Facets are counted without a header.
-    private static func head() throws -> BlockHead {
+    /// Of another block: facets are counted without it.
+    private static func entry() throws -> BlockEntry {
         var block = Block(Staged.texts(1))
         guard var maker = BlockMaker(effort: .swift, codec: .none, level: 0) else {
             throw BlockProblem.memory
@@ -119,7 +119,7 @@ final class FacetTallyTests: XCTestCase {
         guard case .good(let head) = BlockHead.read(maker.frame.bytes) else {
             throw BlockProblem.damaged
         }
-        return head
+        return BlockEntry(header: head, at: 0)
     }
 
     /// The counts of a column of bytes, words or one number.
@@ -183,7 +183,7 @@ final class FacetTallyTests: XCTestCase {
             var decoder = BlockDecoder()
             var buffer = RowBuffer()
             try stored.load(&decoder, tally.parts, into: &buffer)
-            XCTAssertEqual(tally.add(buffer.view(), try Self.head(), RowLimits()), .damaged)
+            XCTAssertFalse(tally.add(buffer.view(), of: try Self.entry(), RowLimits()))
             XCTAssertEqual(
                 Counts(tally), Counts(FacetTally(hasHistogram: true, hasFacets: true)))
             buffer.clear()

@@ -283,10 +283,10 @@ package final class ArchiveSource: RunSource, RecordSource {
         }
     }
 
-    /// Possible if every row of the block is wanted, and all belong to one process.
+    /// Possible if all rows of the block belong to one process.
     package func run() -> RecordRun? {
-        guard test == nil, passedOver == nil, text == nil, isOfOneProcess,
-            unsafe problems.isEmpty, unsafe records != nil
+        guard passedOver == nil, text == nil, isOfOneProcess, unsafe problems.isEmpty,
+            unsafe records != nil
         else { return nil }
         return RecordRun(self)
     }
@@ -298,8 +298,28 @@ package final class ArchiveSource: RunSource, RecordSource {
         _ record: inout RecordRef, through lastMonotonic: UInt64, offset: UInt64,
         _ lastOrdering: UInt64
     ) -> Bool {
-        unsafe records?.next(
-            into: &record, through: lastMonotonic, offset: offset, lastOrdering) ?? false
+        if test != nil { passRows() }
+        while unsafe records?.next(
+            into: &record, through: lastMonotonic, offset: offset, lastOrdering) == true
+        {
+            if test == nil || isWantedInRun(record) { return true }
+            passRows()
+        }
+        return false
+    }
+
+    private func passRows() {
+        guard let test, let count = unsafe records?.pass(test) else { return }
+        unsafe passed?.count &+= UInt64(count)
+    }
+
+    /// The reader tests the record; what it asks of texts costs less to ask here.
+    private func isWantedInRun(_ record: borrowing RecordRef) -> Bool {
+        guard test?.text != nil, !mayBeWanted(record), unsafe records!.isFollowedInOrder else {
+            return true
+        }
+        unsafe passed?.count &+= 1
+        return false
     }
 
     override var nextTime: UInt64? { unsafe records?.nextTime }
@@ -350,7 +370,10 @@ package final class ArchiveSource: RunSource, RecordSource {
             guard limits.mayWant(entry) else { continue }
             borrowLoader()
             rows = rows(of: entry)
-            if let counter = counter(of: entry), try count(counter) { continue }
+            if let counter = counter(of: entry) {
+                try count(entry, by: counter)
+                continue
+            }
             var head = try load(block, .all)
             if loader.loaded.isWithout {
                 if passOver() {
@@ -464,7 +487,7 @@ package final class ArchiveSource: RunSource, RecordSource {
             if limits.mayWant(entry) {
                 let made = BlockAhead(
                     next, entry, of: shared,
-                    parts: counter(of: entry)?.parts(of: entry) ?? digestParts,
+                    parts: counter(of: entry)?.parts(of: entry, limits) ?? digestParts,
                     unless: letters, rows: limits.rows(of: entry), decoders: decoders)
                 guard ahead.add(made) else { break }
                 blocksAhead.append(made)
@@ -523,16 +546,12 @@ package final class ArchiveSource: RunSource, RecordSource {
         tally.flatMap { $0.mayCount(entry, limits) ? $0 : nil }
     }
 
-    /// False: nothing was counted, because the counter needs the records.
-    private func count(_ counter: any BlockCounter) throws(ReadProblem) -> Bool {
-        let head = try load(block, counter.parts(of: blocks[block]))
-        switch counter.add(loader.view, head, limits) {
-        case .counted:
-            unsafe passed?.count &+= UInt64(head.recordCount)
-            return true
-        case .unclear: return false
-        case .damaged: throw damagedColumns
-        }
+    private func count(
+        _ entry: BlockEntry, by counter: any BlockCounter
+    ) throws(ReadProblem) {
+        _ = try load(block, counter.parts(of: entry, limits))
+        guard counter.add(loader.view, of: entry, limits) else { throw damagedColumns }
+        unsafe passed?.count &+= UInt64(entry.recordCount)
     }
 
     /// Monotonic time of the archive's first record; nil unless only the extract is read.

@@ -4,8 +4,8 @@
 
 import CordwoodCore
 
-/// The source of a run's records: an archive with a block of which every row is wanted. A class, so
-/// that a run calls it without counting references.
+/// The source of a run's records: an archive with a block of one process. A class, so that a run
+/// calls it without counting references.
 package class RunSource {
     /// The process of all the records; nil without records.
     var runProcess: ProcessInfo? { nil }

@@ -124,8 +124,12 @@ package struct QueryPlan: Sendable {
 
     // MARK: Asking
 
+    @inline(__always)
     package func matches(_ record: borrowing RecordRef) -> Bool {
-        guard isWithin(record) else { return false }
+        isWithin(record) && (parts.isEmpty || partsMatch(record))
+    }
+
+    private func partsMatch(_ record: borrowing RecordRef) -> Bool {
         for part in parts
         where QueryTest.verdict(part.node, record, hasText: true) != .yes {
             return false

@@ -110,7 +110,11 @@ package enum QueryTest {
     /// This name and those below it: "app.db" covers app.db.pool, never app.dbx.
     @safe package static func covers(_ prefix: [UInt8], _ name: UnsafeRawBufferPointer) -> Bool {
         if prefix.isEmpty { return true }
-        guard name.count >= prefix.count, unsafe name.starts(with: prefix) else { return false }
+        guard name.count >= prefix.count, let start = name.baseAddress,
+            unsafe prefix.withUnsafeBytes({
+                unsafe Memory.isSame($0.baseAddress!, start, prefix.count)
+            })
+        else { return false }
         return name.count == prefix.count || Bytes.u8(name, prefix.count) == 0x2e
     }
 

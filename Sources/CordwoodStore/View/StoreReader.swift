@@ -85,10 +85,11 @@ public final class StoreReader {
     @exclusivity(unchecked) private var toldNext = StoreReader.progressStep
     /// The source of the next records, bypassing `merge`; nil: they come from `merge`.
     @exclusivity(unchecked) private var run: RecordRun?
-    /// The filter asks only what a block as a whole may decide.
+    /// Records may be taken in runs: each is returned as soon as it is read.
     private let mayRun: Bool
     private let takesAll: Bool
-    /// Likewise, and a program's messages are never left out.
+    private let takesAllOrigins: Bool
+    /// A program's messages are never left out.
     private let mayGiveTexts: Bool
 
     /// Store directories or single files (.cwa, .seg, .sealed, .lane), in any mix. Throws if one of
@@ -113,10 +114,9 @@ public final class StoreReader {
         asksText = asked.needsText || shownSearch != nil
         text = options.rendersText || asksText ? DeferredText() : nil
         takesAll = options.takesAll
-        mayRun =
-            asked.hasOnlyBounds && options.origin.takesAll && !asksText && !options.follow
-            && !options.looksBack && !options.isUnordered
-        mayGiveTexts = mayRun && asked.takesMessages
+        takesAllOrigins = options.origin.takesAll
+        mayRun = !options.follow && !options.looksBack && !options.isUnordered
+        mayGiveTexts = mayRun && takesAllOrigins && !asksText && asked.takesMessages
         var inner = options.ofSources
         inner.rendersText = false
         inner.passed = passed
@@ -277,8 +277,8 @@ public final class StoreReader {
         while true {
             while unsafe run!.next(&record) {
                 unsafe given &+= 1
-                if takesAll || asked.matches(record) {
-                    text?.render(&record)
+                if passes(&record) {
+                    if !asksText { text?.render(&record) }
                     return true
                 }
             }
@@ -378,13 +378,20 @@ public final class StoreReader {
                 return true
             }
             if mayRun, unsafe pending.isEmpty { unsafe run = merge.run() }
-            guard options.origin.matches(record) else { continue }
-            if asksText {
-                guard asked.mayMatch(record) else { continue }
-                text?.render(&record)
-            }
-            if asked.matches(record), mayShow(record) { return true }
+            if passes(&record) { return true }
         }
+    }
+
+    /// Whether the record passes the filter, which may make its text.
+    @inline(__always)
+    private func passes(_ record: inout RecordRef) -> Bool {
+        if takesAll, !asksText { return true }
+        guard takesAllOrigins || options.origin.matches(record) else { return false }
+        if asksText {
+            guard asked.mayMatch(record) else { return false }
+            text?.render(&record)
+        }
+        return asked.matches(record) && (shownSearch == nil || mayShow(record))
     }
 
     private func mayShow(_ record: borrowing RecordRef) -> Bool {

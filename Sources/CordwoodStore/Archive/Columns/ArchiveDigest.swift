@@ -120,7 +120,7 @@ struct ArchiveDigest: Equatable {
     }
 
     /// The event's own time, as `BlockRecords` has it.
-    @safe private static func time(_ sections: UnsafeRawBufferPointer) -> UInt64? {
+    @safe static func time(_ sections: UnsafeRawBufferPointer) -> UInt64? {
         var walk = SectionWalk(sections)
         var time: UInt64?
         while let (kind, body, _) = walk.next() {

@@ -3,19 +3,37 @@
 
 import CordwoodCore
 
-enum BlockOutcome {
-    case counted
-    /// Nothing was counted: the records are needed.
-    case unclear
-    /// Nothing was counted.
-    case damaged
-}
-
 protocol BlockCounter: AnyObject, Sendable {
     /// False: the records of the block are needed. `limits`: everything that is asked of them.
     func mayCount(_ block: BlockEntry, _ limits: RowLimits) -> Bool
     /// The parts of the block that are read.
-    func parts(of block: BlockEntry) -> BlockParts
-    /// Counts the rows within the limits. `block`: its `parts`.
-    func add(_ block: BlockView, _ head: BlockHead, _ limits: RowLimits) -> BlockOutcome
+    func parts(of block: BlockEntry, _ limits: RowLimits) -> BlockParts
+    /// Counts the rows within the limits. `block`: its `parts`. False: nothing was counted, because
+    /// it is damaged.
+    func add(_ block: BlockView, of entry: BlockEntry, _ limits: RowLimits) -> Bool
+}
+
+/// What the limits ask of each row of one block: exactly that.
+struct RowBounds {
+    private let least: UInt8
+    private let kinds: UInt32
+    private let since: UInt64
+    private let latest: UInt64
+    /// By index.
+    private let loggers: [Bool]
+
+    init(_ limits: RowLimits, _ dictionaries: BlockDictionaries) {
+        least = limits.level
+        kinds = limits.kinds == 0 ? .max : limits.kinds
+        since = limits.since
+        latest = limits.until == 0 ? .max : limits.until &- 1
+        loggers = unsafe dictionaries.loggers.map { unsafe limits.isLogger?($0) ?? true }
+    }
+
+    /// `kind`: as its column has it. `timeNs`: the time shown.
+    @inline(__always)
+    func has(level: UInt8, kind: UInt64, timeNs: UInt64, logger: Int) -> Bool {
+        level >= least && kinds & (1 &<< UInt32(kind & UInt64(BlockKind.mask))) != 0
+            && timeNs >= since && timeNs <= latest && loggers[logger]
+    }
 }

@@ -17,50 +17,92 @@ package final class BlockTally: BlockCounter, @unchecked Sendable {
 
     package init() {}
 
-    /// If the whole block is wanted, and has no gap records: these also say how many were not kept.
+    /// Unless gap records are wanted: these also say how many were not kept.
     func mayCount(_ block: BlockEntry, _ limits: RowLimits) -> Bool {
-        limits.wantsAll(block) && block.kinds & (1 << UInt32(RecordRef.gapKind)) == 0
+        let kinds = limits.kinds == 0 ? .max : limits.kinds
+        return block.kinds & kinds & (1 << UInt32(RecordRef.gapKind)) == 0
     }
 
-    /// The parts to read: times only if those of the header do not determine the hour.
-    func parts(of block: BlockEntry) -> BlockParts {
-        var columns = BlockColumns(.processes, .threads, .loggers, .level, .thread, .logger)
-        let isOfOneHour =
-            block.timeMin / RecordTally.hourNs == block.timeMax / RecordTally.hourNs
-        if !isOfOneHour { columns.formUnion(BlockColumns(.kind, .time, .offset)) }
-        return BlockParts(columns: columns)
+    /// Times only if they decide anything.
+    func parts(of block: BlockEntry, _ limits: RowLimits) -> BlockParts {
+        var parts = BlockParts(
+            columns: BlockColumns(.processes, .threads, .loggers, .level, .thread, .logger))
+        if Self.isOfOneHour(block), limits.wantsAll(block) { return parts }
+        parts.columns.formUnion(BlockColumns(.kind, .time, .offset, .sections))
+        parts.sections = [.time]
+        return parts
     }
 
-    func add(_ block: BlockView, _ head: BlockHead, _ limits: RowLimits) -> BlockOutcome {
-        if block.count == 0 { return .counted }
-        var hours: [UInt64] = []
-        if head.timeMin / RecordTally.hourNs != head.timeMax / RecordTally.hourNs {
-            for row in 0..<block.count {
-                // A section may hold another time than the columns.
-                if BlockView.hasSections(block.kind[row]) { return .unclear }
-                hours.append(block.time[row] &+ block.offset[row])
-            }
-        }
+    private static func isOfOneHour(_ block: BlockEntry) -> Bool {
+        block.timeMin / RecordTally.hourNs == block.timeMax / RecordTally.hourNs
+    }
+
+    func add(_ block: BlockView, of entry: BlockEntry, _ limits: RowLimits) -> Bool {
+        if block.count == 0 { return true }
         let dictionaries = block.dictionaries
-        let threads = Self.counts(block.thread, dictionaries.threads.count)
+        let threads: [UInt64]
+        let loggers: [UInt64]
+        let levels: [UInt64]
+        if Self.isOfOneHour(entry), limits.wantsAll(entry) {
+            threads = Self.counts(block.thread, dictionaries.threads.count)
+            loggers = unsafe Self.counts(block.logger, dictionaries.loggers.count)
+            levels = Self.counts(block.level, 256)
+            records &+= UInt64(block.count)
+            common.count(UInt64(block.count), timeNs: entry.timeMin)
+            timeMin = min(timeMin, entry.timeMin)
+            timeMax = max(timeMax, entry.timeMax)
+        } else {
+            (threads, loggers, levels) = counts(block, RowBounds(limits, dictionaries))
+        }
         for (at, records) in threads.enumerated() where records > 0 {
             common.count(records, process: dictionaries.threads[at].process)
         }
-        let loggers = Self.counts(block.logger, unsafe dictionaries.loggers.count)
         for (at, records) in loggers.enumerated() where records > 0 {
             unsafe common.count(records, logger: dictionaries.loggers[at])
         }
-        for time in hours { common.count(1, timeNs: time) }
-        if hours.isEmpty { common.count(UInt64(block.count), timeNs: head.timeMin) }
-        let levels = Self.counts(block.level, 256)
         for (level, records) in levels.enumerated() {
             // Numbers that name no level count as records without one.
             byLevel[level < byLevel.count ? level : 0] &+= records
         }
-        records &+= UInt64(block.count)
-        timeMin = min(timeMin, head.timeMin)
-        timeMax = max(timeMax, head.timeMax)
-        return .counted
+        return true
+    }
+
+    /// Counts the rows within the bounds, one by one, and their hours.
+    private func counts(
+        _ block: BlockView, _ bounds: RowBounds
+    ) -> (threads: [UInt64], loggers: [UInt64], levels: [UInt64]) {
+        var threads = [UInt64](repeating: 0, count: block.dictionaries.threads.count)
+        var loggers = unsafe [UInt64](repeating: 0, count: block.dictionaries.loggers.count)
+        var levels = [UInt64](repeating: 0, count: byLevel.count)
+        // The beginning of the current hour, and its rows.
+        var (hour, inHour): (UInt64, UInt64) = (0, 0)
+        for row in 0..<block.count {
+            let bits = block.kind[row]
+            var time = block.time[row] &+ block.offset[row]
+            if BlockView.hasSections(bits) {
+                time = ArchiveDigest.time(block.sections(row)) ?? time
+            }
+            let stored = block.level[row]
+            let level = stored < UInt64(levels.count) ? Int(stored) : 0
+            let name = Int(truncatingIfNeeded: block.logger[row])
+            guard bounds.has(level: UInt8(level), kind: bits, timeNs: time, logger: name) else {
+                continue
+            }
+            if time &- hour >= RecordTally.hourNs {
+                if inHour > 0 { common.count(inHour, timeNs: hour) }
+                records &+= inHour
+                (hour, inHour) = (time / RecordTally.hourNs &* RecordTally.hourNs, 0)
+            }
+            inHour &+= 1
+            threads[Int(truncatingIfNeeded: block.thread[row])] &+= 1
+            loggers[name] &+= 1
+            levels[level] &+= 1
+            timeMin = min(timeMin, time)
+            timeMax = max(timeMax, time)
+        }
+        if inHour > 0 { common.count(inHour, timeNs: hour) }
+        records &+= inHour
+        return (threads, loggers, levels)
     }
 
     /// How many rows have each number, which is below `end`.

@@ -31,7 +31,7 @@ package final class FacetTally: BlockCounter, @unchecked Sendable {
     /// The limits express everything that is asked.
     func mayCount(_ block: BlockEntry, _ limits: RowLimits) -> Bool { true }
 
-    func parts(of block: BlockEntry) -> BlockParts { parts }
+    func parts(of block: BlockEntry, _ limits: RowLimits) -> BlockParts { parts }
 
     var parts: BlockParts {
         var found = BlockParts(
@@ -46,10 +46,10 @@ package final class FacetTally: BlockCounter, @unchecked Sendable {
         return found
     }
 
-    func add(_ block: BlockView, _ head: BlockHead, _ limits: RowLimits) -> BlockOutcome {
+    func add(_ block: BlockView, of entry: BlockEntry, _ limits: RowLimits) -> Bool {
         let dictionaries = block.dictionaries
         var rows = FacetRows(dictionaries, limits, stepNs: unsafe histogram.stepNs)
-        guard rows.read(block, hasPlaces: hasFacets) else { return .damaged }
+        guard rows.read(block, hasPlaces: hasFacets) else { return false }
         unsafe matched &+= rows.matched
         if hasHistogram {
             for (bin, start) in rows.starts.enumerated() {
@@ -60,7 +60,7 @@ package final class FacetTally: BlockCounter, @unchecked Sendable {
             }
         }
         if hasFacets { unsafe rows.addFacets(dictionaries, to: &facets) }
-        return .counted
+        return true
     }
 }
 
@@ -72,12 +72,7 @@ private struct FacetRows {
     /// The counts of each bin, by group of levels.
     var bins: [UInt64] = []
     private let stepNs: UInt64
-    private let least: UInt8
-    private let kinds: UInt32
-    private let since: UInt64
-    private let latest: UInt64
-    /// By index.
-    private let isLogger: [Bool]
+    private let bounds: RowBounds
     private var levels = [UInt64](repeating: 0, count: 25)
     private var threads: [UInt64]
     private var loggers: [UInt64]
@@ -89,13 +84,9 @@ private struct FacetRows {
 
     init(_ dictionaries: BlockDictionaries, _ limits: RowLimits, stepNs: UInt64) {
         self.stepNs = stepNs
-        least = limits.level
-        kinds = limits.kinds == 0 ? .max : limits.kinds
-        since = limits.since
-        latest = limits.until == 0 ? .max : limits.until &- 1
-        isLogger = unsafe dictionaries.loggers.map { unsafe limits.isLogger?($0) ?? true }
+        bounds = RowBounds(limits, dictionaries)
         threads = Array(repeating: 0, count: dictionaries.threads.count)
-        loggers = Array(repeating: 0, count: isLogger.count)
+        loggers = unsafe Array(repeating: 0, count: dictionaries.loggers.count)
         formats = Array(repeating: 0, count: dictionaries.formats.count)
         sites = Array(repeating: 0, count: dictionaries.sites.count)
     }
@@ -146,9 +137,9 @@ private struct FacetRows {
             }
             let stored = block.level[row]
             let level = stored <= 24 ? UInt8(truncatingIfNeeded: stored) : 0
-            guard level >= least, kinds & (1 &<< UInt32(bits & UInt64(BlockKind.mask))) != 0,
-                time >= since, time <= latest, isLogger[name]
-            else { continue }
+            guard bounds.has(level: level, kind: bits, timeNs: time, logger: name) else {
+                continue
+            }
             if time &- start >= width {
                 flush(&inBin, start)
                 start = time / stepNs &* stepNs
