@@ -87,7 +87,8 @@ public final class StoreReader {
     @exclusivity(unchecked) private var run: RecordRun?
     /// Records may be taken in runs: each is returned as soon as it is read.
     private let mayRun: Bool
-    private let takesAll: Bool
+    /// Every record is returned.
+    private let isUnfiltered: Bool
     private let takesAllOrigins: Bool
     /// A program's messages are never left out.
     private let mayGiveTexts: Bool
@@ -113,7 +114,7 @@ public final class StoreReader {
         shownSearch = options.shownSearch
         asksText = asked.needsText || shownSearch != nil
         text = options.rendersText || asksText ? DeferredText() : nil
-        takesAll = options.takesAll
+        isUnfiltered = options.takesAll && !asksText
         takesAllOrigins = options.origin.takesAll
         mayRun = !options.follow && !options.looksBack && !options.isUnordered
         mayGiveTexts = mayRun && takesAllOrigins && !asksText && asked.takesMessages
@@ -277,7 +278,7 @@ public final class StoreReader {
         while true {
             while unsafe run!.next(&record) {
                 unsafe given &+= 1
-                if passes(&record) {
+                if isUnfiltered || passes(&record) {
                     if !asksText { text?.render(&record) }
                     return true
                 }
@@ -378,14 +379,13 @@ public final class StoreReader {
                 return true
             }
             if mayRun, unsafe pending.isEmpty { unsafe run = merge.run() }
-            if passes(&record) { return true }
+            if isUnfiltered || passes(&record) { return true }
         }
     }
 
     /// Whether the record passes the filter, which may make its text.
-    @inline(__always)
+    @inline(never)
     private func passes(_ record: inout RecordRef) -> Bool {
-        if takesAll, !asksText { return true }
         guard takesAllOrigins || options.origin.matches(record) else { return false }
         if asksText {
             guard asked.mayMatch(record) else { return false }
