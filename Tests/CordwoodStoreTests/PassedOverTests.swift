@@ -12,6 +12,14 @@ final class PassedOverTests: XCTestCase {
     private func records(_ seed: UInt64, _ count: Int, processes: Int) -> [Staged] {
         var maker = RecordMaker(seed: seed, processes: processes, threadsEach: 3)
         var records = maker.records(count)
+        // A minute apart.
+        for index in records.indices where seed % 5 == 1 {
+            let more = UInt64(index) &* 60_000_000_000
+            let isOwn = records[index].model.time != records[index].model.written
+            records[index].model.monotonic &+= more
+            records[index].model.written &+= more
+            if !isOwn { records[index].model.time = records[index].model.written }
+        }
         if seed % 2 == 0 { return records }
         for (index, like) in Staged.texts(count).enumerated() {
             records[index].model.message = like.model.message
@@ -41,8 +49,9 @@ final class PassedOverTests: XCTestCase {
         if random.chance(3) {
             options.logger = ["app", "app.part3", "app.part1", "none"][random.below(4)]
         }
-        if random.chance(4) { options.since = start + UInt64(random.below(1_500_000)) }
-        if random.chance(4) { options.until = start + UInt64(random.below(3_000_000)) }
+        let span = random.chance(2) ? 1_500_000 : 18_000_000_000_000
+        if random.chance(4) { options.since = start + UInt64(random.below(span)) }
+        if random.chance(4) { options.until = start + UInt64(random.below(2 * span)) }
         if random.chance(3) { options.containing = Array("took \(random.below(99))".utf8) }
         return options
     }
@@ -74,6 +83,7 @@ final class PassedOverTests: XCTestCase {
     }
 
     func testCountingByColumnsCountsRecords() throws {
+        var most = 0
         for seed in SplitMix.seeds(40) {
             let scratch = Scratch()
             let info = try archive(seed, scratch)
@@ -83,7 +93,22 @@ final class PassedOverTests: XCTestCase {
                 let stats = try StoreInspector.stats(path: "\(info.path)", options: options)
                 let records = try read("\(info.path)", options).records
                 var byLevel = [UInt64](repeating: 0, count: 25)
-                for record in records { byLevel[Int(record.level)] += 1 }
+                var hours: [UInt64: UInt64] = [:]
+                var (loggers, processes): ([String: UInt64], [String: UInt64]) = ([:], [:])
+                for record in records {
+                    byLevel[Int(record.level)] += 1
+                    hours[record.time - record.time % RecordTally.hourNs, default: 0] += 1
+                    loggers[record.logger, default: 0] += 1
+                    processes[record.process, default: 0] += 1
+                }
+                func counts<Key>(_ found: RecordCounts<Key>) -> [Key: UInt64] {
+                    Dictionary(uniqueKeysWithValues: found.records.map { ($0.key, $0.count) })
+                }
+                XCTAssertEqual(counts(stats.hours), hours, "seed \(seed)")
+                XCTAssertEqual(counts(stats.loggers), loggers, "seed \(seed)")
+                XCTAssertEqual(
+                    counts(stats.processes.by(\.name)), processes, "seed \(seed)")
+                most = max(most, hours.count)
                 XCTAssertEqual(stats.records, UInt64(records.count), "seed \(seed)")
                 XCTAssertEqual(stats.recordsByLevel, byLevel, "seed \(seed)")
                 XCTAssertEqual(stats.timeMin, records.map(\.time).min() ?? 0, "seed \(seed)")
@@ -91,6 +116,7 @@ final class PassedOverTests: XCTestCase {
                 XCTAssertEqual(stats.problems, [])
             }
         }
+        XCTAssertGreaterThan(most, 5, "records are of several hours")
     }
 
     /// The part of a frame after the levels is not inflated, but its bytes are compared.
@@ -201,6 +227,7 @@ final class PassedOverTests: XCTestCase {
         var kind: UInt8
         var sequence: UInt64
         var logger: String
+        var process: String
         var message: [UInt8]
     }
 
@@ -213,7 +240,8 @@ final class PassedOverTests: XCTestCase {
             found.append(
                 Seen(
                     time: record.time, level: record.level, kind: record.kind,
-                    sequence: record.sequence, logger: record.logger, message: record.messageBytes))
+                    sequence: record.sequence, logger: record.logger, process: record.processName,
+                    message: record.messageBytes))
         }
         XCTAssertEqual(reader.problemCount, 0)
         return (found, reader.given)

@@ -8,7 +8,7 @@ mutation("path", "starts-from-its-text", SYSTEM + "FilePath.swift",
          '        self.init(directory, "")\n', "        self.init(nil, directory.path)\n",
          "processes moved", "the helper loses a store that is renamed")
 mutation("path", "deleted-is-kept", SYSTEM + "FilePath.swift",
-         "        if let now, !now.isNameless { return", "        if now != nil { return",
+         "        if let now, !now.isNameless { return", "        if let now { return",
          "processes made_again", "a follower sees nothing of the store that is made again")
 mutation("path", "deleted-has-names", SYSTEM + "FileCalls.swift",
          "        return errno == ENOENT\n", "        return false\n",

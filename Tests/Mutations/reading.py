@@ -191,6 +191,11 @@ mutation("read", "filter-changes-the-order-of-a-run", STORE + "Archive/ArchiveSo
          "test?.text != nil, !mayBeWanted(record) else {",
          "swift LastRecordsTests/testAFilterLeavesTheOrderAsItIs",
          "as above, of records that come in a run")
+mutation("read", "a-run-outlives-its-source", STORE + "View/StoreReader.swift",
+         "            unsafe run = nil\n            guard !isStopped, try merge.next(&record)",
+         "            guard !isStopped, try merge.next(&record)",
+         "swift BlockRunTests/testARunEndsWithItsRecords",
+         "records come late behind a damaged block, or of an archive that was closed")
 mutation("read", "padding-is-foreign", STORE + "Lanes/Text/FormatSearch.swift",
          "                    let pad = Token.some(ByteSet(\" \"))\n",
          "                    let pad = Token.some(ByteSet())\n",

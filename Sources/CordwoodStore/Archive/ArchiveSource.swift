@@ -104,7 +104,7 @@ package final class ArchiveSource: RunSource, RecordSource {
     }
 
     /// Leaves out records for which `isWanted` is false, before their text is made. Still returns
-    /// them, without text, if the order of later records depends on them.
+    /// them, without text, in a run or if the order of later records depends on them.
     package func select(_ isWanted: @escaping (borrowing RecordRef) -> Bool) {
         self.isWanted = isWanted
     }

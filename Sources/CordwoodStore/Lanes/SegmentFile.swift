@@ -10,7 +10,11 @@ final class SegmentFile {
     let number: UInt64
     private(set) var head: SegmentHead
     /// Used for each record. SAFETY: nothing calls back meanwhile.
-    @exclusivity(unchecked) private(set) var clock: ClockTable
+    @exclusivity(unchecked) private(set) var clock: ClockTable {
+        didSet { unsafe clockChanges &+= 1 }
+    }
+    /// How often the clock was read again.
+    @exclusivity(unchecked) private(set) var clockChanges = 0
     private(set) var isSealed: Bool
     /// Sorted by offset.
     private(set) var chunks: [ChunkHead] = []

@@ -33,9 +33,9 @@ final class StreamCursor {
     private var position = 0
     private var base: UInt64 = 0
     private var index: UInt32 = 0
-    /// Converts the chunk's ticks, and of how many clock pairs it was made.
+    /// Converts the chunk's ticks, and which clock of the segment it is of.
     private var clock = ClockTable.Line()
-    private var clockPairs = 0
+    private var clockChanges = 0
     private(set) var context: (at: Int, count: Int) = (0, 0)
     private(set) var traceAt = 0
     /// The attributes of the chunk's records are lost.
@@ -391,9 +391,9 @@ final class StreamCursor {
         index &+= 1
         let ticks = base &+ UInt64(Bytes.u32(bytes, at &+ RecordHeader.delta))
         guard let segment else { return }
-        if unsafe !clock.has(ticks) || segment.clock.pairs.count != clockPairs {
+        if unsafe !clock.has(ticks) || segment.clockChanges != clockChanges {
             clock = unsafe segment.clock.line(at: ticks)
-            clockPairs = unsafe segment.clock.pairs.count
+            clockChanges = unsafe segment.clockChanges
         }
         (monotonic, realtime) = clock.times(of: ticks)
     }

@@ -282,6 +282,11 @@ public final class StoreReader {
                     if !asksText { text?.render(&record) }
                     return true
                 }
+                if unsafe looked >= toldNext, mayStop() {
+                    isStopped = true
+                    unsafe run = nil
+                    return false
+                }
             }
             unsafe run = merge.run(after: run!)
             if unsafe run == nil { return false }
@@ -369,6 +374,8 @@ public final class StoreReader {
     private func scan(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
         while true {
             if unsafe !pending.isEmpty { throw unsafe pending.removeFirst() }
+            // Its source may be gone after that.
+            unsafe run = nil
             guard !isStopped, try merge.next(&record) else { return false }
             if isStopped { return false }
             unsafe given &+= 1
@@ -378,7 +385,7 @@ public final class StoreReader {
                 if asksText { text?.render(&record) }
                 return true
             }
-            if mayRun, unsafe pending.isEmpty { unsafe run = merge.run() }
+            if mayRun, !isStopped, unsafe pending.isEmpty { unsafe run = merge.run() }
             if isUnfiltered || passes(&record) { return true }
         }
     }
@@ -391,7 +398,7 @@ public final class StoreReader {
             guard asked.mayMatch(record) else { return false }
             text?.render(&record)
         }
-        return asked.matches(record) && (shownSearch == nil || mayShow(record))
+        return asked.matches(record) && mayShow(record)
     }
 
     private func mayShow(_ record: borrowing RecordRef) -> Bool {

@@ -1,5 +1,5 @@
-// Counts the records of whole blocks by the header and a few columns (FORMAT §11.2, §11.4): no
-// record is made, and the others are not inflated. One reader owns it; one thread at a time.
+// Counts the records of blocks by the footer and a few columns (FORMAT §11.3, §11.4): no record is
+// made, and the others are not inflated. One reader owns it; one thread at a time.
 // SAFETY: views are not kept; a byte's count is one of 256. Sendable because options are; only the
 // thread that reads with them uses it.
 
