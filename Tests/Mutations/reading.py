@@ -186,11 +186,6 @@ mutation("read", "filter-changes-order", STORE + "Archive/ArchiveSource.swift",
          "                    if isOfOneProcess {\n",
          "swift LastRecordsTests/testAFilterLeavesTheOrderAsItIs",
          "a record that is left out no longer holds back the older one behind it")
-mutation("read", "filter-changes-the-order-of-a-run", STORE + "Archive/ArchiveSource.swift",
-         "test?.text != nil, !mayBeWanted(record), unsafe records!.isFollowedInOrder else {",
-         "test?.text != nil, !mayBeWanted(record) else {",
-         "swift LastRecordsTests/testAFilterLeavesTheOrderAsItIs",
-         "as above, of records that come in a run")
 mutation("read", "a-run-outlives-its-source", STORE + "View/StoreReader.swift",
          "            unsafe run = nil\n            guard !isStopped, try merge.next(&record)",
          "            guard !isStopped, try merge.next(&record)",

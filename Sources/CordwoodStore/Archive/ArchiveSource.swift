@@ -302,7 +302,10 @@ package final class ArchiveSource: RunSource, RecordSource {
         while unsafe records?.next(
             into: &record, through: lastMonotonic, offset: offset, lastOrdering) == true
         {
-            if test == nil || isWantedInRun(record) { return true }
+            // The reader tests the record; what it asks of texts costs less to ask here. All rows
+            // up to these times come before other records, so one may be left out.
+            if test?.text == nil || mayBeWanted(record) { return true }
+            unsafe passed?.count &+= 1
             passRows()
         }
         return false
@@ -313,14 +316,6 @@ package final class ArchiveSource: RunSource, RecordSource {
         unsafe passed?.count &+= UInt64(count)
     }
 
-    /// The reader tests the record; what it asks of texts costs less to ask here.
-    private func isWantedInRun(_ record: borrowing RecordRef) -> Bool {
-        guard test?.text != nil, !mayBeWanted(record), unsafe records!.isFollowedInOrder else {
-            return true
-        }
-        unsafe passed?.count &+= 1
-        return false
-    }
 
     override var nextTime: UInt64? { unsafe records?.nextTime }
 
