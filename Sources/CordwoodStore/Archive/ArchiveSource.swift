@@ -316,7 +316,6 @@ package final class ArchiveSource: RunSource, RecordSource {
         unsafe passed?.count &+= UInt64(count)
     }
 
-
     override var nextTime: UInt64? { unsafe records?.nextTime }
 
     override func texts(
