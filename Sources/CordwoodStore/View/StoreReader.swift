@@ -282,15 +282,21 @@ public final class StoreReader {
                     if !asksText { text?.render(&record) }
                     return true
                 }
-                if unsafe looked >= toldNext, mayStop() {
-                    isStopped = true
-                    unsafe run = nil
-                    return false
-                }
+                if endsRun() { return false }
             }
             unsafe run = merge.run(after: run!)
             if unsafe run == nil { return false }
         }
+    }
+
+    /// Reports progress; true: the read is to end. A separate function, as `passes` is, so that
+    /// records without a filter cost nothing.
+    @inline(never)
+    private func endsRun() -> Bool {
+        guard unsafe looked >= toldNext, mayStop() else { return false }
+        isStopped = true
+        unsafe run = nil
+        return true
     }
 
     private func step(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
