@@ -27,7 +27,7 @@ mutation("path", "lost-is-deleted", CORE + "Lanes/LaneRenewal.swift",
          "processes moved_unseen", "records that lie elsewhere are called lost")
 mutation("path", "archives-elsewhere-are-missed", ENGINE + "Services/ServicesLane.swift",
          "            if trouble == .directoryLost { leaveRecordsBehind() }\n", "",
-         "processes moved_unseen", "archives that lie elsewhere are called lost")
+         "processes moved_unseen_removed", "archives that lie elsewhere are called lost")
 mutation("path", "archives-made-since-are-missed", ENGINE + "Services/ServicesLane.swift",
          "            keeping.storeID = id\n            return (lanes, losses)\n",
          "            return (lanes, losses)\n",
