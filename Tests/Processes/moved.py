@@ -192,8 +192,8 @@ def moved_unseen(bench):
 
 
 def moved_unseen_removed(bench):
-    """As above, but then the store at the path is removed, too. What it had is told as lost, and
-    not what lies elsewhere."""
+    """As above, but then the second store is removed. The engine reports the loss of that store's
+    records, and not of those in the store that was moved."""
     needs(NO_PROC)
     rounds = sized(1, 3, 8)
     for turn in range(rounds):
@@ -219,7 +219,7 @@ def moved_unseen_removed(bench):
         gone = sum(slot[1] + slot[2] for slot in ledger.values()) - sum(map(len, found.values()))
         told = sum(r["fields"].get("records_lost_at_most", 0) for r in map(json.loads, lines)
                    if r["logger"] == "Cordwood.Store")
-        # The engine has a few records of its own there.
+        # The count includes a few records that the engine wrote itself.
         holds(0 < told <= gone + 200, f"{told} told of {gone} that are gone or were refused")
     bench.note(f"{rounds} stores")
 

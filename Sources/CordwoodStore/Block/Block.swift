@@ -1,6 +1,6 @@
 // The records of one block: rows of numbers, bytes, and dictionaries. All memory is reused for the
 // next block; a record costs a few appends and no allocation. One writer owns it; one thread.
-// Records are passed as `inout` although none is changed: to borrow one would copy it.
+// Records are `inout` parameters although nothing changes them: borrowing one would copy it.
 // SAFETY: a record's views stay valid during `add`, which copies what it keeps; views of the
 // rows and bytes are used only while none grows.
 

@@ -1,16 +1,16 @@
-// What the columns of a block have of each record, while the block is gathered: a row is appended
-// in one step, and each column is taken from the rows when the block is stored. Owned by one Block.
+// The rows of a block while it is gathered. A record is appended as one row; storing the block takes
+// each column from the rows. Owned by one Block.
 // SAFETY: `claim` gave the memory of each row; views are used only while no row is appended.
 
 import CordwoodCore
 
-/// One record's place in the columns (FORMAT §11.4).
+/// A record's numbers in the columns of FORMAT §11.4.
 struct BlockRow: BitwiseCopyable {
     /// Monotonic ns.
     var time: UInt64
     /// UTC − monotonic ns.
     var offset: UInt64
-    /// Less the one that is expected after the thread's record before.
+    /// Minus the sequence expected after the thread's previous record.
     var sequence: UInt64
     /// Index of the context, plus 1; 0: none.
     var context: UInt32
@@ -51,7 +51,7 @@ struct BlockRows: ~Copyable {
             bytes.count / MemoryLayout<BlockRow>.stride)
     }
 
-    /// Whether a column of the rows that have it has these numbers.
+    /// Whether these are the numbers of the column, in the rows where `isIn` is true.
     @inline(__always)
     func have(
         _ numbers: Flat<UInt64>, where isIn: (BlockRow) -> Bool = { _ in true },

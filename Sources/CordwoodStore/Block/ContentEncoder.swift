@@ -61,7 +61,7 @@ extension BlockEncoder {
             unsafe Slice(block.messages.bytes))
     }
 
-    /// A column of the rows that have it.
+    /// The numbers of a column, in the rows where `isIn` is true.
     @inline(__always)
     private mutating func flat(
         _ rows: Flat<BlockRow>, where isIn: (BlockRow) -> Bool, _ column: (BlockRow) -> UInt64
@@ -80,7 +80,7 @@ extension BlockEncoder {
         return found
     }
 
-    /// Ints(n) of a column that all rows have. A constant one takes no memory.
+    /// Writes Ints(n) of a column of all rows. A constant column takes no memory.
     @inline(__always)
     private mutating func numbers(
         _ rows: Flat<BlockRow>, _ column: (BlockRow) -> UInt64

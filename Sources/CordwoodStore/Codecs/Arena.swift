@@ -250,7 +250,7 @@ enum BlockProblem: Error {
     let base: UnsafeMutablePointer<Element>
     let count: Int
 
-    /// SAFETY: there is room for so many.
+    /// SAFETY: the memory at `base` holds `count` elements.
     init(_ base: UnsafeMutablePointer<Element>, _ count: Int) {
         unsafe self.base = base
         self.count = count

@@ -68,12 +68,12 @@ package struct ClockTable: Sendable {
         return ClockTable(pairs: kept, ticksPerSecond: ticksPerSecond)
     }
 
-    /// Converts the ticks from one pair to the next, or those after the last pair. An empty one has
-    /// no ticks.
+    /// Converts the ticks between two neighbouring pairs, or after the last one. `Line()` converts
+    /// none.
     package struct Line {
         fileprivate var first: UInt64 = 1
         fileprivate var last: UInt64 = 0
-        /// The pair that it goes through, and its slope: ns for so many ticks.
+        /// A point of the line, and its slope: `ns` per `ticks`.
         fileprivate var origin = Pair(ticks: 0, monotonic: 0, realtime: 0)
         fileprivate var ns: UInt64 = 1
         fileprivate var ticks: UInt64 = 1
@@ -113,7 +113,7 @@ package struct ClockTable: Sendable {
         line(at: ticks).times(of: ticks)
     }
 
-    /// The line for these ticks. Without a pair, ticks are ns.
+    /// The line that converts `ticks`. A table without pairs takes ticks as ns.
     package func line(at ticks: UInt64) -> Line {
         var line = Line(first: 0, last: .max)
         guard !pairs.isEmpty else { return line }
@@ -144,7 +144,7 @@ package struct ClockTable: Sendable {
         return monotonic &+ (best.realtime &- best.monotonic)
     }
 
-    /// The first pair if there is none.
+    /// The index of the last pair that is not later than `ticks`; 0 if all pairs are later.
     private func lastPair(notAfter ticks: UInt64) -> Int {
         var low = 0
         var high = pairs.count

@@ -33,8 +33,9 @@ final class StreamCursor {
     private var position = 0
     private var base: UInt64 = 0
     private var index: UInt32 = 0
-    /// Converts the chunk's ticks, and which clock of the segment it is of.
+    /// Converts the chunk's ticks.
     private var clock = ClockTable.Line()
+    /// The segment's `clockChanges` when `clock` was made.
     private var clockChanges = 0
     private(set) var context: (at: Int, count: Int) = (0, 0)
     private(set) var traceAt = 0

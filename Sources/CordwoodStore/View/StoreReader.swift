@@ -289,8 +289,8 @@ public final class StoreReader {
         }
     }
 
-    /// Reports progress; true: the read is to end. A separate function, as `passes` is, so that
-    /// records without a filter cost nothing.
+    /// Reports progress; true: the read must end. A separate function, like `passes`, so that reads
+    /// without a filter do not pay for it.
     @inline(never)
     private func endsRun() -> Bool {
         guard unsafe looked >= toldNext, mayStop() else { return false }
@@ -380,7 +380,7 @@ public final class StoreReader {
     private func scan(_ record: inout RecordRef) throws(ReadProblem) -> Bool {
         while true {
             if unsafe !pending.isEmpty { throw unsafe pending.removeFirst() }
-            // Its source may be gone after that.
+            // The merge may close the source of the run.
             unsafe run = nil
             guard !isStopped, try merge.next(&record) else { return false }
             if isStopped { return false }

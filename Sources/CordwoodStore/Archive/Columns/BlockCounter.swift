@@ -13,7 +13,7 @@ protocol BlockCounter: AnyObject, Sendable {
     func add(_ block: BlockView, of entry: BlockEntry, _ limits: RowLimits) -> Bool
 }
 
-/// What the limits ask of each row of one block: exactly that.
+/// Whether rows of one block are within the limits; exact, unlike `RowTest`.
 struct RowBounds {
     private let least: UInt8
     private let kinds: UInt32

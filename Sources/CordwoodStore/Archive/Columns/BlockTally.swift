@@ -17,13 +17,13 @@ package final class BlockTally: BlockCounter, @unchecked Sendable {
 
     package init() {}
 
-    /// Unless gap records are wanted: these also say how many were not kept.
+    /// False if gap records are wanted: they also say how many records were refused.
     func mayCount(_ block: BlockEntry, _ limits: RowLimits) -> Bool {
         let kinds = limits.kinds == 0 ? .max : limits.kinds
         return block.kinds & kinds & (1 << UInt32(RecordRef.gapKind)) == 0
     }
 
-    /// Times only if they decide anything.
+    /// Times are read only if they can change the result.
     func parts(of block: BlockEntry, _ limits: RowLimits) -> BlockParts {
         var parts = BlockParts(
             columns: BlockColumns(.processes, .threads, .loggers, .level, .thread, .logger))
@@ -74,7 +74,7 @@ package final class BlockTally: BlockCounter, @unchecked Sendable {
         var threads = [UInt64](repeating: 0, count: block.dictionaries.threads.count)
         var loggers = unsafe [UInt64](repeating: 0, count: block.dictionaries.loggers.count)
         var levels = [UInt64](repeating: 0, count: byLevel.count)
-        // The beginning of the current hour, and its rows.
+        // The start of the current hour, and the number of its rows.
         var (hour, inHour): (UInt64, UInt64) = (0, 0)
         for row in 0..<block.count {
             let bits = block.kind[row]
