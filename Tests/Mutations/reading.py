@@ -144,8 +144,9 @@ mutation("read", "facts-are-right", STORE + "View/ArchiveShelf.swift",
          "            facts?.forget(info.path)\n", "",
          "swift FactsCacheTests/testAnArchiveThatContradictsIsRight",
          "a fact that an archive contradicts is told again")
-mutation("read", "digest-of-written-times", STORE + "Archive/Columns/ArchiveDigest.swift",
-         "                time = Self.time(block.sections(row)) ?? time\n", "",
+mutation("read", "digest-of-written-times", STORE + "Block/BlockView.swift",
+         "        return Self.hasSections(kind[row]) ? ownTime(row) ?? written : written\n",
+         "        return written\n",
          "swift FactsCacheTests/testADigestIsWhatARecordsCountGives",
          "what is remembered counts events by the time that they were written")
 mutation("read", "digest-of-part", STORE + "View/ArchiveAnswers.swift",

@@ -158,15 +158,21 @@ def check_told(lines, moves):
           f"of {moves} moves: {told}")
 
 
+def places(bench, rounds):
+    """The places of each round: (turn, directory, store, where the store is moved to)."""
+    for turn in range(rounds):
+        home = bench.directory / str(turn)
+        home.mkdir()
+        bench.ledger = home / "ledger"
+        yield turn, home, home / "store", home / "elsewhere"
+
+
 def moved_unseen(bench):
     """Without /proc, the engine cannot find a store that was moved before the host closed its
     descriptors. It goes on with one at the path, and calls lost only what it refused."""
     needs(NO_PROC)
     rounds = sized(4, 20, 40)
-    for turn in range(rounds):
-        home = bench.directory / str(turn)
-        home.mkdir()
-        bench.ledger, store, elsewhere = home / "ledger", home / "store", home / "elsewhere"
+    for turn, home, store, elsewhere in places(bench, rounds):
         is_killed = turn % 2 == 1
         with unseen(bench, home, "host") as host:
             equal("the host", host.stdout.readline(), b"ready\n")
@@ -196,10 +202,7 @@ def moved_unseen_removed(bench):
     records, and not of those in the store that was moved."""
     needs(NO_PROC)
     rounds = sized(1, 3, 8)
-    for turn in range(rounds):
-        home = bench.directory / str(turn)
-        home.mkdir()
-        bench.ledger, store, elsewhere = home / "ledger", home / "store", home / "elsewhere"
+    for _, home, store, elsewhere in places(bench, rounds):
         with unseen(bench, home, "host") as host:
             equal("the host", host.stdout.readline(), b"ready\n")
             wait_for_archive(store)
@@ -262,11 +265,7 @@ def child_moved(bench):
     """A daemon closes what it inherited, and the store is moved before its first record. It goes
     on with one at the path, to which a link may lead."""
     needs(NO_PROC)
-    for turn in range(sized(2, 8, 20)):
-        home = bench.directory / str(turn)
-        home.mkdir()
-        bench.ledger = home / "ledger"
-        store, elsewhere = home / "store", home / "elsewhere"
+    for turn, home, store, elsewhere in places(bench, sized(2, 8, 20)):
         place = home / "place" if turn % 2 else store
         if turn % 2:
             place.mkdir()
@@ -290,10 +289,7 @@ def moved_contents(bench):
     """All that a store contains is moved, but not its directory: `mv store/* elsewhere`. The host
     goes on in a new lane there, and calls lost only what it refused."""
     rounds = sized(2, 12, 40)
-    for turn in range(rounds):
-        home = bench.directory / str(turn)
-        home.mkdir()
-        bench.ledger, store, elsewhere = home / "ledger", home / "store", home / "elsewhere"
+    for _, home, store, elsewhere in places(bench, rounds):
         elsewhere.mkdir()
         environment = {**bench.environment, "CORDWOOD_TEST_OWN": str(home / "own")}
         with subprocess.Popen(

@@ -1,5 +1,5 @@
-// The rows of a block while it is gathered. A record is appended as one row; storing the block takes
-// each column from the rows. Owned by one Block.
+// The rows of a block while it is gathered. A record is appended as one row; each column is taken
+// from the rows when the block is stored. Owned by one Block.
 // SAFETY: `claim` gave the memory of each row; views are used only while no row is appended.
 
 import CordwoodCore

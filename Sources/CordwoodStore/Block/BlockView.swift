@@ -136,6 +136,21 @@ import CordwoodCore
         kind & UInt64(BlockKind.deferred) != 0
     }
 
+    /// UTC ns: the event's own time if it has one, as `BlockRecords` has it.
+    @inline(__always) func shownTime(_ row: Int) -> UInt64 {
+        let written = time[row] &+ offset[row]
+        return Self.hasSections(kind[row]) ? ownTime(row) ?? written : written
+    }
+
+    private func ownTime(_ row: Int) -> UInt64? {
+        var walk = SectionWalk(sections(row))
+        var found: UInt64?
+        while let (kind, body, _) = walk.next() {
+            if kind == SectionKind.time, body.count == 8 { found = body.word(0, UInt64.self) }
+        }
+        return found
+    }
+
     /// The monotonic time of the last row if no row from this one on is older than the one before
     /// it.
     func lastInOrder(from row: Int = 0) -> UInt64? {

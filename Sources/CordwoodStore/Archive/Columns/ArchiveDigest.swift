@@ -87,10 +87,7 @@ struct ArchiveDigest: Equatable {
         var first = [UInt64](repeating: .max, count: Self.levelsMax)
         var last = [UInt64](repeating: 0, count: Self.levelsMax)
         for row in 0..<block.count {
-            var time = block.time[row] &+ block.offset[row]
-            if BlockView.hasSections(block.kind[row]) {
-                time = Self.time(block.sections(row)) ?? time
-            }
+            let time = block.shownTime(row)
             let stored = block.level[row]
             let level = stored <= 24 ? Int(stored) : 0
             let who = Int(truncatingIfNeeded: block.thread[row])
@@ -117,16 +114,6 @@ struct ArchiveDigest: Equatable {
             levels[level].count(inSecond[level], second: second)
             inSecond[level] = 0
         }
-    }
-
-    /// The event's own time, as `BlockRecords` has it.
-    @safe static func time(_ sections: UnsafeRawBufferPointer) -> UInt64? {
-        var walk = SectionWalk(sections)
-        var time: UInt64?
-        while let (kind, body, _) = walk.next() {
-            if kind == SectionKind.time, body.count == 8 { time = body.word(0, UInt64.self) }
-        }
-        return time
     }
 
     @safe private mutating func place(ofLogger name: UnsafeRawBufferPointer) -> Int {

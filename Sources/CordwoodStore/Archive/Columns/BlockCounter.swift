@@ -12,28 +12,3 @@ protocol BlockCounter: AnyObject, Sendable {
     /// it is damaged.
     func add(_ block: BlockView, of entry: BlockEntry, _ limits: RowLimits) -> Bool
 }
-
-/// Whether rows of one block are within the limits; exact, unlike `RowTest`.
-struct RowBounds {
-    private let least: UInt8
-    private let kinds: UInt32
-    private let since: UInt64
-    private let latest: UInt64
-    /// By index.
-    private let loggers: [Bool]
-
-    init(_ limits: RowLimits, _ dictionaries: BlockDictionaries) {
-        least = limits.level
-        kinds = limits.kinds == 0 ? .max : limits.kinds
-        since = limits.since
-        latest = limits.until == 0 ? .max : limits.until &- 1
-        loggers = unsafe dictionaries.loggers.map { unsafe limits.isLogger?($0) ?? true }
-    }
-
-    /// `kind`: as its column has it. `timeNs`: the time shown.
-    @inline(__always)
-    func has(level: UInt8, kind: UInt64, timeNs: UInt64, logger: Int) -> Bool {
-        level >= least && kinds & (1 &<< UInt32(kind & UInt64(BlockKind.mask))) != 0
-            && timeNs >= since && timeNs <= latest && loggers[logger]
-    }
-}

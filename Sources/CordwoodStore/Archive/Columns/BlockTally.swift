@@ -77,17 +77,14 @@ package final class BlockTally: BlockCounter, @unchecked Sendable {
         // The start of the current hour, and the number of its rows.
         var (hour, inHour): (UInt64, UInt64) = (0, 0)
         for row in 0..<block.count {
-            let bits = block.kind[row]
-            var time = block.time[row] &+ block.offset[row]
-            if BlockView.hasSections(bits) {
-                time = ArchiveDigest.time(block.sections(row)) ?? time
-            }
+            let time = block.shownTime(row)
             let stored = block.level[row]
             let level = stored < UInt64(levels.count) ? Int(stored) : 0
             let name = Int(truncatingIfNeeded: block.logger[row])
-            guard bounds.has(level: UInt8(level), kind: bits, timeNs: time, logger: name) else {
-                continue
-            }
+            guard
+                bounds.has(
+                    level: UInt8(level), kind: block.kind[row], timeNs: time, logger: name)
+            else { continue }
             if time &- hour >= RecordTally.hourNs {
                 if inHour > 0 { common.count(inHour, timeNs: hour) }
                 records &+= inHour
